@@ -1,0 +1,67 @@
+"""Diagnostics, and the exceptions that carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from coincide.source import Span
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message to the author of rules or data, with its place and, where there is one, a hint."""
+
+    message: str
+    span: Span | None = None
+    severity: str = "error"
+    hint: str | None = None
+    name: str | None = None  # a stable short name, such as 'vacuous'
+
+    @property
+    def head(self) -> str:
+        place = f"{self.span}: " if self.span else ""
+        return f"{place}{self.severity}: {self.message}"
+
+    def render(self) -> str:
+        """Head line, source line with caret, hint."""
+        parts = [self.head]
+        if self.span is not None:
+            parts.append(self.span.excerpt())
+        if self.hint:
+            parts.append(f"    hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class CoincideError(Exception):
+    """Anything that the user can put right. The command line prints it and exits with `exit_code`."""
+
+    exit_code = 2
+
+    def __init__(self, *diagnostics: Diagnostic | str) -> None:
+        self.diagnostics = tuple(Diagnostic(d) if isinstance(d, str) else d for d in diagnostics)
+        super().__init__("\n".join(d.render() for d in self.diagnostics))
+
+    def __reduce__(self) -> tuple[type, tuple[Diagnostic, ...]]:
+        return type(self), self.diagnostics
+
+
+class RuleError(CoincideError):
+    """Rules that are refused before any event is read."""
+
+
+class InputError(CoincideError):
+    """Input that cannot be read, or a bad record under `strict`."""
+
+
+class RunError(CoincideError):
+    """Rules were accepted, but the run had to stop."""
+
+    exit_code = 1
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """A hint that names the nearest known name, if there is a near one."""
+    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean '{found[0]}'?" if found else None

@@ -1,0 +1,142 @@
+"""The functions of expressions: arity, types, and what they mean on plain values.
+
+Every back end must agree with the `scalar` given here; null and wrongly typed arguments never reach it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from coincide.model.event import Value, plain_number
+
+ANY, NUMBER, TEXT, BOOLEAN = "any", "number", "string", "boolean"
+
+
+@dataclass(frozen=True)
+class Function:
+    """`arguments` gives the type of each argument, the last one repeated for more. `same`: any one type, but the same
+    for all. `aliases`: so many leading arguments are events (they may be left out: the event under test)."""
+
+    name: str
+    least: int
+    most: int | None
+    arguments: tuple[str, ...]
+    result: str
+    scalar: Callable[..., Value] | None
+    aliases: int = 0
+
+    def accepts(self, count: int) -> bool:
+        return self.least <= count and (self.most is None or count <= self.most)
+
+    def argument(self, index: int) -> str:
+        return self.arguments[min(index, len(self.arguments) - 1)]
+
+
+def finite(value: float) -> float | None:
+    """Overflow is null, as division by zero is."""
+    return value if value - value == 0 else None
+
+
+def rounded(x: float) -> float:
+    """Halves away from zero; exact also where x + 0.5 would round."""
+    whole = float(math.trunc(x))
+    return whole + math.copysign(1.0, x) if abs(x - whole) >= 0.5 else whole
+
+
+def power(x: float, y: float) -> float | None:
+    try:
+        result = math.pow(x, y)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return None
+    return finite(result)
+
+
+def concat(*parts: str | float) -> str:
+    return "".join(p if isinstance(p, str) else number_text(p) for p in parts)
+
+
+def number_text(value: float) -> str:
+    """A number as JSON spells it."""
+    return repr(plain_number(value))
+
+
+@lru_cache(maxsize=1024)
+def regular_expression(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return None
+
+
+def matches(text: str, pattern: str) -> bool | None:
+    compiled = regular_expression(pattern)
+    return None if compiled is None else compiled.search(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def like_pattern(pattern: str) -> re.Pattern[str]:
+    """`%` any text, `_` any one character; the whole text must match."""
+    parts = {"%": ".*", "_": "."}
+    return re.compile("".join(parts.get(c) or re.escape(c) for c in pattern), re.DOTALL)
+
+
+def like(text: str, pattern: str) -> bool:
+    return like_pattern(pattern).fullmatch(text) is not None
+
+
+def _integral(function: Callable[[float], int]) -> Callable[[float], float]:
+    return lambda x: float(function(x))
+
+
+def _table(*functions: Function) -> dict[str, Function]:
+    return {f.name: f for f in functions}
+
+
+def _numeric(name: str, scalar: Callable[[float], float | None]) -> Function:
+    return Function(name, 1, 1, (NUMBER,), NUMBER, scalar)
+
+
+def _textual(name: str, scalar: Callable[[str], Value], result: str = TEXT) -> Function:
+    return Function(name, 1, 1, (TEXT,), result, scalar)
+
+
+def _pair(name: str, scalar: Callable[[str, str], bool | None]) -> Function:
+    return Function(name, 2, 2, (TEXT, TEXT), BOOLEAN, scalar)
+
+
+def _extreme(name: str, scalar: Callable[[Any], Any]) -> Function:
+    return Function(name, 1, None, ("number or string, the same",), "the same", lambda *values: scalar(values))
+
+
+FUNCTIONS: dict[str, Function] = _table(
+    _numeric("abs", abs),
+    _extreme("min", min),
+    _extreme("max", max),
+    _numeric("round", rounded),
+    _numeric("floor", _integral(math.floor)),
+    _numeric("ceil", _integral(math.ceil)),
+    _numeric("sqrt", lambda x: math.sqrt(x) if x >= 0 else None),
+    Function("power", 2, 2, (NUMBER, NUMBER), NUMBER, power),
+    _textual("length", lambda s: float(len(s)), NUMBER),
+    _textual("lower", str.lower),
+    _textual("upper", str.upper),
+    _textual("trim", str.strip),
+    Function("concat", 1, None, ("number or string",), TEXT, concat),
+    _pair("contains", lambda s, part: part in s),
+    _pair("starts_with", str.startswith),
+    _pair("ends_with", str.endswith),
+    _pair("matches", matches),
+    Function("coalesce", 1, None, ("the same",), "the same", None),
+    Function("if", 3, 3, (BOOLEAN, "the same"), "the same", None),
+    Function("start", 0, 1, (ANY,), NUMBER, None, 1),
+    Function("end", 0, 1, (ANY,), NUMBER, None, 1),
+    Function("duration", 0, 1, (ANY,), NUMBER, None, 1),
+    Function("distance", 2, 2, (ANY,), NUMBER, None, 2),
+    Function("zone", 0, 1, (ANY,), TEXT, None, 1),
+    Function("within_box", 4, 5, (NUMBER,), BOOLEAN, None, 1),
+    Function("within_radius", 3, 4, (NUMBER,), BOOLEAN, None, 1),
+)

@@ -1,0 +1,253 @@
+"""Expressions from tokens: recursive descent, with the place of whatever is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from coincide.errors import RuleError, nearest
+from coincide.expr.functions import FUNCTIONS, Function
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, UNITS, Token, Tokens
+from coincide.expr.tree import (
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Compare,
+    Expr,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negate,
+    Not,
+    Or,
+    Reference,
+)
+from coincide.source import SourceText, room_for_recursion
+
+COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+MAXIMUM_DEPTH = 100  # of nesting; deep enough for people, shallow enough for every recursive pass
+
+
+@dataclass(frozen=True)
+class ExpressionWording:
+    """The sentences of a language's specification for errors inside expressions."""
+
+    expected_value: str = "expected a value, found {found}"
+    expected: str = "expected {wanted}, found {found}"  # {after} is known too
+    chained: str = "comparisons do not chain: use 'and'"
+    unknown_function: str = "unknown function '{name}'"
+    arity: str = "wrong number of arguments of '{name}'"
+
+
+class ExpressionParser:
+    """Parses one expression after another from a token stream that a language's parser may share."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        reserved: Collection[str] = EXPRESSION_KEYWORDS,
+        functions: dict[str, Function] | None = None,
+        wording: ExpressionWording = ExpressionWording(),
+    ) -> None:
+        self.tokens = tokens
+        self.reserved = reserved
+        self.functions = FUNCTIONS if functions is None else functions
+        self.wording = wording
+        self._depth = 0
+
+    def expression(self) -> Expr:
+        return self._deeper(self._or)
+
+    def expect(self, text: str, after: str) -> Token:
+        token = self.tokens.take(text)
+        if token is None:
+            raise self._unexpected(f"'{text}'", after)
+        return token
+
+    def duration(self) -> float | None:
+        """`NUMBER UNIT {NUMBER UNIT}` or a bare number, in milliseconds; None if no number stands here."""
+        if self.tokens.peek().kind != "number":
+            return None
+        total = float(self.tokens.next().text)
+        unit = self._unit()
+        if unit is None:
+            return total
+        total *= unit
+        while self.tokens.peek().kind == "number" and self.tokens.peek(1).text in UNITS:
+            total += float(self.tokens.next().text) * UNITS[self.tokens.next().text]
+        return total
+
+    # One method a level of the grammar, loosest first.
+
+    def _or(self) -> Expr:
+        return self._chain("or", Or, self._and)
+
+    def _and(self) -> Expr:
+        return self._chain("and", And, self._not)
+
+    def _chain(self, word: str, node: type[And] | type[Or], operand: Callable[[], Expr]) -> Expr:
+        start = self.tokens.peek()
+        operands = [operand()]
+        while self.tokens.take(word):
+            operands.append(operand())
+        return operands[0] if len(operands) == 1 else self._placed(node(tuple(operands)), start)
+
+    def _not(self) -> Expr:
+        start = self.tokens.take("not")
+        if start is None:
+            return self._comparison()
+        return self._placed(Not(self._deeper(self._not)), start)
+
+    def _comparison(self) -> Expr:
+        start = self.tokens.peek()
+        left = self._sum()
+        tree = self._test(left)
+        if tree is left:
+            return left
+        if self.tokens.peek().text in COMPARISONS:
+            raise self.tokens.fail(self.tokens.peek(), self.wording.chained.format(found=self.tokens.shown(self.tokens.peek())))
+        return self._placed(tree, start)
+
+    def _test(self, left: Expr) -> Expr:
+        token = self.tokens.peek()
+        if token.kind == "op" and token.text in COMPARISONS:
+            self.tokens.next()
+            return Compare(COMPARISONS[token.text], left, self._sum())
+        if self.tokens.take("is"):
+            negated = self.tokens.take("not") is not None
+            self.expect("null", "'is not'" if negated else "'is'")
+            return IsNull(left, negated)
+        negated = self._not_before("in", "between", "like")
+        if self.tokens.take("in"):
+            return In(left, self._list("'in'"), negated)
+        if self.tokens.take("between"):
+            low = self._sum()
+            self.expect("and", "the lower bound of 'between'")
+            return Between(left, low, self._sum(), negated)
+        if self.tokens.take("like"):
+            return Like(left, self._sum(), negated)
+        return left
+
+    def _not_before(self, *words: str) -> bool:
+        if self.tokens.at("not") and self.tokens.peek(1).text.lower() in words:
+            self.tokens.next()
+            return True
+        return False
+
+    def _sum(self) -> Expr:
+        return self._left(("+", "-"), self._product)
+
+    def _product(self) -> Expr:
+        return self._left(("*", "/", "%"), self._unary)
+
+    def _left(self, operators: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
+        start = self.tokens.peek()
+        depth = self._depth
+        tree = operand()
+        while (token := self.tokens.peek()).kind == "op" and token.text in operators:
+            self.tokens.next()
+            self._enter(token)  # a long chain is a deep tree
+            tree = self._placed(Arithmetic(token.text, tree, operand()), start)
+        self._depth = depth
+        return tree
+
+    def _unary(self) -> Expr:
+        start = self.tokens.take("-")
+        if start is None:
+            return self._primary()
+        operand = self._deeper(self._unary)
+        if isinstance(operand, Literal) and isinstance(operand.value, float):
+            return self._placed(Literal(-operand.value), start)
+        return self._placed(Negate(operand), start)
+
+    def _primary(self) -> Expr:
+        token = self.tokens.peek()
+        if token.kind == "number":
+            value = self.duration()
+            return self._placed(Literal(value), token)
+        if token.kind == "text":
+            self.tokens.next()
+            return self._placed(Literal(token.value), token)
+        if self.tokens.take("("):
+            tree = self.expression()
+            self.expect(")", "the expression")
+            return tree
+        if token.kind == "name":
+            return self._named(token)
+        raise self._no_value(token)
+
+    def _named(self, token: Token) -> Expr:
+        for word, value in (("true", True), ("false", False), ("null", None)):
+            if self.tokens.take(word):
+                return self._placed(Literal(value), token)
+        if token.text in self.reserved or (token.text.isupper() and token.text.lower() in EXPRESSION_KEYWORDS):
+            raise self._no_value(token)
+        self.tokens.next()
+        if self.tokens.at("(") and self.tokens.peek().start == token.end:
+            return self._call(token)
+        return self._placed(Reference(token.text), token)
+
+    def _call(self, name: Token) -> Expr:
+        function = self.functions.get(name.text)
+        if function is None:
+            message = self.wording.unknown_function.format(name=name.text)
+            raise self.tokens.fail(name, message, nearest(name.text, self.functions))
+        arguments = self._list(f"'{name.text}'", empty=True)
+        if not function.accepts(len(arguments)):
+            raise self.tokens.fail(name, self.wording.arity.format(name=name.text))
+        return self._placed(Call(name.text, arguments), name)
+
+    def _list(self, after: str, empty: bool = False) -> tuple[Expr, ...]:
+        self.expect("(", after)
+        if empty and self.tokens.take(")"):
+            return ()
+        items = [self.expression()]
+        while self.tokens.take(","):
+            items.append(self.expression())
+        self.expect(")", "the list")
+        return tuple(items)
+
+    def _unit(self) -> float | None:
+        token = self.tokens.peek()
+        if token.kind == "name" and token.text in UNITS:
+            return UNITS[self.tokens.next().text]
+        return None
+
+    # Places, limits, errors.
+
+    def _placed(self, tree: Expr, start: Token) -> Expr:
+        assert self.tokens.last is not None
+        return replace(tree, span=self.tokens.source.span(start.start, self.tokens.last.end))
+
+    def _deeper(self, rule: Callable[[], Expr]) -> Expr:
+        depth = self._depth
+        self._enter(self.tokens.peek())
+        tree = rule()
+        self._depth = depth
+        return tree
+
+    def _enter(self, token: Token) -> None:
+        self._depth += 1
+        if self._depth > MAXIMUM_DEPTH:
+            raise self.tokens.fail(token, f"the expression is nested more than {MAXIMUM_DEPTH} deep")
+
+    def _no_value(self, token: Token) -> RuleError:
+        return self.tokens.fail(token, self.wording.expected_value.format(found=self.tokens.shown(token)))
+
+    def _unexpected(self, wanted: str, after: str) -> RuleError:
+        token = self.tokens.peek()
+        message = self.wording.expected.format(wanted=wanted, after=after, found=self.tokens.shown(token))
+        return self.tokens.fail(token, message)
+
+
+def parse_expression(text: str, name: str = "expression", functions: dict[str, Function] | None = None) -> Expr:
+    """One whole expression."""
+    parser = ExpressionParser(Tokens(SourceText(name, text)), functions=functions)
+    with room_for_recursion():
+        tree = parser.expression()
+    end = parser.tokens.peek()
+    if end.kind != "end":
+        raise parser.tokens.fail(end, f"expected an operator, found {parser.tokens.shown(end)}")
+    return tree

@@ -1,0 +1,122 @@
+"""A lazy stream of tokens. Lazy, so that a parser's limit on nesting stops it before a hostile file is read whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from coincide.errors import Diagnostic, RuleError
+from coincide.source import SourceText, Span
+
+EXPRESSION_OPERATORS = ("<=", ">=", "<>", "!=", "==", "=", "<", ">", "+", "-", "*", "/", "%", "(", ")", ",")
+EXPRESSION_KEYWORDS = frozenset({"and", "or", "not", "in", "between", "like", "is", "null", "true", "false"})
+
+UNITS = {
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1.0),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1e3),
+    **dict.fromkeys(("min", "minute", "minutes"), 6e4),
+    **dict.fromkeys(("h", "hour", "hours"), 3.6e6),
+    **dict.fromkeys(("d", "day", "days"), 8.64e7),
+}
+
+
+class Token(NamedTuple):
+    kind: str  # name, number, text, op, end
+    text: str  # as written
+    start: int
+    end: int
+
+    @property
+    def shown(self) -> str:
+        return "end of file" if self.kind == "end" else f"'{self.text}'"
+
+    @property
+    def value(self) -> str:
+        """Of a text: without its quotes."""
+        quote = self.text[0]
+        return self.text[1:-1].replace(quote * 2, quote)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a language says what it found wrong. A specification fixes these sentences."""
+
+    unclosed: str = "text is not closed"
+    bad_character: str = "unexpected character '{0}'"
+    end: str = "end of file"
+
+
+class Tokens:
+    """Tokens of a text, one at a time, with as much look-ahead as is asked for."""
+
+    def __init__(
+        self, source: SourceText, operators: Iterable[str] = EXPRESSION_OPERATORS, wording: Wording = Wording(), offset: int = 0
+    ) -> None:
+        self.source = source
+        self.wording = wording
+        self._scanner = _scanner(tuple(operators))
+        self._offset = offset
+        self._ahead: list[Token] = []
+        self.last: Token | None = None
+
+    def peek(self, distance: int = 0) -> Token:
+        while len(self._ahead) <= distance:
+            self._ahead.append(self._scan())
+        return self._ahead[distance]
+
+    def next(self) -> Token:
+        token = self.peek()
+        del self._ahead[0]
+        self.last = token
+        return token
+
+    def at(self, *texts: str) -> bool:
+        """Is the next token one of these operators or (in lower or upper case) words?"""
+        token = self.peek()
+        return token.kind in ("op", "name") and (token.text in texts or (token.text.isupper() and token.text.lower() in texts))
+
+    def take(self, *texts: str) -> Token | None:
+        return self.next() if self.at(*texts) else None
+
+    def span(self, token: Token) -> Span:
+        return self.source.span(token.start, token.end)
+
+    def fail(self, token: Token, message: str, hint: str | None = None) -> RuleError:
+        return RuleError(Diagnostic(message, self.span(token), hint=hint))
+
+    def shown(self, token: Token) -> str:
+        return self.wording.end if token.kind == "end" else token.shown
+
+    def _scan(self) -> Token:
+        text = self.source.text
+        match = self._scanner.match(text, self._offset)
+        assert match is not None  # the pattern accepts the empty text
+        start = match.start(match.lastgroup) if match.lastgroup else match.end()
+        self._offset = match.end()
+        if match.lastgroup is not None:
+            return Token(match.lastgroup, match.group(match.lastgroup), start, self._offset)
+        if start == len(text):
+            return Token("end", "", start, start)
+        bad = Token("op", text[start], start, start + 1)
+        if text[start] in "'\"":
+            raise self.fail(bad, self.wording.unclosed)
+        raise self.fail(bad, self.wording.bad_character.format(text[start]))
+
+
+_scanners: dict[tuple[str, ...], re.Pattern[str]] = {}
+
+
+def _scanner(operators: tuple[str, ...]) -> re.Pattern[str]:
+    if operators not in _scanners:
+        longest_first = sorted(operators, key=len, reverse=True)
+        _scanners[operators] = re.compile(
+            r"(?:\s+|\#[^\n]*)*+(?:"
+            r"(?P<name>[^\W\d]\w*(?:[.-]\w+)*)"
+            r"|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+            r"|(?P<text>'(?:[^'\n]|'')*'|\"(?:[^\"\n]|\"\")*\")"
+            rf"|(?P<op>{'|'.join(map(re.escape, longest_first))})"
+            r")?"
+        )
+    return _scanners[operators]

@@ -1,0 +1,181 @@
+"""The expression tree that all languages share. Nodes compare by structure; spans do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from coincide.model.event import Value
+from coincide.source import Span
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A node. Every node class below is final."""
+
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        out: list[Expr] = []
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Expr):
+                out.append(value)
+            elif isinstance(value, tuple):
+                out.extend(v for v in value if isinstance(v, Expr))
+        return tuple(out)
+
+
+@dataclass(frozen=True)
+class Literal(Expr):
+    """A constant; durations are numbers of milliseconds. `kind` keeps 1 and true apart in comparisons of trees."""
+
+    value: Value
+    kind: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", type(self.value).__name__)
+
+
+@dataclass(frozen=True)
+class Reference(Expr):
+    """`name`, or `alias.name` once a language has told aliases from dotted names (`with_aliases`)."""
+
+    name: str
+    alias: str | None = None
+
+    @property
+    def text(self) -> str:
+        return f"{self.alias}.{self.name}" if self.alias else self.name
+
+
+@dataclass(frozen=True)
+class Alias(Expr):
+    """An event as an argument: of `start(a)`, `distance(a, b)` …; no name is the event under test."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class And(Expr):
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Or(Expr):
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Not(Expr):
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Compare(Expr):
+    """op is one of = != < <= > >=."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class In(Expr):
+    operand: Expr
+    options: tuple[Expr, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Between(Expr):
+    operand: Expr
+    low: Expr
+    high: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Like(Expr):
+    operand: Expr
+    pattern: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class IsNull(Expr):
+    operand: Expr
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Arithmetic(Expr):
+    """op is one of + - * / %."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Negate(Expr):
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    name: str
+    arguments: tuple[Expr, ...]
+
+
+TRUE = Literal(True)
+
+
+def walk(tree: Expr) -> Iterator[Expr]:
+    """The node and all below it, parents first."""
+    yield tree
+    for child in tree.children:
+        yield from walk(child)
+
+
+def transform(tree: Expr, rewrite: Callable[[Expr], Expr]) -> Expr:
+    """The tree rebuilt bottom-up with `rewrite` applied to every node."""
+    changes: dict[str, Any] = {}
+    for f in fields(tree):
+        value = getattr(tree, f.name)
+        if isinstance(value, Expr):
+            changes[f.name] = transform(value, rewrite)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Expr):
+            changes[f.name] = tuple(transform(v, rewrite) for v in value)
+    return rewrite(replace(tree, **changes) if changes else tree)
+
+
+def with_aliases(tree: Expr, aliases: frozenset[str]) -> Expr:
+    """Dotted names split at the longest prefix that is a known alias; arguments that are aliases become Alias."""
+
+    def rewrite(node: Expr) -> Expr:
+        if isinstance(node, Reference) and node.alias is None:
+            return _split(node, aliases)
+        if isinstance(node, Call) and node.name in ALIAS_FUNCTIONS:
+            arguments = tuple(
+                Alias(a.name, span=a.span) if isinstance(a, Reference) and a.alias is None and a.name in aliases else a
+                for a in node.arguments
+            )
+            return replace(node, arguments=arguments)
+        return node
+
+    return transform(tree, rewrite)
+
+
+ALIAS_FUNCTIONS = frozenset({"start", "end", "duration", "distance", "zone", "within_box", "within_radius"})
+
+
+def _split(node: Reference, aliases: frozenset[str]) -> Reference:
+    prefix = node.name
+    while "." in prefix:
+        prefix = prefix.rpartition(".")[0]
+        if prefix in aliases:
+            return Reference(node.name[len(prefix) + 1 :], prefix, span=node.span)
+    return node

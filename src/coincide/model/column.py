@@ -1,0 +1,144 @@
+"""One attribute over the rows of a batch, as arrays that kernels can read.
+
+A value is a number, a text, a boolean or null, and a column may mix them. So a column has up to three *parts*, each with
+its own way to say "none here"; at most one part has something in a row. A plain column has one part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coincide.model.event import Value
+
+Numbers = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.int8]
+Rows = npt.NDArray[np.int64]
+
+MIXED = pa.struct([("number", pa.float64()), ("text", pa.string()), ("flag", pa.bool_())])
+"""A column of mixed types in Arrow, Parquet and Spark: a struct with at most one field that is not null."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    length: int
+    numbers: Numbers | None = None  # nan: none here
+    codes: Codes | None = None  # -1: none here; otherwise an index into texts
+    texts: tuple[str, ...] = ()  # distinct
+    flags: Flags | None = None  # -1: none here; 0 false, 1 true
+
+    def __len__(self) -> int:
+        return self.length
+
+    def value(self, row: int) -> Value:
+        if self.numbers is not None and (number := float(self.numbers[row])) == number:
+            return number
+        if self.codes is not None and (code := int(self.codes[row])) >= 0:
+            return self.texts[code]
+        if self.flags is not None and (flag := int(self.flags[row])) >= 0:
+            return bool(flag)
+        return None
+
+    def take(self, rows: Rows) -> Column:
+        pick = [None if part is None else part[rows] for part in (self.numbers, self.codes, self.flags)]
+        return Column(len(rows), pick[0], pick[1], self.texts, pick[2])
+
+    @property
+    def is_null(self) -> npt.NDArray[np.bool_]:
+        null = np.ones(self.length, np.bool_)
+        if self.numbers is not None:
+            null &= np.isnan(self.numbers)
+        if self.codes is not None:
+            null &= self.codes < 0
+        if self.flags is not None:
+            null &= self.flags < 0
+        return null
+
+    def to_arrow(self) -> pa.Array:
+        """Plain where one type will do, MIXED otherwise; all null: numbers."""
+        parts: dict[str, pa.Array] = {}
+        if self.numbers is not None:
+            parts["number"] = pa.array(self.numbers, from_pandas=True)
+        if self.codes is not None:
+            codes = pa.array(self.codes, mask=self.codes < 0)
+            parts["text"] = pa.DictionaryArray.from_arrays(codes, pa.array(self.texts, pa.string())).cast(pa.string())
+        if self.flags is not None:
+            parts["flag"] = pa.array(self.flags == 1, mask=self.flags < 0)
+        if not parts:
+            return pa.nulls(self.length, pa.float64())
+        if len(parts) == 1:
+            return next(iter(parts.values()))
+        fields = [parts.get(f.name, pa.nulls(self.length, f.type)) for f in MIXED]
+        return pa.StructArray.from_arrays(fields, fields=list(MIXED))
+
+
+def column_of(values: Sequence[Value]) -> Column:
+    """A column of plain values."""
+    kinds = {type(v) for v in values}
+    numbers = np.array([v if type(v) is float else np.nan for v in values], np.float64) if float in kinds else None
+    flags = np.array([v if type(v) is bool else -1 for v in values], np.int8) if bool in kinds else None
+    if str not in kinds:
+        return Column(len(values), numbers, None, (), flags)
+    index: dict[str, int] = {}
+    codes = np.array([index.setdefault(v, len(index)) if isinstance(v, str) else -1 for v in values], np.int32)
+    return Column(len(values), numbers, codes, tuple(index), flags)
+
+
+def column_from_arrow(array: pa.Array | pa.ChunkedArray) -> Column:
+    """Any Arrow array whose values are numbers, texts, booleans, timestamps (milliseconds) or MIXED."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    kind = array.type
+    if pa.types.is_null(kind):
+        return Column(len(array))
+    if kind == MIXED:
+        number, text, flag = (column_from_arrow(array.field(i)) for i in range(3))
+        return Column(len(array), number.numbers, text.codes, text.texts, flag.flags)
+    if pa.types.is_boolean(kind):
+        return Column(len(array), flags=array.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False))
+    if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _coded(array)
+    return Column(len(array), numbers=_numbers(array))
+
+
+def _coded(array: pa.Array) -> Column:
+    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    codes = coded.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return Column(len(array), codes=codes, texts=tuple(coded.dictionary.to_pylist()))
+
+
+def _numbers(array: pa.Array) -> Numbers:
+    kind = array.type
+    if pa.types.is_timestamp(kind):
+        array = pc.divide(array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.float64()), 1000.0)
+    elif pa.types.is_date(kind):
+        array = array.cast(pa.timestamp("ms")).cast(pa.int64())
+    numbers = array.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    infinite = np.isinf(numbers)
+    return np.where(infinite, np.nan, numbers) if infinite.any() else numbers
+
+
+def concatenated(columns: Iterable[Column]) -> Column:
+    """Columns one after another."""
+    parts = list(columns)
+    length = sum(map(len, parts))
+    numbers = _joined([c.numbers for c in parts], parts, np.nan, np.float64)
+    flags = _joined([c.flags for c in parts], parts, -1, np.int8)
+    index: dict[str, int] = {}
+    recoded: list[Any] = []
+    for c in parts:
+        mapping = np.array([index.setdefault(t, len(index)) for t in c.texts] + [-1], np.int32)
+        recoded.append(None if c.codes is None else mapping[c.codes])
+    return Column(length, numbers, _joined(recoded, parts, -1, np.int32), tuple(index), flags)
+
+
+def _joined(arrays: list[Any], columns: list[Column], none: float, dtype: Any) -> Any:
+    if all(a is None for a in arrays):
+        return None
+    return np.concatenate([np.full(len(c), none, dtype) if a is None else a for a, c in zip(arrays, columns, strict=True)])

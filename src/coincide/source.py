@@ -1,0 +1,83 @@
+"""Source texts and places in them: what every diagnostic points at."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """The text of one rule file. Lines and columns count from 1."""
+
+    name: str
+    text: str = field(repr=False)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0] + [i + 1 for i, c in enumerate(self.text) if c == "\n"]
+
+    def place(self, offset: int) -> tuple[int, int]:
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        start = self._line_starts[number - 1]
+        end = self.text.find("\n", start)
+        return self.text[start:] if end < 0 else self.text[start:end]
+
+    def span(self, start: int, end: int) -> Span:
+        return Span(self, start, end)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of a source text."""
+
+    source: SourceText
+    start: int
+    end: int
+
+    @property
+    def line(self) -> int:
+        return self.source.place(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        return self.source.place(self.start)[1]
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    @property
+    def file(self) -> str:
+        return self.source.name
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+    def excerpt(self) -> str:
+        """The source line with a caret under the span; long lines are cut around it."""
+        line, column = self.source.place(self.start)
+        text = self.source.line(line).replace("\t", " ")
+        width = max(1, min(self.end - self.start, len(text) - column + 1))
+        cut = max(0, column - 60)
+        shown = text[cut : cut + 120]
+        caret = " " * (column - 1 - cut) + "^" * min(width, 120)
+        return f"    {shown}\n    {caret}"
+
+
+@contextmanager
+def room_for_recursion(frames: int = 10_000) -> Iterator[None]:
+    """Recursive descent takes a dozen frames a level: more than the default limit has at the depth that parsers allow."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, frames))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
