@@ -46,8 +46,10 @@ class Column:
         return None
 
     def take(self, rows: Rows) -> Column:
-        pick = [None if part is None else part[rows] for part in (self.numbers, self.codes, self.flags)]
-        return Column(len(rows), pick[0], pick[1], self.texts, pick[2])
+        numbers = None if self.numbers is None else self.numbers[rows]
+        codes = None if self.codes is None else self.codes[rows]
+        flags = None if self.flags is None else self.flags[rows]
+        return Column(len(rows), numbers, codes, self.texts, flags)
 
     @property
     def is_null(self) -> npt.NDArray[np.bool_]:

@@ -1,0 +1,91 @@
+"""The one contract between detectors and engines.
+
+A plan never changes; all that changes is in the state that the engine keeps for it. Time is an argument, nothing reads a
+wall clock. Both tiers of a plan (interpreter, kernel) read and write the same encoded state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from coincide.expr.tree import Expr
+from coincide.model.batch import EventBatch
+
+State = Any
+"""A plan's own; engines only hand it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How far time has come: every event before `bound` (microseconds, exclusive) has been seen, so timers due before
+    it may fire. `start` is the hi of the run's first external event, of any type."""
+
+    bound: int
+    start: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What a state waits for: when its next timer is due, and whether any pending timer is not a recurring one."""
+
+    due: int
+    finite: bool
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Which events a plan reads. External events of `external` types (None: of every type); detections of `detections`."""
+
+    external: frozenset[str] | None
+    detections: frozenset[str] = frozenset()
+
+
+class DetectorPlan(Protocol):
+    """One or more definitions that are stepped together."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """Names of what it detects, in order of definition."""
+
+    @property
+    def inputs(self) -> Inputs: ...
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        """Types of its detections."""
+
+    @property
+    def columns(self) -> frozenset[str] | None:
+        """Attributes that it reads; None: it cannot tell. What is in no plan's columns need not travel."""
+
+    @property
+    def relevant(self) -> Expr | None:
+        """A test of one external event: false or null means that the plan ignores the event for certain. None: no such test."""
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        """Attributes on whose values detection is independent (events with a null among them are ignored); None: global."""
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        """Why it has no kernel tier; empty: it has one."""
+
+    def kernel(self) -> DetectorPlan:
+        """The same plan in the kernel tier."""
+
+    def initial(self) -> State: ...
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        """Consume a batch whose rows stand in order of place, firing own timers at their places, then those that are due
+        before the clock's bound. Returns the state (which may be the one given, changed) and the detections by place."""
+
+    def pending(self, state: State) -> Pending | None: ...
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        """Versioned bytes for each definition, by the digest of its text: what is unchanged keeps its state."""
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        """The state from encoded parts; a definition without one starts afresh."""

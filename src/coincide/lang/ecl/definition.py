@@ -1,0 +1,170 @@
+"""ECL definitions: frozen data, with source spans that do not count in comparisons. Names are the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+
+from coincide.expr.tree import Expr
+from coincide.source import Span
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A correlation expression."""
+
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def parts_in_order(self) -> tuple[Correlation, ...]:
+        """The expressions directly inside, left to right (guards included)."""
+        found: list[Correlation] = []
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Correlation):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(v for v in value if isinstance(v, Correlation))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Predicate(Correlation):
+    """A test of one event. `label` is its text as the author wrote it; `test` has named predicates expanded and bare
+    names resolved to tests of the type; `written` is the tree as it was written, for printing."""
+
+    test: Expr
+    label: str = field(compare=False)
+    written: Expr = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Accumulate(Correlation):
+    parts: tuple[Correlation, ...]
+
+
+@dataclass(frozen=True)
+class Select(Correlation):
+    parts: tuple[Correlation, ...]
+
+
+@dataclass(frozen=True)
+class SelectStar(Correlation):
+    parts: tuple[Correlation, ...]
+
+
+@dataclass(frozen=True)
+class Sequential(Correlation):
+    parts: tuple[Correlation, ...]
+
+
+@dataclass(frozen=True)
+class Parallel(Correlation):
+    parts: tuple[Correlation, ...]
+
+
+@dataclass(frozen=True)
+class DoUnless(Correlation):
+    body: Correlation
+    unless: Correlation
+
+
+@dataclass(frozen=True)
+class Fail(Correlation):
+    body: Correlation
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a push emits: a token, with attributes computed from the completing event."""
+
+    token: str
+    attributes: tuple[tuple[str, Expr], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Push(Correlation):
+    output: Output
+    body: Correlation
+
+
+@dataclass(frozen=True)
+class Persist(Correlation):
+    body: Correlation
+    maximum: int | None = None
+
+
+@dataclass(frozen=True)
+class Repeat(Correlation):
+    body: Correlation
+    maximum: int | None = None
+
+
+@dataclass(frozen=True)
+class Loop(Correlation):
+    body: Correlation
+    maximum: int | None = None
+
+
+@dataclass(frozen=True)
+class Mode(Correlation):
+    guard: Predicate
+    body: Correlation
+
+
+@dataclass(frozen=True)
+class Modes(Correlation):
+    modes: tuple[Mode, ...]
+
+
+def walk(expression: Correlation) -> Iterator[Correlation]:
+    """The expression and all inside it, outer before inner, left to right."""
+    yield expression
+    for part in expression.parts_in_order:
+        yield from walk(part)
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """`monitor name by keys = body`."""
+
+    name: str
+    keys: tuple[str, ...]
+    body: Correlation
+    digest: str = field(compare=False)  # of its tokens, with named predicates in their places (section 11)
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)  # of the name
+
+
+@dataclass(frozen=True)
+class Transition:
+    """(En, a, Clr, Tgt, o) of Definition 3. `enabling` is a conjunction of disjunctions of states; no `test`: internal."""
+
+    name: str
+    enabling: tuple[tuple[str, ...], ...]
+    test: Predicate | None
+    clear: tuple[str, ...]  # resolved: the states of the enabling clauses, all, or those given
+    target: tuple[str, ...]
+    output: Output | None = None
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`machine name by keys { … }`: a correlation machine written out."""
+
+    name: str
+    keys: tuple[str, ...]
+    initial: tuple[str, ...]
+    transitions: tuple[Transition, ...]
+    order: tuple[tuple[str, ...], ...]  # as written: chains of names, most urgent first
+    digest: str = field(compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class File:
+    """One rule file: its named predicates (as written, in order) and its monitors and machines in order."""
+
+    predicates: tuple[tuple[str, Expr], ...]
+    detectors: tuple[Monitor | Machine, ...]

@@ -1,0 +1,243 @@
+"""Events as columns: the face of a batch that kernels, Arrow, Parquet and Spark see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from coincide.model.column import Column, Rows, column_from_arrow, column_of, concatenated
+from coincide.model.event import Event, Place, Value
+from coincide.model.space import Space
+from coincide.model.stamp import MILLISECOND, OrderKey, order_key
+
+Instants = npt.NDArray[np.int64]
+SPACE = pa.struct([(name, pa.float64()) for name in ("x", "y", "lat", "lon", "z")] + [("zone", pa.string())])
+
+
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """The primitive events under each row: row i's are those from offsets[i] to offsets[i+1]; no offsets: one each."""
+
+    lo: Instants
+    hi: Instants
+    ids: pa.Array
+    offsets: Rows | None = None
+
+    def take(self, rows: Rows) -> Origins:
+        if self.offsets is None:
+            return Origins(self.lo[rows], self.hi[rows], self.ids.take(pa.array(rows)))
+        starts, ends = self.offsets[rows], self.offsets[rows + 1]
+        sizes = ends - starts
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        flat = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
+        return Origins(self.lo[flat], self.hi[flat], self.ids.take(pa.array(flat)), offsets)
+
+    def keys(self) -> list[tuple[OrderKey, ...]]:
+        ids = self.ids.cast(pa.string()).to_pylist()
+        flat = [order_key(int(lo), int(hi), i) for lo, hi, i in zip(self.lo, self.hi, ids, strict=True)]
+        if self.offsets is None:
+            return [(key,) for key in flat]
+        return [tuple(flat[a:b]) for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
+
+    def lists(self) -> pa.Array:
+        """The ids, a list a row."""
+        offsets = np.arange(len(self.lo) + 1) if self.offsets is None else self.offsets
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), self.ids.cast(pa.string()))
+
+
+@dataclass(frozen=True, eq=False)
+class EventTable:
+    """Columns of a batch. `fields` holds type, id, source, space and the attributes; one that is absent is null.
+
+    External events: `first` is the consumption number of the first row; `places` and `origins` are None.
+    Detections: `places` has a row each: hi of the root, its number, the generation, then the path, padded with -1."""
+
+    lo: Instants
+    hi: Instants
+    fields: dict[str, pa.Array]
+    first: int = 0
+    places: npt.NDArray[np.int64] | None = None
+    origins: Origins | None = None
+    foreign_places: tuple[Place, ...] | None = None  # places with timers in them, which are no plain numbers
+    _columns: dict[str, Column] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.lo)
+
+    @property
+    def attributes(self) -> list[str]:
+        return [name for name in self.fields if name not in ("type", "id", "source", "space", "arrival")]
+
+    @property
+    def sortable(self) -> bool:
+        return self.foreign_places is None
+
+    def column(self, name: str) -> Column:
+        """A field as arrays; what no row has is null throughout."""
+        if name not in self._columns:
+            self._columns[name] = self._column(name)
+        return self._columns[name]
+
+    def _column(self, name: str) -> Column:
+        if name == "time":
+            return Column(len(self), numbers=self.hi / MILLISECOND)
+        if name == "id" and self.places is not None:
+            return self._ids_of_external()
+        if name not in self.fields:
+            return Column(len(self))
+        array = self.fields[name]
+        return column_from_arrow(array.cast(pa.string()) if name in ("id", "type", "source") else array)
+
+    def _ids_of_external(self) -> Column:
+        """Ids of detections are null to every rule."""
+        assert self.places is not None
+        if "id" not in self.fields:
+            return Column(len(self))
+        column = column_from_arrow(self.fields["id"].cast(pa.string()))
+        assert column.codes is not None
+        return replace(column, codes=np.where(self.places[:, 2] == 0, column.codes, np.int32(-1)))
+
+    def take(self, rows: Rows) -> EventTable:
+        index = pa.array(rows)
+        return EventTable(
+            self.lo[rows],
+            self.hi[rows],
+            {name: array.take(index) for name, array in self.fields.items()},
+            places=self.place_matrix()[rows],
+            origins=self.origin().take(rows),
+        )
+
+    def numbered(self, first: int) -> EventTable:
+        return replace(self, first=first, _columns=dict(self._columns))
+
+    def origin(self) -> Origins:
+        return self.origins or Origins(self.lo, self.hi, self.fields["id"])
+
+    def place_matrix(self) -> npt.NDArray[np.int64]:
+        if self.places is not None:
+            return self.places
+        return np.column_stack((self.hi, self.first + np.arange(len(self)), np.zeros(len(self), np.int64)))
+
+    def place_tuples(self) -> list[Place]:
+        if self.foreign_places is not None:
+            return list(self.foreign_places)
+        return [(r[0], 0, r[1], *r[2 : 3 + 2 * r[2]]) for r in self.place_matrix().tolist()]
+
+    def spaces(self) -> list[Space | None]:
+        if "space" not in self.fields:
+            return [None] * len(self)
+        return [None if s is None else Space(**s) for s in self.fields["space"].to_pylist()]
+
+    def events(self) -> list[Event]:
+        """The rows as objects."""
+        names = self.attributes
+        columns = [self.column(name) for name in names]
+        types, ids, sources = (_texts(self.column(name)) for name in ("type", "id", "source"))
+        rows = zip(
+            types, self.lo.tolist(), self.hi.tolist(), ids, self.origin().keys(), sources, self.spaces(), self.place_tuples(),
+            strict=True,
+        )  # fmt: skip
+        out = []
+        for row, (kind, lo, hi, identifier, origin, source, space, place) in enumerate(rows):
+            values = ((name, column.value(row)) for name, column in zip(names, columns, strict=True))
+            attributes: dict[str, Value] = {name: value for name, value in values if value is not None}
+            out.append(Event(kind or "", lo, hi, identifier, attributes, origin, source, space, place))
+        return out
+
+
+def _texts(column: Column) -> list[str | None]:
+    if column.codes is None:
+        return [None] * len(column)
+    return [column.texts[code] if code >= 0 else None for code in column.codes.tolist()]
+
+
+def table_of(events: Sequence[Event]) -> EventTable:
+    """Objects as columns."""
+    names = dict.fromkeys(name for e in events for name in e.attributes)
+    fields: dict[str, pa.Array] = {
+        "type": pa.array([e.type for e in events], pa.string()),
+        "id": pa.array([e.id for e in events], pa.string()),
+    }
+    if any(e.source is not None for e in events):
+        fields["source"] = pa.array([e.source for e in events], pa.string())
+    if any(e.space is not None for e in events):
+        fields["space"] = pa.array([_space_record(e.space) for e in events], SPACE)
+    for name in names:
+        fields[name] = column_of([e.attributes.get(name) for e in events]).to_arrow()
+    lo, hi = (np.array([getattr(e, end) for e in events], np.int64) for end in ("lo", "hi"))
+    return EventTable(lo, hi, fields, places=_matrix(events), origins=_origins(events), foreign_places=_foreign(events))
+
+
+def _space_record(space: Space | None) -> dict[str, object] | None:
+    return None if space is None else {name: getattr(space, name) for name in Space.__struct_fields__}
+
+
+def _foreign(events: Sequence[Event]) -> tuple[Place, ...] | None:
+    return tuple(e.place for e in events) if any(e.place and e.place[1] != 0 for e in events) else None
+
+
+def _matrix(events: Sequence[Event]) -> npt.NDArray[np.int64]:
+    width = max((len(e.place) for e in events), default=4)
+    matrix = np.full((len(events), max(width, 4) - 1), -1, np.int64)
+    for row, event in enumerate(events):
+        if event.place and event.place[1] == 0:
+            matrix[row, : len(event.place) - 1] = (event.place[0], *event.place[2:])
+        elif event.place:  # a timer's: only its generation can be told in numbers
+            matrix[row, :3] = (event.place[0], -1, event.place[3])
+        else:
+            matrix[row, :3] = (event.hi, row, 0)
+    return matrix
+
+
+def _origins(events: Sequence[Event]) -> Origins:
+    flat = [key for e in events for key in e.origin]
+    hi, lo = (np.array([key[end] for key in flat], np.int64) for end in (0, 1))
+    offsets = np.concatenate(([0], np.cumsum([len(e.origin) for e in events]))).astype(np.int64)
+    return Origins(lo, hi, pa.array([key[4] for key in flat], pa.string()), offsets)
+
+
+def merged_tables(tables: Sequence[EventTable]) -> EventTable:
+    """Tables as one, ordered by place."""
+    matrices = [t.place_matrix() for t in tables]
+    width = max(m.shape[1] for m in matrices)
+    places = np.concatenate([np.pad(m, ((0, 0), (0, width - m.shape[1])), constant_values=-1) for m in matrices])
+    order = np.lexsort(places.T[::-1])
+    names = dict.fromkeys(name for t in tables for name in t.fields)
+    fields = {name: _concatenated_field(name, tables) for name in names}
+    joined = EventTable(
+        np.concatenate([t.lo for t in tables]),
+        np.concatenate([t.hi for t in tables]),
+        fields,
+        places=places,
+        origins=_concatenated_origins([t.origin() for t in tables]),
+    )
+    return joined.take(order)
+
+
+def _concatenated_field(name: str, tables: Sequence[EventTable]) -> pa.Array:
+    arrays = [t.fields.get(name, pa.nulls(len(t))) for t in tables]
+    # generated ids are whole numbers, given ones texts
+    return concatenated_arrays([a.cast(pa.string()) for a in arrays] if name == "id" else arrays)
+
+
+def concatenated_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Arrays of one field one after another; where their types differ, through columns."""
+    kinds = {a.type for a in arrays}
+    if len(kinds) == 1:
+        return pa.concat_arrays(arrays)
+    kinds.discard(pa.null())
+    if len(kinds) == 1:
+        kind = kinds.pop()
+        return pa.concat_arrays([a.cast(kind) for a in arrays])
+    return concatenated([column_from_arrow(a) for a in arrays]).to_arrow()
+
+
+def _concatenated_origins(origins: Sequence[Origins]) -> Origins:
+    sizes = [np.ones(len(o.lo), np.int64) if o.offsets is None else np.diff(o.offsets) for o in origins]
+    offsets = np.concatenate(([0], np.cumsum(np.concatenate(sizes))))
+    ids = pa.concat_arrays([o.ids.cast(pa.string()) for o in origins])
+    return Origins(np.concatenate([o.lo for o in origins]), np.concatenate([o.hi for o in origins]), ids, offsets)
