@@ -1,0 +1,86 @@
+"""From the texts of all rule files to one graph of plans. The passes, in order:
+
+parse       each file by its language: syntax, then names and types inside it
+detectors   definitions as the graph sees them, numbered over all files
+names       one name space of detectors
+cycles      nobody consumes what it makes
+stages      detectors that do not feed one another are planned together, so that they can share work
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coincide.compile.graph import check_cycles, feeds, stages
+from coincide.detect.base import Detector, DetectorPlan
+from coincide.errors import Diagnostic, RuleError
+from coincide.lang.registry import Language, language_of
+from coincide.source import SourceText, room_for_recursion
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """All that is known of the rules."""
+
+    files: tuple[tuple[SourceText, Any], ...]
+    detectors: tuple[Detector, ...]
+    plans: tuple[DetectorPlan, ...]  # in the order of stages
+    languages: dict[str, Language]
+
+    def warnings(self) -> list[Diagnostic]:
+        return [
+            warning
+            for name, language in self.languages.items()
+            for warning in language.warnings([d for d in self.detectors if d.language == name])
+        ]
+
+
+def compile_rules(sources: Sequence[SourceText]) -> Compiled:
+    with room_for_recursion():
+        parsed = _parsed(sources)
+        numbered = tuple(replace(d, order=order) for order, d in enumerate(_detectors(parsed)))
+        edges = feeds(numbered)
+        check_cycles(numbered, edges)
+        languages = {language.NAME: language for language, _, _ in parsed}
+        planned = _plans(numbered, stages(numbered, edges), languages)
+    return Compiled(tuple((source, file) for _, source, file in parsed), numbered, tuple(planned), languages)
+
+
+Parsed = list[tuple[Language, SourceText, Any]]
+
+
+def _parsed(sources: Sequence[SourceText]) -> Parsed:
+    parsed: Parsed = []
+    taken: set[str | None] = set()
+    for source in sources:
+        language = language_of(source.name)
+        file = language.parse(source)
+        for definition in language.names(file):
+            if definition.name in taken:
+                raise RuleError(definition)
+            taken.add(definition.name)
+        parsed.append((language, source, file))
+    return parsed
+
+
+def _detectors(parsed: Parsed) -> list[Detector]:
+    """In order of files, though a language sees all its files at once."""
+    of_file: dict[int, Sequence[Detector]] = {}
+    for language in dict.fromkeys(language for language, _, _ in parsed):
+        numbers = [n for n, (other, _, _) in enumerate(parsed) if other is language]
+        lists = language.detectors([parsed[n][1:] for n in numbers])
+        of_file.update(zip(numbers, lists, strict=True))
+    return [detector for n in sorted(of_file) for detector in of_file[n]]
+
+
+def _plans(detectors: Sequence[Detector], stage: Sequence[int], languages: dict[str, Language]) -> list[DetectorPlan]:
+    planned: list[DetectorPlan] = []
+    for number in range(max(stage, default=-1) + 1):
+        here = [d for d, s in zip(detectors, stage, strict=True) if s == number]
+        for name, language in languages.items():
+            mine = [d for d in here if d.language == name]
+            if mine:
+                planned += language.plans(mine)
+    return planned

@@ -6,11 +6,12 @@ wall clock. Both tiers of a plan (interpreter, kernel) read and write the same e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from coincide.expr.tree import Expr
 from coincide.model.batch import EventBatch
+from coincide.source import Span
 
 State = Any
 """A plan's own; engines only hand it back."""
@@ -41,6 +42,22 @@ class Inputs:
     detections: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class Detector:
+    """One definition of any language, as the graph sees it."""
+
+    name: str
+    language: str
+    definition: Any  # frozen data of its language
+    inputs: Inputs
+    outputs: tuple[str, ...]
+    partition: tuple[str, ...] | None
+    digest: str  # of its text: a definition that is unchanged keeps its state when rules change
+    span: Span | None = field(default=None, compare=False, repr=False)
+    order: int = 0  # among all definitions of all files
+    kind: str = "detector"  # what its language calls it
+
+
 class DetectorPlan(Protocol):
     """One or more definitions that are stepped together."""
 
@@ -69,6 +86,10 @@ class DetectorPlan(Protocol):
     @property
     def partition(self) -> tuple[str, ...] | None:
         """Attributes on whose values detection is independent (events with a null among them are ignored); None: global."""
+
+    @property
+    def timed(self) -> bool:
+        """Does it set timers? If not, the passing of time changes nothing."""
 
     def tier_reasons(self) -> tuple[str, ...]:
         """Why it has no kernel tier; empty: it has one."""

@@ -50,11 +50,13 @@ class ExpressionParser:
         reserved: Collection[str] = EXPRESSION_KEYWORDS,
         functions: dict[str, Function] | None = None,
         wording: ExpressionWording = ExpressionWording(),
+        spaced_calls: bool = False,
     ) -> None:
         self.tokens = tokens
         self.reserved = reserved
         self.functions = FUNCTIONS if functions is None else functions
         self.wording = wording
+        self.spaced_calls = spaced_calls  # is `f (x)` a call too? Not where a parenthesis may follow an expression
         self._depth = 0
 
     def expression(self) -> Expr:
@@ -185,7 +187,7 @@ class ExpressionParser:
         if token.text in self.reserved or (token.text.isupper() and token.text.lower() in EXPRESSION_KEYWORDS):
             raise self._no_value(token)
         self.tokens.next()
-        if self.tokens.at("(") and self.tokens.peek().start == token.end:
+        if self.tokens.at("(") and (self.spaced_calls or self.tokens.peek().start == token.end):
             return self._call(token)
         return self._placed(Reference(token.text), token)
 

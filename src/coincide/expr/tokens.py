@@ -102,7 +102,12 @@ class Tokens:
         bad = Token("op", text[start], start, start + 1)
         if text[start] in "'\"":
             raise self.fail(bad, self.wording.unclosed)
-        raise self.fail(bad, self.wording.bad_character.format(text[start]))
+        raise self.fail(bad, self.wording.bad_character.format(_visible(text[start])))
+
+
+def _visible(character: str) -> str:
+    """Control characters and lone surrogates would spoil, or break, the message that shows them."""
+    return character if character.isprintable() else ascii(character)[1:-1]
 
 
 _scanners: dict[tuple[str, ...], re.Pattern[str]] = {}
@@ -115,7 +120,8 @@ def _scanner(operators: tuple[str, ...]) -> re.Pattern[str]:
             r"(?:\s+|\#[^\n]*)*+(?:"
             r"(?P<name>[^\W\d]\w*(?:[.-]\w+)*)"
             r"|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
-            r"|(?P<text>'(?:[^'\n]|'')*'|\"(?:[^\"\n]|\"\")*\")"
+            # Possessive: in 'it''s the doubled quote is no end of the text, also where no other one follows.
+            r"|(?P<text>'(?:[^'\n]|'')*+'|\"(?:[^\"\n]|\"\")*+\")"
             rf"|(?P<op>{'|'.join(map(re.escape, longest_first))})"
             r")?"
         )

@@ -46,6 +46,12 @@ class EventBatch:
     def __len__(self) -> int:
         return len(self._events) if self._events is not None else len(self.table)
 
+    def of_types(self, types: frozenset[str]) -> EventBatch:
+        """The rows whose type is one of these."""
+        if self._table is not None and self._events is None:
+            return EventBatch(table=self._table.of_types(types))
+        return EventBatch([e for e in self.events if e.type in types])
+
     def numbered(self, first: int) -> EventBatch:
         """External events in total order, numbered in the order of consumption from `first`."""
         if self._table is not None:

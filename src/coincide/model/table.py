@@ -111,6 +111,12 @@ class EventTable:
             origins=self.origin().take(rows),
         )
 
+    def of_types(self, types: frozenset[str]) -> EventTable:
+        column = self.column("type")
+        wanted = np.array([text in types for text in column.texts] + [False])
+        rows = np.flatnonzero(wanted[column.codes]) if column.codes is not None else np.empty(0, np.int64)
+        return self if len(rows) == len(self) else self.take(rows)
+
     def numbered(self, first: int) -> EventTable:
         return replace(self, first=first, _columns=dict(self._columns))
 

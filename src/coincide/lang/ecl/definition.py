@@ -76,11 +76,20 @@ class Fail(Correlation):
 
 @dataclass(frozen=True)
 class Output:
-    """What a push emits: a token, with attributes computed from the completing event."""
+    """What a push emits: a token, with attributes computed from the completing event. `written` has the values as they
+    were written, for printing; `texts` their token sequences with named predicates in their places."""
 
     token: str
     attributes: tuple[tuple[str, Expr], ...] = ()
+    written: tuple[Expr, ...] = field(default=(), compare=False, repr=False)
+    texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def symbol(self) -> tuple[str, frozenset[tuple[str, str]]]:
+        """What analyses compare (section 7): the token with its attribute definitions, in any order."""
+        names = [name for name, _ in self.attributes]
+        return self.token, frozenset(zip(names, self.texts, strict=True))
 
 
 @dataclass(frozen=True)
@@ -143,7 +152,7 @@ class Transition:
     name: str
     enabling: tuple[tuple[str, ...], ...]
     test: Predicate | None
-    clear: tuple[str, ...]  # resolved: the states of the enabling clauses, all, or those given
+    clear: tuple[str, ...]  # resolved: the states of the enabling clauses, all, or those given; sorted
     target: tuple[str, ...]
     output: Output | None = None
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)

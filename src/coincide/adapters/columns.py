@@ -1,0 +1,269 @@
+"""Arrow columns as events: what records.py does to one record, over whole columns. No Python loop over good rows.
+
+Fields are looked up by the mapping. The time of a row is
+
+- in the column `time` (or what the mapping calls so): timestamps, dates, numbers in the mapping's unit, ISO-8601 texts,
+  lists of two of these, or a struct of `lo` and `hi`; with the mapping's `end`, that column is the interval's end;
+- where there is no such column, in the two columns `time_lo` and `time_hi`, as detections are written.
+
+The place of a row is a struct column `space`, or columns `space.x`, `space.y`, `space.lat`, `space.lon`, `space.z`,
+`space.zone`. Attributes may be numbers of any width, decimals, texts (plain or dictionary-coded), booleans, dates,
+timestamps and durations (milliseconds), or MIXED; a row with anything else in an attribute is bad. Nan is null."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coincide.adapters.faults import Faults, Mask
+from coincide.adapters.instants import Instants, instants, intervals, is_text, nulls
+from coincide.adapters.mapping import FieldMapping, is_type_name
+from coincide.adapters.records import (
+    EXACT,
+    ID_LONG,
+    ID_WRONG,
+    LONGEST_NUMBER,
+    MISSING_TYPE,
+    REVERSED,
+    SOURCE_WRONG,
+    SPACE_WRONG,
+    TYPE_NOT_NAME,
+    TYPE_NOT_TEXT,
+    missing,
+    no_value,
+    not_finite,
+)
+from coincide.model.column import MIXED
+from coincide.model.event import plain_number
+from coincide.model.space import Space
+from coincide.model.table import SPACE, EventTable
+
+Columns = Mapping[str, pa.Array]
+
+
+def events_of_columns(
+    columns: Columns, rows: int, mapping: FieldMapping, position: int, huge: Counter[str]
+) -> tuple[EventTable, Faults]:
+    """The good rows as a table, and what is wrong with the others. The first row stands at `position` in the input."""
+    faults = Faults(rows)
+    fields = {"type": _types(columns, rows, mapping, faults)}
+    lo, hi = _times(columns, rows, mapping, faults)
+    fields["id"] = _ids(columns.get(mapping.id), np.arange(position, position + rows), faults)
+    if (source := columns.get(mapping.source)) is not None and source.null_count < rows:
+        fields["source"] = _labels(source, SOURCE_WRONG, faults)
+    if (space := _spaces(columns, rows, mapping, faults)) is not None:
+        fields["space"] = space
+    if (arrival := columns.get(mapping.arrival)) is not None and arrival.null_count < rows:
+        fields["arrival"] = pa.array(instants(arrival, mapping, "arrival", faults), mask=nulls(arrival))
+    fields.update(_attributes(columns, mapping, faults, huge))
+    return _good_rows(EventTable(lo, hi, fields), faults), faults
+
+
+def _good_rows(table: EventTable, faults: Faults) -> EventTable:
+    if not faults:
+        return table
+    good = ~faults.bad
+    mask = pa.array(good)
+    return EventTable(table.lo[good], table.hi[good], {name: array.filter(mask) for name, array in table.fields.items()})
+
+
+def _types(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -> pa.Array:
+    if mapping.constant_type is not None:
+        return pa.repeat(pa.scalar(mapping.constant_type, pa.string()), rows)
+    array = columns.get(mapping.type)
+    if array is None:
+        array = pa.nulls(rows, pa.string())
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    missing_here = nulls(array)
+    if not is_text(array.type):
+        faults.add(missing_here, MISSING_TYPE)
+        faults.add(~missing_here, TYPE_NOT_TEXT)
+        return pa.nulls(rows, pa.string())
+    array = array.cast(pa.string())
+    coded = array.dictionary_encode()
+    names = coded.dictionary.to_pylist()
+    faults.add(missing_here | np.asarray(pc.equal(array, "").fill_null(False)), MISSING_TYPE)
+    wrong = [code for code, name in enumerate(names) if not is_type_name(name)]
+    if wrong:
+        faults.add(np.asarray(pc.is_in(coded.indices, pa.array(wrong, coded.indices.type))), TYPE_NOT_NAME)
+    return array
+
+
+def _times(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -> tuple[Instants, Instants]:
+    time = columns.get(mapping.time)
+    first, last = (columns.get(f"{mapping.time}_{end}") for end in ("lo", "hi"))
+    if time is None and first is not None and last is not None:
+        time = pa.StructArray.from_arrays([first, last], ["lo", "hi"], mask=pa.array(nulls(first) & nulls(last)))
+    if time is None:
+        faults.add(np.ones(rows, np.bool_), missing("time"))
+        return np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    lo, hi = intervals(time, mapping, faults)
+    if mapping.end is not None and (end := columns.get(mapping.end)) is not None:
+        hi = np.where(nulls(end), hi, instants(end, mapping, "end", faults))
+    if hi is not lo:
+        faults.add(lo > hi, REVERSED)
+    return lo, hi
+
+
+def _ids(array: pa.Array | None, positions: Instants, faults: Faults) -> pa.Array:
+    """Whole numbers stay numbers: they compare fastest. Where a row has none, its position."""
+    if array is None or array.null_count == len(array):
+        return pa.array(positions)
+    if pa.types.is_integer(array.type) and not pa.types.is_uint64(array.type):
+        array = array.cast(pa.int64())
+        return pc.coalesce(array, pa.array(positions)) if array.null_count else array
+    texts = _labels(array, ID_WRONG, faults)
+    long = np.asarray(pc.greater(pc.binary_length(texts), LONGEST_NUMBER).fill_null(False))
+    if long.any():
+        faults.add(long & np.asarray(pc.match_substring_regex(texts, r"^-?[0-9]+$").fill_null(False)), ID_LONG)
+    return pc.coalesce(texts, pa.array(positions).cast(pa.string())) if texts.null_count else texts
+
+
+def _labels(array: pa.Array, reason: str, faults: Faults) -> pa.Array:
+    """Names: texts, or numbers by their JSON spelling."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _labels(array.cast(kind.value_type), reason, faults)
+    if is_text(kind) or pa.types.is_integer(kind):
+        return array.cast(pa.string())
+    if pa.types.is_floating(kind):
+        none = nulls(array)
+        numbers = array.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+        faults.add(np.isinf(numbers), reason)
+        spelt = [None if skip else str(plain_number(n)) for n, skip in zip(numbers.tolist(), none.tolist(), strict=True)]
+        return pa.array(spelt, pa.string())
+    if kind == MIXED:
+        faults.add(np.asarray(array.field("flag").is_valid()), reason)
+        return pc.coalesce(array.field("text"), _labels(array.field("number"), reason, faults))
+    faults.add(~nulls(array), reason)
+    return pa.nulls(len(array), pa.string())
+
+
+def _spaces(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -> pa.Array | None:
+    array = columns.get(mapping.space)
+    if array is None:
+        return _gathered_space(columns, mapping, faults)
+    if array.null_count == rows:
+        return None
+    given = {f.name for f in array.type} if pa.types.is_struct(array.type) else {""}
+    if not given <= set(Space.__struct_fields__):
+        faults.add(~nulls(array), SPACE_WRONG)
+        return None
+    parts = {name: pc.struct_field(array, name) for name in given}
+    return _space(parts, np.asarray(array.is_valid()), faults)
+
+
+def _gathered_space(columns: Columns, mapping: FieldMapping, faults: Faults) -> pa.Array | None:
+    parts = {name: columns[key] for name in Space.__struct_fields__ if (key := f"{mapping.space}.{name}") in columns}
+    if not parts:
+        return None
+    return _space(parts, ~np.logical_and.reduce([nulls(part) for part in parts.values()]), faults)
+
+
+def _space(parts: Mapping[str, pa.Array], given: Mask, faults: Faults) -> pa.Array | None:
+    out, has = [], {}
+    for f in SPACE:
+        part = parts.get(f.name, pa.nulls(len(given), f.type))
+        has[f.name] = ~nulls(part)
+        part, fine = _space_part(part, f.type)
+        faults.add(given & has[f.name] & ~fine, SPACE_WRONG)
+        out.append(part)
+    halves = (has["x"] != has["y"]) | (has["lat"] != has["lon"])
+    kinds = has["x"].astype(np.int8) + has["lat"]
+    faults.add(given & (halves | (kinds > 1) | ((kinds == 0) & ~has["zone"])), SPACE_WRONG)
+    if not given.any():
+        return None
+    return pa.StructArray.from_arrays(out, fields=list(SPACE), mask=pa.array(~given))
+
+
+def _space_part(part: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, Mask]:
+    kind = part.type
+    if pa.types.is_string(wanted) and (is_text(kind) or pa.types.is_dictionary(kind)):
+        return part.cast(wanted), np.ones(len(part), np.bool_)
+    if pa.types.is_floating(wanted) and is_number(kind):
+        part = part.cast(wanted, safe=False)
+        part = pc.if_else(pc.is_nan(part), pa.scalar(None, wanted), part)
+        return part, np.isfinite(part.fill_null(0.0).to_numpy(zero_copy_only=False))
+    return pa.nulls(len(part), wanted), nulls(part)
+
+
+def _attributes(columns: Columns, mapping: FieldMapping, faults: Faults, huge: Counter[str]) -> dict[str, pa.Array]:
+    skip = mapping.envelope | _consumed(columns, mapping)
+    out = {}
+    for name, array in columns.items():
+        if name not in skip and array.null_count < len(array):
+            out[name] = attribute(name, array, faults, huge)
+    return {name: array for name, array in out.items() if array is not None}
+
+
+def _consumed(columns: Columns, mapping: FieldMapping) -> set[str]:
+    """Columns that serve the envelope without being named in the mapping."""
+    ends = set() if mapping.time in columns else {f"{mapping.time}_lo", f"{mapping.time}_hi"}
+    flat = set() if mapping.space in columns else {f"{mapping.space}.{name}" for name in Space.__struct_fields__}
+    return (ends if ends <= columns.keys() else set()) | flat
+
+
+def is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def attribute(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) -> pa.Array | None:
+    """An attribute's column as doubles, texts, booleans or MIXED; None: nothing of it can be used."""
+    kind = array.type
+    if pa.types.is_boolean(kind) or kind == MIXED:
+        return array
+    if is_text(kind):
+        return array.cast(pa.string())
+    if is_number(kind):
+        return _doubles(name, array, faults, huge)
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        finest = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")
+        return pc.divide(array.cast(finest, safe=False).cast(pa.int64()).cast(pa.float64()), 1000.0)
+    if pa.types.is_date(kind):
+        return array.cast(pa.timestamp("ms")).cast(pa.int64()).cast(pa.float64(), safe=False)
+    if pa.types.is_dictionary(kind):
+        return _decoded(name, array, faults, huge)
+    if isinstance(kind, pa.BaseExtensionType):
+        return attribute(name, array.storage, faults, huge)
+    faults.add(~nulls(array), no_value(name))
+    return None
+
+
+def _decoded(name: str, array: pa.DictionaryArray, faults: Faults, huge: Counter[str]) -> pa.Array | None:
+    """Texts stay coded, which kernels like, if their dictionary is a plain one."""
+    texts = array.dictionary
+    if is_text(texts.type) and texts.null_count == 0 and len(texts.unique()) == len(texts):
+        return array.cast(pa.dictionary(pa.int32(), pa.string()))
+    return attribute(name, array.cast(texts.type), faults, huge)
+
+
+def _doubles(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) -> pa.Array:
+    if pa.types.is_integer(array.type):
+        if array.type.bit_width == 64 and (beyond := _beyond(array)):
+            huge[name] += beyond
+        return array.cast(pa.float64(), safe=False)
+    array = array.cast(pa.float64(), safe=False)
+    faults.add(np.isinf(array.fill_null(0.0).to_numpy(zero_copy_only=False)), not_finite(name))
+    return array
+
+
+def _beyond(array: pa.Array) -> int:
+    least, most = pc.min_max(array).values()
+    if (most.as_py() or 0) <= EXACT and (least.as_py() or 0) >= -EXACT:
+        return 0
+    outside = pc.greater(array, EXACT)
+    if pa.types.is_signed_integer(array.type):
+        outside = pc.or_(outside, pc.less(array, -EXACT))
+    return int(pc.sum(outside).as_py())
+
+
+def named(table: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
+    """Columns by name; of several with one name, the last, as in JSON."""
+    arrays: Sequence[pa.Array | pa.ChunkedArray] = table.columns
+    flat = (a.combine_chunks() if isinstance(a, pa.ChunkedArray) else a for a in arrays)
+    return dict(zip(table.schema.names, flat, strict=True))

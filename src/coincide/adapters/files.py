@@ -1,0 +1,81 @@
+"""Files: inputs that may be compressed, outputs that are complete or absent."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkstemp
+from types import TracebackType
+from typing import IO, Self
+
+from coincide.errors import InputError
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Failures to read `name`, as errors that name it."""
+    try:
+        yield
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read '{name}': {reason}") from error
+
+
+def open_bytes(name: str) -> IO[bytes]:
+    """A file to read, `-` for standard input, `.gz` unpacked."""
+    if name == "-":
+        return os.fdopen(os.dup(sys.stdin.fileno()), "rb") if _is_real(sys.stdin) else sys.stdin.buffer
+    if name.endswith(".gz"):
+        import gzip
+
+        return gzip.open(name, "rb")
+    return open(name, "rb")
+
+
+def _is_real(stream: IO[str]) -> bool:
+    try:
+        stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        return False
+    return True
+
+
+class CompleteFile:
+    """A file that appears under its name only when it is complete: written beside it, then renamed."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            handle, name = mkstemp(prefix=f".{self.path.name}.", suffix=".part", dir=self.path.parent)
+        except OSError as error:
+            raise InputError(f"cannot write '{self.path}': {error.strerror}") from error
+        self.part = Path(name)
+        self.stream: IO[bytes] = os.fdopen(handle, "wb")
+
+    def commit(self) -> None:
+        self.stream.flush()
+        os.chmod(self.part, 0o666 & ~_umask())  # a temporary file is private, the result should not be
+        self.stream.close()
+        os.replace(self.part, self.path)
+
+    def discard(self) -> None:
+        self.stream.close()
+        self.part.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,58 @@
+"""Which fields of foreign records are the envelope of an event."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from coincide.errors import InputError
+from coincide.model.event import ENVELOPE
+
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_NAME = re.compile(r"[^\W\d][\w.-]*")
+
+
+@lru_cache(maxsize=4096)
+def is_type_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+@dataclass(frozen=True)
+class FieldMapping:
+    """Names of the fields that carry the envelope; every other field is an attribute.
+
+    `unit` is that of plain numbers in the fields `time`, `end` and `arrival` (texts are ISO-8601, Arrow's timestamps know
+    their own). With `end`, a record whose `end` field is filled occurred in `[time, end]`. With `constant_type`, every
+    record is of that type. A field that has the name of an envelope field but does not serve as one (`type`, where
+    another field is the type) is left out: rules could not refer to it."""
+
+    type: str = "type"
+    time: str = "time"
+    id: str = "id"
+    source: str = "source"
+    space: str = "space"
+    arrival: str = "arrival"
+    end: str | None = None
+    unit: str = "ms"
+    constant_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit not in PER_SECOND:
+            raise InputError(f"unknown time unit '{self.unit}': one of {', '.join(PER_SECOND)}")
+        if self.constant_type is not None and not is_type_name(self.constant_type):
+            raise InputError(f"'{self.constant_type}' is no name of an event type")
+
+    @cached_property
+    def envelope(self) -> frozenset[str]:
+        """Fields that are no attributes."""
+        used = {self.type, self.time, self.id, self.source, self.space, self.arrival, self.end}
+        return ENVELOPE | {name for name in used if name is not None}
+
+    @cached_property
+    def per_unit(self) -> int:
+        """Microseconds in a unit; 0 for nanoseconds, of which a microsecond has a thousand."""
+        return 1_000_000 // PER_SECOND[self.unit]
+
+
+DEFAULT = FieldMapping()

@@ -1,0 +1,72 @@
+"""What became of the records: counts, the first reasons, the rejected records themselves, warnings."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+
+import msgspec
+
+from coincide.adapters.files import CompleteFile
+from coincide.errors import InputError
+
+SHOWN = 5
+"""Reasons that a report shows."""
+
+
+@dataclass
+class ReadReport:
+    """Counts of records: `read` are all, `rejected` the bad ones among them."""
+
+    read: int = 0
+    rejected: int = 0
+    reasons: list[str] = field(default_factory=list)  # the first few: FILE:LINE: reason
+    huge: Counter[str] = field(default_factory=Counter)  # integers that lost digits, by attribute
+
+    @property
+    def accepted(self) -> int:
+        return self.read - self.rejected
+
+    @property
+    def warnings(self) -> list[str]:
+        return [
+            f"attribute '{name}' has integers beyond 2^53 ({count} of them), which lose digits as numbers: give them as text"
+            for name, count in self.huge.items()
+        ]
+
+
+class Intake:
+    """Where readers hand in what they have read: it counts, keeps rejects, and stops at the first one under `strict`."""
+
+    def __init__(self, *, strict: bool = False, rejects: str | os.PathLike[str] | None = None, shown: int = SHOWN) -> None:
+        self.report = ReadReport()
+        self._strict = strict
+        self._shown = shown
+        self._file = None if rejects is None else CompleteFile(rejects)
+
+    @property
+    def position(self) -> int:
+        """Of the next record, from 1, over all files."""
+        return self.report.read + 1
+
+    def counted(self, records: int) -> None:
+        self.report.read += records
+
+    def reject(self, place: str, reason: str, raw: object) -> None:
+        """A bad record at `place`; `raw` is its line as bytes, or anything that JSON can say. It counts as read elsewhere."""
+        report = self.report
+        report.rejected += 1
+        if len(report.reasons) < self._shown:
+            report.reasons.append(f"{place}: {reason}")
+        if self._strict:
+            raise InputError(f"{place}: {reason}")
+        if self._file is not None:
+            line = raw if isinstance(raw, bytes) else msgspec.json.encode(raw, enc_hook=str)
+            self._file.stream.write(line.rstrip(b"\n") + b"\n")
+
+    def close(self, *, complete: bool) -> None:
+        """Rejects appear when all was read."""
+        if self._file is not None:
+            (self._file.commit if complete else self._file.discard)()
+            self._file = None

@@ -1,0 +1,78 @@
+"""The engine in one process: the default, and the yardstick of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from coincide.engines.graph import Graph
+from coincide.model.batch import EMPTY, EventBatch
+from coincide.model.event import Event
+from coincide.rulebook import Rulebook, RuleSource, rulebook
+
+LARGE = 20_000
+"""From so many events on, compiling a kernel pays."""
+
+
+def chosen_tier(tier: str, size: int) -> str:
+    return ("kernel" if size >= LARGE else "interpreter") if tier == "auto" else tier
+
+
+class Engine:
+    """Detects in a stream that is fed to it piece by piece.
+
+    `process` takes events that are not older than those before; older ones are *late*: counted and not consumed. State can
+    be taken (`snapshot`) and given back (`restore`) between any two calls, also under changed rules."""
+
+    def __init__(self, rules: Rulebook | RuleSource | Sequence[RuleSource], tier: str = "interpreter") -> None:
+        self.tier = tier
+        self.late = 0
+        self._graph = Graph(rulebook(rules).plans(tier))
+        self._state = self._graph.initial()
+        self._last: object = None
+
+    def process(self, events: EventBatch | Iterable[Event]) -> EventBatch:
+        """The detections that these events make."""
+        from coincide.adapters.order import sort_batch
+
+        batch = sort_batch(events if isinstance(events, EventBatch) else EventBatch(list(events)))
+        return self._graph.advance(self._state, self._timely(batch)) if len(batch) else EMPTY
+
+    def finish(self, until: float | None = None) -> EventBatch:
+        """The end of input; `until` (microseconds, or inf) moves the clock on."""
+        return self._graph.finish(self._state, until)
+
+    def snapshot(self) -> bytes:
+        return self._graph.encode(self._state)
+
+    def restore(self, snapshot: bytes) -> None:
+        self._state = self._graph.decode(snapshot)
+
+    def change_rules(self, rules: Rulebook | RuleSource | Sequence[RuleSource]) -> None:
+        """New rules from the next event on. Definitions whose text is unchanged keep their state."""
+        graph = Graph(rulebook(rules).plans(self.tier))
+        self._state = graph.decode(self._graph.encode(self._state))
+        self._graph = graph
+
+    def _timely(self, batch: EventBatch) -> EventBatch:
+        first = batch.table.hi[0] if batch.has_table else batch.events[0].hi
+        if first >= self._state.hi:
+            return batch
+        timely = [event for event in batch.events if event.hi >= self._state.hi]
+        self.late += len(batch) - len(timely)
+        return EventBatch(timely)
+
+
+def run(
+    rules: Rulebook | RuleSource | Sequence[RuleSource],
+    batches: Iterable[EventBatch],
+    until: float | None = None,
+    tier: str = "auto",
+) -> Iterator[EventBatch]:
+    """Detections of a whole input, batch by batch. The batches must be in total order, one after another."""
+    engine: Engine | None = None
+    book = rulebook(rules)
+    for batch in batches:
+        engine = engine or Engine(book, chosen_tier(tier, len(batch)))
+        yield engine.process(batch)
+    if engine is not None:
+        yield engine.finish(until)

@@ -1,0 +1,46 @@
+"""The languages, by the endings of their files. A language is imported when a file of its comes along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any, Protocol
+
+from coincide.detect.base import Detector, DetectorPlan
+from coincide.errors import Diagnostic, RuleError
+from coincide.source import SourceText
+
+MODULES = {
+    ".ecl": "coincide.lang.ecl.language",
+}
+
+
+class Language(Protocol):
+    """What a language's package offers. A file's definitions (`File`) are its own frozen data."""
+
+    NAME: str
+
+    def parse(self, source: SourceText) -> Any:
+        """Definitions of one file; RuleError at the first error."""
+
+    def names(self, file: Any) -> Iterable[Diagnostic]:
+        """Each name of a detector that the file defines (as the diagnostic's `name`), as the error that it is if the
+        name is taken."""
+
+    def detectors(self, files: Sequence[tuple[SourceText, Any]]) -> Sequence[Sequence[Detector]]:
+        """The detectors of all its files together, a list for each file, in order of definition."""
+
+    def plans(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
+        """Plans for detectors of one stage of the graph."""
+
+    def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]: ...
+
+    def print_file(self, file: Any) -> str: ...
+
+
+def language_of(path: str) -> Language:
+    for ending, module in MODULES.items():
+        if path.endswith(ending):
+            return import_module(module)
+    endings = ", ".join(MODULES)
+    raise RuleError(Diagnostic(f"{path}: not a rule file that is known (endings: {endings})"))

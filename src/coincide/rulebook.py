@@ -1,0 +1,74 @@
+"""Rules that have been loaded: the front door for everything that is done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from coincide.compile import Compiled, compile_rules
+from coincide.detect.base import Detector, DetectorPlan
+from coincide.errors import Diagnostic, RuleError
+from coincide.source import SourceText
+
+RuleSource = str | PathLike[str] | SourceText
+
+
+@dataclass(frozen=True)
+class Rulebook:
+    """Rules of one or more files, checked and planned. Made by `load` or `loads`; it never changes."""
+
+    compiled: Compiled
+
+    @property
+    def detectors(self) -> tuple[Detector, ...]:
+        return self.compiled.detectors
+
+    @property
+    def files(self) -> tuple[tuple[SourceText, Any], ...]:
+        """Each file with its language's definitions."""
+        return self.compiled.files
+
+    @cached_property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What is accepted but most likely not meant."""
+        return tuple(self.compiled.warnings())
+
+    def plans(self, tier: str = "interpreter") -> list[DetectorPlan]:
+        """The graph's plans in the tier asked for; a plan without a kernel tier is interpreted."""
+        plans = list(self.compiled.plans)
+        return plans if tier == "interpreter" else [p if p.tier_reasons() else p.kernel() for p in plans]
+
+
+def load(*paths: RuleSource) -> Rulebook:
+    """Rules from files, loaded together in the order given. Raises RuleError at the first error."""
+    return Rulebook(compile_rules([_read(path) for path in paths]))
+
+
+def loads(text: str, language: str = "ecl", name: str = "rules") -> Rulebook:
+    """Rules from a text."""
+    return load(SourceText(f"{name}.{language}", text))
+
+
+def _read(path: RuleSource) -> SourceText:
+    if isinstance(path, SourceText):
+        return path
+    name = fspath(path)
+    try:
+        return SourceText(name, Path(name).read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise RuleError(Diagnostic(f"{name}: not a text file (byte {error.start + 1} is not UTF-8)")) from error
+    except OSError as error:
+        raise RuleError(Diagnostic(f"{name}: {error.strerror or error}")) from error
+
+
+def rulebook(rules: Rulebook | RuleSource | Sequence[RuleSource]) -> Rulebook:
+    """Whatever names rules, as a rulebook."""
+    if isinstance(rules, Rulebook):
+        return rules
+    if isinstance(rules, (str, PathLike, SourceText)):
+        return load(rules)
+    return load(*rules)
