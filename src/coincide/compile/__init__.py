@@ -29,6 +29,10 @@ class Compiled:
     plans: tuple[DetectorPlan, ...]  # in the order of stages
     languages: dict[str, Language]
 
+    def plans_for(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
+        """Plans for some of the detectors, none of which may be fed by one that is left out."""
+        return _plans(detectors, stages(detectors, feeds(detectors)), self.languages)
+
     def warnings(self) -> list[Diagnostic]:
         return [
             warning

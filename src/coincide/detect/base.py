@@ -80,6 +80,10 @@ class DetectorPlan(Protocol):
         """Attributes that it reads; None: it cannot tell. What is in no plan's columns need not travel."""
 
     @property
+    def produces(self) -> Mapping[str, tuple[Expr, ...]]:
+        """Attributes of its detections (and `source`, where they have one): by name, the expressions that can make the value."""
+
+    @property
     def relevant(self) -> Expr | None:
         """A test of one external event: false or null means that the plan ignores the event for certain. None: no such test."""
 

@@ -45,7 +45,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def is_detection(self) -> bool:
-        return bool(self.place[3] > 0)
+        return bool(self.place) and bool(self.place[3] > 0)  # one that is not placed yet is external
 
     def placed(self, number: int) -> Event:
         """This external event as the n-th that is consumed."""

@@ -107,7 +107,7 @@ class EventTable:
             self.lo[rows],
             self.hi[rows],
             {name: array.take(index) for name, array in self.fields.items()},
-            places=self.place_matrix()[rows],
+            places=self.place_rows(rows),
             origins=self.origin().take(rows),
         )
 
@@ -118,15 +118,25 @@ class EventTable:
         return self if len(rows) == len(self) else self.take(rows)
 
     def numbered(self, first: int) -> EventTable:
-        return replace(self, first=first, _columns=dict(self._columns))
+        """As external events from the n-th on: each is its own origin, and its place follows from its number."""
+        return EventTable(self.lo, self.hi, self.fields, first, _columns=dict(self._columns))
 
     def origin(self) -> Origins:
         return self.origins or Origins(self.lo, self.hi, self.fields["id"])
 
     def place_matrix(self) -> npt.NDArray[np.int64]:
+        return self.places if self.places is not None else self.place_rows(np.arange(len(self)))
+
+    def place_rows(self, rows: Rows) -> npt.NDArray[np.int64]:
+        """The places of some rows."""
         if self.places is not None:
-            return self.places
-        return np.column_stack((self.hi, self.first + np.arange(len(self)), np.zeros(len(self), np.int64)))
+            return self.places[rows]
+        return np.column_stack((self.hi[rows], self.first + rows, np.zeros(len(rows), np.int64)))
+
+    @property
+    def generation(self) -> npt.NDArray[np.int64]:
+        """0: external events; more: detections."""
+        return np.zeros(len(self), np.int64) if self.places is None else self.places[:, 2]
 
     def place_tuples(self) -> list[Place]:
         if self.foreign_places is not None:
@@ -138,6 +148,9 @@ class EventTable:
             return [None] * len(self)
         return [None if s is None else Space(**s) for s in self.fields["space"].to_pylist()]
 
+    def arrivals(self) -> list[int | None]:
+        return self.fields["arrival"].to_pylist() if "arrival" in self.fields else [None] * len(self)
+
     def events(self) -> list[Event]:
         """The rows as objects."""
         names = self.attributes
@@ -145,13 +158,13 @@ class EventTable:
         types, ids, sources = (_texts(self.column(name)) for name in ("type", "id", "source"))
         rows = zip(
             types, self.lo.tolist(), self.hi.tolist(), ids, self.origin().keys(), sources, self.spaces(), self.place_tuples(),
-            strict=True,
+            self.arrivals(), strict=True,
         )  # fmt: skip
         out = []
-        for row, (kind, lo, hi, identifier, origin, source, space, place) in enumerate(rows):
+        for row, (kind, lo, hi, identifier, origin, source, space, place, arrival) in enumerate(rows):
             values = ((name, column.value(row)) for name, column in zip(names, columns, strict=True))
             attributes: dict[str, Value] = {name: value for name, value in values if value is not None}
-            out.append(Event(kind or "", lo, hi, identifier, attributes, origin, source, space, place))
+            out.append(Event(kind or "", lo, hi, identifier, attributes, origin, source, space, place, arrival))
         return out
 
 
@@ -172,6 +185,8 @@ def table_of(events: Sequence[Event]) -> EventTable:
         fields["source"] = pa.array([e.source for e in events], pa.string())
     if any(e.space is not None for e in events):
         fields["space"] = pa.array([_space_record(e.space) for e in events], SPACE)
+    if any(e.arrival is not None for e in events):
+        fields["arrival"] = pa.array([e.arrival for e in events], pa.int64())
     for name in names:
         fields[name] = column_of([e.attributes.get(name) for e in events]).to_arrow()
     lo, hi = (np.array([getattr(e, end) for e in events], np.int64) for end in ("lo", "hi"))

@@ -48,6 +48,14 @@ class MonitorPlan:
         return frozenset(names | set(self.partition or ())) - ENVELOPE
 
     @cached_property
+    def produces(self) -> dict[str, tuple[Expr, ...]]:
+        made: dict[str, list[Expr]] = {key: [Reference(key)] for key in self.partition or ()}
+        for emitter in (emitter for emitters in self.group.emitters for emitter in emitters):
+            for name, tree in emitter.expressions:
+                made.setdefault(name, []).append(tree)
+        return {name: tuple(dict.fromkeys(trees)) for name, trees in made.items()}
+
+    @cached_property
     def relevant(self) -> Expr:
         """An event that satisfies no predicate of any monitor changes nothing."""
         tests = self.group.tests

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-
-from coincide.lang.ecl.resolve import resolve
+from typing import ClassVar
 
 from coincide.errors import RuleError, nearest
 from coincide.expr.functions import FUNCTIONS
 from coincide.expr.parse import MAXIMUM_DEPTH, ExpressionParser, ExpressionWording
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
 from coincide.lang.ecl.definition import File
+from coincide.lang.ecl.names import check_names, mentions, outputs
+from coincide.lang.ecl.resolve import resolve
 from coincide.lang.ecl.syntax import (
     FileSyntax,
     MachineSyntax,
@@ -24,6 +25,8 @@ from coincide.lang.ecl.syntax import (
 )
 from coincide.source import SourceText, Span, room_for_recursion
 
+__all__ = ["RESERVED", "check_names", "is_reserved", "mentions", "outputs", "parse"]
+
 LISTS = ("accumulate", "select", "sequential", "parallel")
 REPETITIONS = ("persist", "repeat", "loop")
 EXPRESSION_WORDS = (*LISTS, "do", "unless", "fail", "push", *REPETITIONS, "in")
@@ -34,7 +37,7 @@ WORDING = ExpressionWording(
 )
 MAXIMUM_DIGITS = 18  # of a maximum: it must fit the integers of every engine
 
-# A predicate sees one event only: functions of events are written without an alias, and there is no second one to be distant from.
+# A predicate sees one event only: functions of events are written without an alias, and `distance` has no second event.
 ECL_FUNCTIONS = {
     name: replace(function, least=function.most - 1, most=function.most - 1)
     if function.aliases and function.most is not None
@@ -47,7 +50,7 @@ ECL_FUNCTIONS = {
 def parse(source: SourceText, defined: Collection[str] = ()) -> File:
     """The definitions of one file. `defined`: the names of monitors that files loaded before it define."""
     with room_for_recursion():
-        return resolve(_Parser(source).file(), ECL_FUNCTIONS, defined)
+        return resolve(_Parser(source).file(), defined)
 
 
 def is_reserved(name: str) -> bool:
@@ -95,7 +98,9 @@ class _Parser:
     def _predicate_definition(self) -> PredicateSyntax:
         token = self.tokens.peek()
         if token.kind != "name" or is_reserved(token.text):
-            raise self._unexpected("a definition", "the definition" if self.tokens.last else "")
+            last = self.tokens.last
+            hint = nearest(last.text, EXPRESSION_WORDS) if last and self.tokens.at("{", "(") else None
+            raise self._unexpected("a definition", f"'{last.text}'" if last else "", hint)
         name = self.tokens.next()
         self._expect("=", f"'{name.text}'", hint=nearest(name.text, ("monitor", "machine", *EXPRESSION_KEYWORDS)))
         return PredicateSyntax(name, self._phrase())
@@ -319,7 +324,7 @@ class _Parser:
         follows = f" after {after}" if after else ""
         return self.tokens.fail(token, f"expected {wanted}{follows}, found {self.tokens.shown(token)}", hint)
 
-    _rules: dict[str, Callable[[_Parser], Node]] = {
+    _rules: ClassVar[dict[str, Callable[[_Parser], Node]]] = {
         **dict.fromkeys(LISTS, _list),
         **dict.fromkeys(REPETITIONS, _repetition),
         "do": _do,

@@ -5,6 +5,7 @@ Tokens stay with it, because errors point at them and because labels and digests
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from coincide.expr.tokens import Token
 from coincide.expr.tree import Expr
@@ -22,7 +23,7 @@ class Phrase:
     def label(self) -> str:
         """The text, with each run of white space and comments as one space."""
         parts = [self.tokens[0].text]
-        for before, token in zip(self.tokens, self.tokens[1:], strict=False):
+        for before, token in pairwise(self.tokens):
             parts += [" ", token.text] if before.end < token.start else [token.text]
         return "".join(parts)
 

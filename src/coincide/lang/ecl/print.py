@@ -1,0 +1,164 @@
+"""ECL as text that parses back to equal definitions: one line where it fits, otherwise one part a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coincide.expr.print import expression_text
+from coincide.lang.ecl.definition import (
+    Accumulate,
+    Correlation,
+    DoUnless,
+    Fail,
+    File,
+    Loop,
+    Machine,
+    Mode,
+    Modes,
+    Monitor,
+    Output,
+    Parallel,
+    Persist,
+    Predicate,
+    Push,
+    Repeat,
+    Select,
+    SelectStar,
+    Sequential,
+    Transition,
+)
+from coincide.source import room_for_recursion
+
+WIDTH = 100
+INDENT = "    "
+
+WORDS: dict[type[Correlation], str] = {
+    Accumulate: "accumulate",
+    Select: "select",
+    SelectStar: "select*",
+    Sequential: "sequential",
+    Parallel: "parallel",
+    Fail: "fail",
+    Persist: "persist",
+    Repeat: "repeat",
+    Loop: "loop",
+}
+
+
+def print_file(file: File) -> str:
+    """Named predicates first (their place among the definitions does not matter), then monitors and machines in order."""
+    with room_for_recursion():
+        predicates = "".join(f"{name} = {expression_text(tree)}\n" for name, tree in file.predicates)
+        detectors = [_monitor(d) if isinstance(d, Monitor) else _machine(d) for d in file.detectors]
+    return "\n".join([predicates, *detectors] if predicates else detectors)
+
+
+def _monitor(monitor: Monitor) -> str:
+    head = f"monitor {monitor.name}{_keys(monitor.keys)} ="
+    line = f"{head} {_flat(monitor.body)}"
+    return f"{line}\n" if len(line) <= WIDTH else f"{head}\n{_laid_out(monitor.body, INDENT)}\n"
+
+
+def _keys(keys: tuple[str, ...]) -> str:
+    return f" by {', '.join(keys)}" if keys else ""
+
+
+# Expressions. A construct is a row of blocks, each with what stands before its brace: `do {…} unless {…}` is two.
+
+Block = tuple[str, tuple[Correlation, ...]]
+
+
+def _blocks(expression: Correlation) -> list[Block]:
+    if isinstance(expression, DoUnless):
+        return [("do", (expression.body,)), ("unless", (expression.unless,))]
+    if isinstance(expression, Modes):
+        return [block for mode in expression.modes for block in _blocks(mode)]
+    if isinstance(expression, Mode):
+        return [(f"in ({_predicate(expression.guard)}) do", (expression.body,))]
+    if isinstance(expression, Push):
+        return [(_output(expression.output), (expression.body,))]
+    word = WORDS[type(expression)]
+    if isinstance(expression, Persist | Repeat | Loop) and expression.maximum is not None:
+        word = f"{word}({expression.maximum})"
+    return [(word, expression.parts_in_order)]
+
+
+def _flat(expression: Correlation) -> str:
+    """On one line."""
+    if isinstance(expression, Predicate):
+        return _predicate(expression)
+    return " ".join(f"{head} {{ {', '.join(map(_flat, parts))} }}" for head, parts in _blocks(expression))
+
+
+def _laid_out(expression: Correlation, indent: str) -> str:
+    """Indented, on one line if that fits."""
+    line = indent + _flat(expression)
+    if len(line) <= WIDTH or isinstance(expression, Predicate):
+        return line
+    between = " " if isinstance(expression, DoUnless) else f"\n{indent}"
+    return indent + between.join(_laid_out_block(head, parts, indent) for head, parts in _blocks(expression))
+
+
+def _laid_out_block(head: str, parts: Iterable[Correlation], indent: str) -> str:
+    """From its head, which stands on a line that is indented already."""
+    inside = ",\n".join(_laid_out(part, indent + INDENT) for part in parts)
+    return f"{head} {{\n{inside}\n{indent}}}"
+
+
+def _predicate(predicate: Predicate) -> str:
+    return expression_text(predicate.written)
+
+
+def _output(output: Output) -> str:
+    names = [name for name, _ in output.attributes]
+    values = output.written or [value for _, value in output.attributes]
+    attributes = [f"{name}: {expression_text(value)}" for name, value in zip(names, values, strict=True)]
+    return f"push({', '.join([output.token, *attributes])})"
+
+
+# Machines.
+
+
+def _machine(machine: Machine) -> str:
+    every = _every_state(machine)
+    items = [f"initial {', '.join(machine.initial)}"]
+    items += [_transition(t, every) for t in machine.transitions]
+    items += [f"order {' < '.join(chain)}" for chain in machine.order]
+    lines = "".join(f"{INDENT}{item};\n" for item in items)
+    return f"machine {machine.name}{_keys(machine.keys)} {{\n{lines}}}\n"
+
+
+def _every_state(machine: Machine) -> tuple[str, ...] | None:
+    """What `clear *` would mean; None if a state occurs in `clear` only, which must then be written out."""
+    states = set(machine.initial)
+    for transition in machine.transitions:
+        states |= _enabling(transition) | set(transition.target)
+    cleared = {state for t in machine.transitions for state in t.clear}
+    return tuple(sorted(states)) if cleared <= states else None
+
+
+def _enabling(transition: Transition) -> set[str]:
+    return {state for clause in transition.enabling for state in clause}
+
+
+def _transition(transition: Transition, every: tuple[str, ...] | None) -> str:
+    parts = [f"{transition.name}:", " & ".join(" | ".join(clause) for clause in transition.enabling)]
+    if transition.test is not None:
+        parts.append(f"on {_predicate(transition.test)}")
+    if set(transition.clear) != _enabling(transition):
+        parts.append(f"clear {_clear(transition.clear, every)}")
+    parts.append("->")
+    if transition.target:
+        parts.append(", ".join(transition.target))
+    if transition.output is not None:
+        parts.append(_output(transition.output))
+    return " ".join(parts)
+
+
+def _clear(states: tuple[str, ...], every: tuple[str, ...] | None) -> str:
+    if not states:
+        return "none"
+    if states == every:
+        return "*"
+    # First in the list, `none` would be the word and not the state of that name.
+    return ", ".join(sorted(states, key=lambda state: state == "none"))
