@@ -209,7 +209,7 @@ def _consumed(columns: Columns, mapping: FieldMapping) -> set[str]:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def attribute(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) -> pa.Array | None:
@@ -256,9 +256,9 @@ def _beyond(array: pa.Array) -> int:
     least, most = pc.min_max(array).values()
     if (most.as_py() or 0) <= EXACT and (least.as_py() or 0) >= -EXACT:
         return 0
-    outside = pc.greater(array, EXACT)
+    outside = pc.greater(array, pa.scalar(EXACT, array.type))
     if pa.types.is_signed_integer(array.type):
-        outside = pc.or_(outside, pc.less(array, -EXACT))
+        outside = pc.or_(outside, pc.less(array, pa.scalar(-EXACT, array.type)))
     return int(pc.sum(outside).as_py())
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkstemp
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Self, cast
 
 from coincide.errors import InputError
 
@@ -19,7 +20,7 @@ def readable(name: str) -> Iterator[None]:
     """Failures to read `name`, as errors that name it."""
     try:
         yield
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot read '{name}': {reason}") from error
 
@@ -31,7 +32,7 @@ def open_bytes(name: str) -> IO[bytes]:
     if name.endswith(".gz"):
         import gzip
 
-        return gzip.open(name, "rb")
+        return cast(IO[bytes], gzip.open(name, "rb"))
     return open(name, "rb")
 
 

@@ -65,7 +65,7 @@ def instants(array: pa.Array, mapping: FieldMapping, field: str, faults: Faults)
 
 
 def is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _in_range(values: Instants, wrong: Mask, field: str, faults: Faults) -> Instants:
@@ -83,7 +83,7 @@ def _timestamps(array: pa.Array) -> tuple[Instants, Mask]:
 
 def _integers(array: pa.Array, mapping: FieldMapping) -> tuple[Instants, Mask]:
     if pa.types.is_uint64(array.type):  # beyond int64 is out of any range
-        array = pc.if_else(pc.greater(array, LIMIT), pa.scalar(LIMIT + 1, pa.uint64()), array)
+        array = pc.min_element_wise(array, pa.scalar(LIMIT + 1, pa.uint64()), skip_nulls=False)
     return _scaled(_plain(array.cast(pa.int64())), mapping.per_unit)
 
 

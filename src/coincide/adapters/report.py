@@ -50,6 +50,10 @@ class Intake:
         """Of the next record, from 1, over all files."""
         return self.report.read + 1
 
+    @property
+    def keeps_rejects(self) -> bool:
+        return self._file is not None
+
     def counted(self, records: int) -> None:
         self.report.read += records
 

@@ -97,6 +97,11 @@ class Graph:
         ]
         return merged([external, *fed])
 
+    def due(self, state: GraphState) -> int | None:
+        """When the next timer is due."""
+        pending = [p.due for plan, own in zip(self.plans, state.states, strict=True) if (p := plan.pending(own)) is not None]
+        return min(pending, default=None)
+
     def _next_finite(self, state: GraphState) -> int | None:
         pending = [p for plan, own in zip(self.plans, state.states, strict=True) if (p := plan.pending(own)) is not None]
         return min(p.due for p in pending) if any(p.finite for p in pending) else None

@@ -9,16 +9,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from coincide.expr.tree import And, Between, Compare, Expr, In, IsNull, Literal, Not, Or, Reference
-from coincide.expr.vector import Rows, evaluate
+from coincide.expr.vector import Rows, Table, evaluate
 from coincide.model.column import Column
 
-Codes = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 DIRECT = 1 << 22  # up to so many combinations, classes are numbered through a table rather than by sorting
 
 
@@ -65,27 +65,37 @@ class Constants:
         return 2 * len(constants) + 1  # each constant, and each gap
 
     def codes(self, column: Column) -> Codes:
-        codes = np.zeros(len(column), np.int64)
+        """What each row is to the tests; null is 0."""
+        parts = []
         if column.numbers is not None:
-            codes += self._number_codes(column.numbers)
-        text_base = 1 + self._places(self.numbers)
+            parts.append(self._number_codes(column.numbers))
         if column.codes is not None:
-            table = np.array([text_base + self._text_code(t) for t in column.texts] + [0], np.int64)
-            codes += table[column.codes]
+            parts.append(self.text_codes(column.texts)[column.codes])
         if column.flags is not None:
-            flag_base = text_base + self._places(self.texts)
-            codes += np.array([flag_base, flag_base + 1, 0], np.int64)[column.flags]
-        return codes
+            flag_base = self.size - 2
+            parts.append(np.array([flag_base, flag_base + 1, 0], np.int32)[column.flags])
+        return sum(parts[1:], parts[0]) if parts else np.zeros(len(column), np.int32)
+
+    def text_codes(self, texts: Sequence[str]) -> Codes:
+        """The code of each text of a dictionary, and at the end that of null."""
+        base = 1 + self._places(self.numbers)
+        return np.array([base + self._text_code(t) for t in texts] + [0], np.int32)
 
     def _number_codes(self, values: npt.NDArray[np.float64]) -> Codes:
         constants = np.array(self.numbers, np.float64)
         at = np.searchsorted(constants, values)
         equal = np.append(constants, np.nan)[at] == values
-        return np.where(np.isnan(values), 0, 1 + 2 * at + equal)
+        return np.where(np.isnan(values), 0, 1 + 2 * at + equal).astype(np.int32)
 
     def _text_code(self, text: str) -> int:
         at = bisect_left(self.texts, text)
         return 2 * at + (at < len(self.texts) and self.texts[at] == text)
+
+
+class RowsToTake(Rows, Protocol):
+    """Rows of which some can be picked."""
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Rows: ...
 
 
 class Classifier:
@@ -103,27 +113,49 @@ class Classifier:
         self._opaque = tuple(opaque)
         self._constants = {name: _sorted(values) for name, values in constants.items()}
 
-    def classify(self, rows: Rows, extra: Sequence[tuple[Codes, int]] = ()) -> Classes:
-        """`extra` are further codes (with their number of values) that tell rows apart."""
-        parts = [*extra]
+    def classify(self, rows: RowsToTake, detections: Codes | None = None) -> Classes:
+        """`detections` tells which rows are detections (1) rather than external events (0); None: no row is one."""
+        dictionary = self._dictionary(rows) if detections is None else None
+        if dictionary is not None:
+            return self._by_dictionary(*dictionary)
+        parts: list[tuple[Codes, int]] = [] if detections is None else [(detections, 2)]
         for name, constants in self._constants.items():
             column = rows.column(name)
             if column is not None:
                 parts.append((constants.codes(column), constants.size))
             else:
-                parts.append((np.zeros(rows.length, np.int64), 1))
+                parts.append((np.zeros(rows.length, np.int32), 1))
         for atom in self._opaque:
             flags = evaluate(atom, rows).flags
-            parts.append((np.zeros(rows.length, np.int64) if flags is None else flags.astype(np.int64) + 1, 3))
-        return _classes(parts, rows.length)
+            parts.append((np.zeros(rows.length, np.int32) if flags is None else flags + np.int32(1), 3))
+        return _classes(parts, rows, detections is None)
+
+    def _dictionary(self, rows: Rows) -> tuple[str, Constants, Column] | None:
+        """The one column that all tests are about, if it holds texts only: its dictionary tells the classes at once."""
+        if self._opaque or len(self._constants) != 1:
+            return None
+        [(name, constants)] = self._constants.items()
+        column = rows.column(name)
+        only_texts = column is not None and column.codes is not None and column.numbers is None and column.flags is None
+        return (name, constants, column) if column is not None and only_texts else None
+
+    def _by_dictionary(self, name: str, constants: Constants, column: Column) -> Classes:
+        assert column.codes is not None
+        distinct, first, numbers = np.unique(constants.text_codes(column.texts), return_index=True, return_inverse=True)
+        texts = Column(len(first), codes=np.where(first < len(column.texts), first, -1).astype(np.int32), texts=column.texts)
+        nothing = np.zeros(len(first), np.int64)
+        rows = Table(len(first), {name: texts}, nothing, nothing)
+        return Classes(column.codes, numbers, rows, [(0, int(code)) for code in distinct])
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """`of_row` numbers the classes of this batch; each has a representative row and a key that holds in every batch."""
+    """Row i is of class numbers[of_row[i]]. Each class has a representative row and a key that holds in every batch; a key
+    begins with 1 for detections, 0 for external events."""
 
-    of_row: npt.NDArray[np.int32]
-    representatives: Codes
+    of_row: Codes
+    numbers: npt.NDArray[np.int64]
+    representatives: Rows
     keys: list[tuple[int, ...]]
 
 
@@ -133,26 +165,32 @@ def _sorted(values: set[object]) -> Constants:
     return Constants(tuple(numbers), tuple(texts))
 
 
-def _classes(parts: Sequence[tuple[Codes, int]], length: int) -> Classes:
-    combined, size = np.zeros(length, np.int64), 1
+def _classes(parts: Sequence[tuple[Codes, int]], rows: RowsToTake, external: bool) -> Classes:
+    combined, size = np.zeros(rows.length, np.int32), 1
     for codes, values in parts:
+        if values == 1:
+            continue
         if size * values > DIRECT:
             combined, size = _dense(combined, size)
-        combined, size = combined * values + codes, size * values
+        wide = combined if size * values < 1 << 31 else combined.astype(np.int64)
+        combined, size = (wide * wide.dtype.type(values) + codes if size > 1 else codes), size * values
     combined, size = _dense(combined, size)
-    representatives = np.zeros(size, np.int64)
-    representatives[combined[::-1]] = np.arange(length - 1, -1, -1)
-    columns = [codes[representatives].tolist() for codes, _ in parts]
-    keys: list[tuple[int, ...]] = list(zip(*columns, strict=True)) if columns else [()] * size
-    return Classes(combined.astype(np.int32), representatives, keys)
+    first = np.zeros(size, np.int64)
+    first[combined[::-1]] = np.arange(rows.length - 1, -1, -1)
+    columns = [[0] * size] if external else []
+    columns += [codes[first].tolist() for codes, _ in parts]
+    keys: list[tuple[int, ...]] = list(zip(*columns, strict=True))
+    return Classes(combined, np.arange(size), rows.take(first), keys)
 
 
 def _dense(codes: Codes, size: int) -> tuple[Codes, int]:
     """The same distinctions with numbers from 0 without gaps."""
     if size > max(DIRECT, 2 * len(codes)):
         distinct, inverse = np.unique(codes, return_inverse=True)
-        return inverse, len(distinct)
+        return inverse.astype(np.int32), len(distinct)
     present = np.zeros(size, np.bool_)
     present[codes] = True
-    numbers = np.cumsum(present) - 1
-    return numbers[codes], int(numbers[-1]) + 1 if size else 0
+    if present.all():
+        return codes, size
+    numbers = np.cumsum(present, dtype=np.int32) - 1
+    return numbers[codes], int(numbers[-1]) + 1

@@ -358,16 +358,28 @@ def _combinations(arguments: Sequence[_Text]) -> tuple[Codes, list[tuple[str, ..
 
 def _distinct(columns: Sequence[Codes]) -> tuple[Codes, npt.NDArray[np.int64]]:
     """Rows grouped by equal codes: each row's group, and one row of each group. Rows with a -1 are in group -1."""
-    there = np.all([c >= 0 for c in columns], axis=0)
-    group = np.zeros(columns[0].shape, np.int64)
-    for column in columns:  # two at a time, so that the keys stay small
-        _, group = np.unique(group * (int(column.max(initial=0)) + 2) + column, return_inverse=True)
-        group = group.reshape(there.shape)
+    there = np.logical_and.reduce([c >= 0 for c in columns])
     complete = np.flatnonzero(there)
-    _, first, index = np.unique(group.ravel()[complete], return_index=True, return_inverse=True)
+    group, groups = np.zeros(len(complete), np.int64), 1
+    for column in columns:  # two at a time, so that the keys stay small
+        codes = column.ravel()[complete]
+        size = int(codes.max(initial=0)) + 1
+        group, groups = _renumbered(group * size + codes, groups * size)
+    member = np.empty(groups, np.int64)
+    member[group] = complete
     out = np.full(there.size, -1, np.int32)
-    out[complete] = index
-    return out.reshape(there.shape), complete[first]
+    out[complete] = group
+    return out.reshape(there.shape), member
+
+
+def _renumbered(keys: npt.NDArray[np.int64], bound: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Keys below `bound` numbered without gaps, and how many there are."""
+    if bound > 4 * len(keys) + 1024:
+        distinct, inverse = np.unique(keys, return_inverse=True)
+        return inverse, len(distinct)
+    found = np.zeros(bound, np.bool_)
+    found[keys] = True
+    return (np.cumsum(found) - 1)[keys], int(found.sum())
 
 
 def _gathered(kind: str, values: Sequence[Value], index: Codes) -> _Parts:

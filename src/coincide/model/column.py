@@ -111,7 +111,8 @@ def column_from_arrow(array: pa.Array | pa.ChunkedArray) -> Column:
 
 def _coded(array: pa.Array) -> Column:
     coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    codes = coded.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+    indices = coded.indices.cast(pa.int32())
+    codes = (indices.fill_null(-1) if indices.null_count else indices).to_numpy(zero_copy_only=False)
     return Column(len(array), codes=codes, texts=tuple(coded.dictionary.to_pylist()))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -49,24 +50,42 @@ class Origins:
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), self.ids.cast(pa.string()))
 
 
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LazyPlaces:
+    """Places that are computed if somebody asks: often nobody does."""
+
+    make: Callable[[], Places]
+
+    @cached_property
+    def matrix(self) -> Places:
+        return self.make()
+
+
 @dataclass(frozen=True, eq=False)
 class EventTable:
     """Columns of a batch. `fields` holds type, id, source, space and the attributes; one that is absent is null.
 
-    External events: `first` is the consumption number of the first row; `places` and `origins` are None.
+    External events: `first` is the consumption number of the first row; there are no `places` and `origins`.
     Detections: `places` has a row each: hi of the root, its number, the generation, then the path, padded with -1."""
 
     lo: Instants
     hi: Instants
     fields: dict[str, pa.Array]
     first: int = 0
-    places: npt.NDArray[np.int64] | None = None
+    given_places: Places | LazyPlaces | None = None
     origins: Origins | None = None
     foreign_places: tuple[Place, ...] | None = None  # places with timers in them, which are no plain numbers
     _columns: dict[str, Column] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.lo)
+
+    @property
+    def places(self) -> Places | None:
+        return self.given_places.matrix if isinstance(self.given_places, LazyPlaces) else self.given_places
 
     @property
     def attributes(self) -> list[str]:
@@ -85,12 +104,12 @@ class EventTable:
     def _column(self, name: str) -> Column:
         if name == "time":
             return Column(len(self), numbers=self.hi / MILLISECOND)
-        if name == "id" and self.places is not None:
+        if name == "id" and self.given_places is not None:
             return self._ids_of_external()
         if name not in self.fields:
             return Column(len(self))
         array = self.fields[name]
-        return column_from_arrow(array.cast(pa.string()) if name in ("id", "type", "source") else array)
+        return column_from_arrow(array.cast(pa.string()) if name == "id" else array)
 
     def _ids_of_external(self) -> Column:
         """Ids of detections are null to every rule."""
@@ -107,7 +126,7 @@ class EventTable:
             self.lo[rows],
             self.hi[rows],
             {name: array.take(index) for name, array in self.fields.items()},
-            places=self.place_rows(rows),
+            given_places=LazyPlaces(lambda: self.place_rows(rows)),
             origins=self.origin().take(rows),
         )
 
@@ -125,18 +144,21 @@ class EventTable:
         return self.origins or Origins(self.lo, self.hi, self.fields["id"])
 
     def place_matrix(self) -> npt.NDArray[np.int64]:
-        return self.places if self.places is not None else self.place_rows(np.arange(len(self)))
+        places = self.places
+        return self.place_rows(np.arange(len(self))) if places is None else places
 
     def place_rows(self, rows: Rows) -> npt.NDArray[np.int64]:
         """The places of some rows."""
-        if self.places is not None:
-            return self.places[rows]
-        return np.column_stack((self.hi[rows], self.first + rows, np.zeros(len(rows), np.int64)))
+        places = self.places
+        if places is not None:
+            return places[rows]
+        return np.array((self.hi[rows], self.first + rows, np.zeros(len(rows), np.int64))).T
 
     @property
     def generation(self) -> npt.NDArray[np.int64]:
         """0: external events; more: detections."""
-        return np.zeros(len(self), np.int64) if self.places is None else self.places[:, 2]
+        places = self.places
+        return np.zeros(len(self), np.int64) if places is None else places[:, 2]
 
     def place_tuples(self) -> list[Place]:
         if self.foreign_places is not None:
@@ -190,7 +212,7 @@ def table_of(events: Sequence[Event]) -> EventTable:
     for name in names:
         fields[name] = column_of([e.attributes.get(name) for e in events]).to_arrow()
     lo, hi = (np.array([getattr(e, end) for e in events], np.int64) for end in ("lo", "hi"))
-    return EventTable(lo, hi, fields, places=_matrix(events), origins=_origins(events), foreign_places=_foreign(events))
+    return EventTable(lo, hi, fields, given_places=_matrix(events), origins=_origins(events), foreign_places=_foreign(events))
 
 
 def _space_record(space: Space | None) -> dict[str, object] | None:
@@ -233,7 +255,7 @@ def merged_tables(tables: Sequence[EventTable]) -> EventTable:
         np.concatenate([t.lo for t in tables]),
         np.concatenate([t.hi for t in tables]),
         fields,
-        places=places,
+        given_places=places,
         origins=_concatenated_origins([t.origin() for t in tables]),
     )
     return joined.take(order)

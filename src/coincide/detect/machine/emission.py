@@ -17,7 +17,7 @@ from coincide.detect.machine.tables import Tables
 from coincide.expr.vector import evaluate
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import concatenated
-from coincide.model.table import EventTable
+from coincide.model.table import EventTable, LazyPlaces
 
 Numbers = npt.NDArray[np.int64]
 
@@ -29,6 +29,9 @@ class Made:
     rows: Numbers
     columns: Numbers
     outs: Numbers
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Made:
+        return self if mask.all() else Made(self.rows[mask], self.columns[mask], self.outs[mask])
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +56,9 @@ def detections(group: MonitorGroup, running: Sequence[Column], tables: Tables, t
         index = np.lexsort((pushes.ranks, order, pushes.rows))
         pushes, order = pushes.take(index), order[index]
     rows = pushes.rows
-    places = _places(table, rows, order, pushes.ranks)
-    fields = _fields(group, table, pushes)
-    return EventBatch(table=EventTable(table.lo[rows], table.hi[rows], fields, places=places, origins=table.origin().take(rows)))
+    places = LazyPlaces(lambda: _places(table, rows, order, pushes.ranks))
+    origins = table.origin().take(rows)
+    return EventBatch(table=EventTable(table.lo[rows], table.hi[rows], _fields(group, table, pushes), 0, places, origins))
 
 
 def _pushes(running: Sequence[Column], tables: Tables, made: Made) -> Pushes:
@@ -82,7 +85,8 @@ def _places(table: EventTable, rows: Numbers, order: Numbers, ranks: Numbers) ->
     """The place of the cause, one generation on, with (definition, rank) at the end of the path."""
     cause = table.place_rows(rows)
     generation = cause[:, 2]
-    places = np.full((len(rows), max(cause.shape[1], 3 + 2 * (int(generation.max()) + 1))), -1, np.int64)
+    width = max(cause.shape[1], 3 + 2 * (int(generation.max()) + 1))
+    places = np.full((len(rows), width), -1, np.int64, order="F")  # read column by column
     places[:, : cause.shape[1]] = cause
     here = np.arange(len(rows))
     places[here, 3 + 2 * generation] = order

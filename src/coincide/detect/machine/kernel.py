@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 from coincide.detect.base import Clock
 from coincide.detect.machine import emission
+from coincide.detect.machine.interests import Interests
 from coincide.detect.machine.interpreter import Interpreter, report_endless
 from coincide.detect.machine.keys import key_codes
 from coincide.detect.machine.program import Key, MonitorGroup, key_reader
+from coincide.detect.machine.rows import TableRows
 from coincide.detect.machine.state import Column
-from coincide.detect.machine.tables import Tables
+from coincide.detect.machine.tables import IDLE, Tables
 from coincide.expr.classes import Classes, Classifier
-from coincide.expr.vector import holds
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.table import EventTable
 
@@ -28,42 +29,48 @@ MAXIMUM_STATES = 1 << 20
 
 @dataclass
 class KernelState:
-    """A row of `states` for each key that has been seen and is not at the start; `running` says which column is what."""
+    """A row of `states` for each key that has been seen and is not at the start. Row 0 is for events whose key is null:
+    what they do there counts for nothing. `running` says which column is what."""
 
-    tables: Tables
+    interests: Interests
     running: list[Column]
-    states: npt.NDArray[np.int32]
+    states: npt.NDArray[np.uint32]
     slots: dict[Key, int] = field(default_factory=dict)
-    swept: int = 1024  # number of slots after which keys that are back at the start are looked for
+    swept: int = 1024  # number of keys after which those that are back at the start are looked for
+
+    @property
+    def tables(self) -> Tables:
+        return self.interests.tables
 
     def columns(self) -> list[Column]:
         """What the interpreter would hold."""
-        keys = list(self.slots)
         out = []
         for number, column in enumerate(self.running):
             known = self.tables.blocks[column.program].configurations
-            states = self.states[: len(keys), number].tolist()
-            configurations = {keys[slot]: known[state] for slot, state in enumerate(states) if state}
+            states = self.states[:, number].tolist()
+            configurations = {key: known[states[slot]] for key, slot in self.slots.items() if states[slot]}
             out.append(Column(column.program, column.monitors, configurations))
         return out
 
-    def reserve(self, keys: list[Key]) -> npt.NDArray[np.int64]:
+    def reserve(self, keys: list[Key]) -> npt.NDArray[np.uint32]:
         """The slots of these keys, made where there are none."""
-        slots = np.array([self.slots.setdefault(key, len(self.slots)) for key in keys], np.int64)
-        if len(self.slots) > len(self.states):
-            room = max(len(self.slots), 2 * len(self.states)) - len(self.states)
-            self.states = np.concatenate((self.states, np.zeros((room, len(self.running)), np.int32)))
+        slots = np.array([self.slots.setdefault(key, len(self.slots) + 1) for key in keys], np.uint32)
+        missing = len(self.slots) + 1 - len(self.states)
+        if missing > 0:
+            room = np.zeros((max(missing, len(self.states)), len(self.running)), np.uint32)
+            self.states = np.concatenate((self.states, room))
         return slots
 
     def sweep(self) -> None:
-        """Forget keys that are back at the start, once there are many."""
+        """Forget what events without a key did and, once there are many, keys that are back at the start."""
+        self.states[0] = 0
         if len(self.slots) < self.swept:
             return
-        used = np.flatnonzero(self.states[: len(self.slots)].any(axis=1))
-        keys = list(self.slots)
-        self.slots = {keys[slot]: number for number, slot in enumerate(used.tolist())}
-        self.states = self.states[used]
-        self.swept = max(1024, 2 * len(used))
+        used = np.any(self.states, axis=1)
+        kept = [(key, slot) for key, slot in self.slots.items() if used.item(slot)]
+        self.states = self.states[[0, *(slot for _, slot in kept)]]
+        self.slots = {key: number for number, (key, _) in enumerate(kept, 1)}
+        self.swept = max(1024, 2 * len(kept))
 
 
 class Kernel:
@@ -72,12 +79,16 @@ class Kernel:
     def __init__(self, group: MonitorGroup) -> None:
         self.group = group
         self._classifier = Classifier(group.tests)
-        self._interests: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # class → (program, letter) where not empty
-        self._tables = Tables(group.programs)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Tables without anything in them. They are a cache: states say which tables they are about."""
+        self._tables = Tables(self.group.programs)
+        self._interests = Interests(self.group, self._tables)
 
     def state(self, columns: list[Column]) -> KernelState:
         """A state that goes on from an interpreter's."""
-        state = KernelState(self._tables, columns, np.zeros((1, len(columns)), np.int32))
+        state = KernelState(self._interests, columns, np.zeros((1, len(columns)), np.uint32))
         for number, column in enumerate(columns):
             block = self._tables.blocks[column.program]
             slots = state.reserve(list(column.configurations))
@@ -92,8 +103,10 @@ class Kernel:
             return self._interpreted(state, batch, clock)
         state = self._within_limit(state)
         classes = self._classify(table)
-        slots = self._slots(state, table)
-        made = _run(state, classes.of_row, slots, self._entries(state, classes))
+        entries, keys = self._entries(state, classes), self._slots(state, table)
+        run = _run_one if len(state.running) == 1 else _run
+        made = run(state, indices(classes.of_row, len(classes.numbers) - 1), entries, keys)
+        made = made.where(keys.slots[keys.of_row[made.rows]] > 0)
         state.sweep()
         self._report_endless(state, table, made)
         return state, emission.detections(self.group, state.running, state.tables, table, made)
@@ -104,56 +117,34 @@ class Kernel:
         return self.state(columns), made
 
     def _within_limit(self, state: KernelState) -> KernelState:
-        if sum(len(block.configurations) for block in state.tables.blocks) < MAXIMUM_STATES:
+        if state.tables.size() < MAXIMUM_STATES:
             return state
-        self._tables = Tables(self.group.programs)
+        self._begin()
         return self.state(state.columns())
 
     def _classify(self, table: EventTable) -> Classes:
-        """Classes, with the (program, letter) pairs of interest of those that are new."""
-        from coincide.detect.machine.rows import TableRows
-
-        detections = (np.asarray(table.generation > 0, np.int64), 2)
-        classes = self._classifier.classify(TableRows(table), [detections])
-        new = [number for number, key in enumerate(classes.keys) if key not in self._interests]
-        if new:
-            self._learn(TableRows(table.take(classes.representatives[new])), [classes.keys[n] for n in new])
-        return classes
-
-    def _learn(self, rows: Any, keys: list[tuple[int, ...]]) -> None:
-        truths = [holds(test, rows) for test in self.group.tests]
-        types, detections = rows.types(), [key[0] == 1 for key in keys]
-        interests: list[list[tuple[int, int]]] = [[] for _ in keys]
-        for number, program in enumerate(self.group.programs):
-            held = np.array([truths[test] for test in program.tests], np.bool_).reshape(len(program.tests), len(keys))
-            for row in np.flatnonzero(held.any(axis=0)).tolist():
-                if not detections[row] or types[row] in program.mentions:
-                    letter = sum(1 << bit for bit in np.flatnonzero(held[:, row]).tolist())
-                    interests[row].append((number, letter))
-        self._interests.update(zip(keys, interests, strict=True))
+        detections = None if table.given_places is None else np.asarray(table.generation > 0, np.int32)
+        return self._classifier.classify(TableRows(table), detections)
 
     def _entries(self, state: KernelState, classes: Classes) -> Entries:
-        """For each class of the batch, which columns see which letter."""
-        columns_of: dict[int, list[int]] = {}
+        """For each code of the batch, which columns see which letter."""
+        interests, numbers = state.interests, state.interests.of(classes)
+        columns_of: list[list[int]] = [[] for _ in self.group.programs]
         for number, column in enumerate(state.running):
-            columns_of.setdefault(column.program, []).append(number)
-        starts, columns, letters = [0], [], []
-        for key in classes.keys:
-            for program, letter in self._interests[key]:
-                known = state.tables.known(program, letter)
-                for column_number in columns_of.get(program, ()):
-                    columns.append(column_number)
-                    letters.append(known)
-            starts.append(len(columns))
-        return Entries(*(np.array(a, np.int64) for a in (starts, columns, letters)))
+            columns_of[column.program].append(number)
+        if all(len(columns) == 1 for columns in columns_of):
+            first = np.array([columns[0] for columns in columns_of], np.uint32)
+            columns, letters, starts = first[interests.programs], interests.letters, interests.starts
+        else:
+            columns, letters, starts = _spread(interests, columns_of)
+        starts, ends = starts[numbers], starts[numbers + 1]
+        return Entries(starts[classes.numbers], ends[classes.numbers], columns, letters.astype(np.uint32))
 
-    def _slots(self, state: KernelState, table: EventTable) -> npt.NDArray[np.int64]:
-        """The slot of each row's key; -1: a key is null."""
+    def _slots(self, state: KernelState, table: EventTable) -> Keys:
         if not self.group.keys:
-            state.reserve([()])
-            return np.zeros(len(table), np.int64)
+            return Keys(np.zeros(len(table), np.uint32), state.reserve([()]))
         codes, keys = key_codes([table.column(key) for key in self.group.keys])
-        return np.append(state.reserve(keys), -1)[codes]
+        return Keys(indices(codes, len(keys)), np.append(state.reserve(keys), np.uint32(0)))
 
     def _report_endless(self, state: KernelState, table: EventTable, made: emission.Made) -> None:
         for row, column, out in zip(made.rows, made.columns, made.outs, strict=True) if self._may_end(state) else ():
@@ -168,25 +159,49 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Of class c: those from starts[c] to starts[c+1], each a column and the letter that it sees."""
+    """A row of code c: the entries from starts[c] to ends[c], each a column and the letter that it sees."""
 
     starts: npt.NDArray[np.int64]
-    columns: npt.NDArray[np.int64]
-    letters: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.uint32]
+    letters: npt.NDArray[np.uint32]
 
 
-def _run(state: KernelState, classes: Any, slots: Any, entries: Entries) -> emission.Made:
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """The number of each row's key, and the slot of each number."""
+
+    of_row: npt.NDArray[np.uint32]
+    slots: npt.NDArray[np.uint32]
+
+
+def _spread(interests: Interests, columns_of: list[list[int]]) -> tuple[Any, Any, Any]:
+    """Interests of programs as those of columns, where a program runs in none or in several."""
+    sizes = np.array([len(columns) for columns in columns_of])[interests.programs]
+    columns = [column for program in interests.programs.tolist() for column in columns_of[program]]
+    starts = np.concatenate(([0], np.cumsum(sizes)))[interests.starts]
+    return np.array(columns, np.uint32), np.repeat(interests.letters, sizes), starts
+
+
+def indices(codes: Any, null: int) -> npt.NDArray[np.uint32]:
+    """Codes as indices; -1 (null) is the last one."""
+    if len(codes) and codes.min() < 0:
+        codes = np.where(codes < 0, null, codes)
+    return np.asarray(codes.astype(np.int32, copy=False).view(np.uint32))
+
+
+def _run(state: KernelState, codes: Any, entries: Entries, keys: Keys) -> emission.Made:
     """The loop, with what it needs seen to whenever it stops."""
     from coincide.detect.machine import loop
 
-    programs = np.array([column.program for column in state.running], np.int64)
-    made_rows, made_columns, made_outs = (np.empty(1 + len(classes) // 8, np.int64) for _ in range(3))
+    programs = np.array([column.program for column in state.running], np.uint32)
+    made_rows, made_columns, made_outs = (np.empty(1 + len(codes) // 8, np.int64) for _ in range(3))
     tables, row, item, count = state.tables, 0, -1, 0
     while True:
         why, row, item, count = loop.run(
-            classes, slots, row, item,
-            entries.starts, entries.columns, entries.letters,
-            state.states, programs, tables.offsets, tables.widths, tables.delta, tables.outs,
+            codes, keys.of_row, keys.slots, row, item,
+            entries.starts, entries.ends, entries.columns, entries.letters,
+            state.states, programs, tables.offsets, tables.widths, tables.cells,
             made_rows, made_columns, made_outs, count,
         )  # fmt: skip
         if why == loop.DONE:
@@ -195,4 +210,26 @@ def _run(state: KernelState, classes: Any, slots: Any, entries: Entries) -> emis
             made_rows, made_columns, made_outs = (np.resize(a, 2 * len(a)) for a in (made_rows, made_columns, made_outs))
         else:
             column = int(entries.columns[item])
-            tables.fill(int(programs[column]), int(state.states[slots[row], column]))
+            tables.fill(int(programs[column]), int(state.states[keys.slots[keys.of_row[row]], column]))
+
+
+def _run_one(state: KernelState, codes: Any, entries: Entries, keys: Keys) -> emission.Made:
+    """The same for a single column."""
+    from coincide.detect.machine import loop
+
+    program, states = state.running[0].program, state.states.reshape(-1)
+    block, tables = state.tables.blocks[program], state.tables
+    letters = np.where(entries.ends > entries.starts, np.append(entries.letters, IDLE)[entries.starts], IDLE).astype(np.uint32)
+    made_rows, made_outs = (np.empty(1 + len(codes) // 8, np.int64) for _ in range(2))
+    row, count = 0, 0
+    while True:
+        cells = tables.cells[block.offset :]
+        why, row, count = loop.run_one(
+            codes, keys.of_row, keys.slots, row, letters, states, np.uint32(block.width), cells, made_rows, made_outs, count
+        )
+        if why == loop.DONE:
+            return emission.Made(made_rows[:count], np.zeros(count, np.int64), made_outs[:count])
+        if why == loop.FULL:
+            made_rows, made_outs = np.resize(made_rows, 2 * len(made_rows)), np.resize(made_outs, 2 * len(made_outs))
+        else:
+            tables.fill(program, int(states[keys.slots[keys.of_row[row]]]))

@@ -23,35 +23,55 @@ def key_codes(columns: Sequence[Column]) -> tuple[Codes, list[Key]]:
     for column in columns[1:]:
         codes, values = _codes(column)
         if size * values >= 1 << 62:
-            combined, size = _renumbered(combined)
-        combined, size = np.where((combined < 0) | (codes < 0), -1, combined * values + codes), size * values
-    return _distinct(combined, columns)
+            combined, size = _renumbered(pa.array(combined, mask=combined < 0))
+        product = combined.astype(np.int64) * values + codes
+        combined, size = np.where((combined < 0) | (codes < 0), -1, product), size * values
+    return _distinct(combined, size, columns)
 
 
 def _codes(column: Column) -> tuple[Codes, int]:
     """Values as numbers from 0; equal values have equal numbers, values of different type have different ones."""
-    size = 0
-    codes = np.full(len(column), -1, np.int64)
+    parts: list[tuple[Codes, int]] = []
     if column.codes is not None:
-        codes, size = np.where(column.codes >= 0, column.codes, codes), len(column.texts)
+        parts.append((column.codes, len(column.texts)))
     if column.numbers is not None:
-        present = ~np.isnan(column.numbers)
-        encoded = pa.array(column.numbers + 0.0).dictionary_encode()  # + 0.0: -0.0 is 0.0
-        codes, size = np.where(present, encoded.indices.to_numpy() + size, codes), size + len(encoded.dictionary)
+        parts.append(_number_codes(column.numbers))
     if column.flags is not None:
-        codes, size = np.where(column.flags >= 0, column.flags + size, codes), size + 2
+        parts.append((column.flags.astype(np.int32), 2))
+    if not parts:
+        return np.full(len(column), -1, np.int32), 1
+    codes, size = parts[0]
+    for more, values in parts[1:]:
+        codes, size = np.where(more >= 0, more + size, codes), size + values
     return codes, max(size, 1)
 
 
-def _renumbered(codes: Codes) -> tuple[Codes, int]:
-    encoded = pa.array(codes, mask=codes < 0).dictionary_encode()
+def _number_codes(numbers: npt.NDArray[np.float64]) -> tuple[Codes, int]:
+    """Whole numbers of a modest range stand for themselves; otherwise they are hashed."""
+    low, high = (np.fmin.reduce(numbers), np.fmax.reduce(numbers)) if len(numbers) else (0.0, 0.0)
+    if high - low < 4 * len(numbers) + 1024:  # not so if all are nan
+        with np.errstate(invalid="ignore"):
+            offsets = (numbers - low).astype(np.int32)
+        if np.array_equal(offsets + low, numbers):
+            return offsets, int(high - low) + 1
+    return _renumbered(pa.array(numbers + 0.0, from_pandas=True))  # + 0.0: -0.0 is 0.0
+
+
+def _renumbered(values: pa.Array) -> tuple[Codes, int]:
+    encoded = values.dictionary_encode()
     return encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), max(len(encoded.dictionary), 1)
 
 
-def _distinct(combined: Codes, columns: Sequence[Column]) -> tuple[Codes, list[Key]]:
-    numbers, size = _renumbered(combined)
-    present = np.flatnonzero(numbers >= 0)[::-1]
-    rows = np.zeros(size if len(present) else 0, np.int64)
-    rows[numbers[present]] = present
-    keys = [tuple(key_part(column.value(row)) for column in columns) for row in rows.tolist()]
-    return numbers, keys
+def _distinct(combined: Codes, size: int, columns: Sequence[Column]) -> tuple[Codes, list[Key]]:
+    """Numbers without gaps, and the key of each."""
+    if size > 4 * len(combined) + 1024:
+        combined, size = _renumbered(pa.array(combined, mask=combined < 0))
+    rows = np.full(size + 1, -1, np.int64)  # the last one is for -1
+    rows[combined[::-1]] = np.arange(len(combined) - 1, -1, -1)
+    present = np.flatnonzero(rows[:-1] >= 0)
+    keys = [tuple(key_part(column.value(row)) for column in columns) for row in rows[present].tolist()]
+    if len(present) == size:
+        return combined, keys
+    numbers = np.full(size + 1, -1, np.int32)
+    numbers[present] = np.arange(len(present))
+    return numbers[combined], keys

@@ -1,4 +1,5 @@
-"""The compiled loop over rows. It knows arrays of numbers only."""
+"""The compiled loops over rows. They know arrays of numbers only: unsigned where they serve as an index, so that the
+compiler need not look for negative ones."""
 
 from __future__ import annotations
 
@@ -7,39 +8,59 @@ from typing import Any
 import numba
 
 DONE, UNKNOWN_STATE, FULL = 0, 1, 2
+OUT, STATE = 32, 0xFFFFFFFF  # a cell is out << OUT | state, or negative if it is not known
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def run(
-    classes: Any, slots: Any, row: int, item: int,
-    starts: Any, columns: Any, letters: Any,
-    states: Any, programs: Any, offsets: Any, widths: Any, delta: Any, outs: Any,
+    codes: Any, keys: Any, slots: Any, row: int, item: int,
+    starts: Any, ends: Any, columns: Any, letters: Any,
+    states: Any, programs: Any, offsets: Any, widths: Any, cells: Any,
     made_row: Any, made_column: Any, made_out: Any, made: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """From `row` on, and there from entry `item` of its class on (-1: the first): state = delta[state, letter].
+    """From `row` on, and there from entry `item` of its code on (-1: the first): what each column does on its letter.
 
     Stops at the end, at a cell that is not known yet, or when the room for detections is used up; the caller sees to it and
     comes back. Returns (why, row, item, detections made)."""
-    for i in range(row, len(classes)):
-        slot = slots[i]
-        if slot < 0:
-            continue
-        c = classes[i]
-        first = item if item >= 0 else starts[c]
+    for i in range(row, len(codes)):
+        code = codes[i]
+        first = item if item >= 0 else starts[code]
         item = -1
-        for j in range(first, starts[c + 1]):
+        slot = slots[keys[i]]
+        for j in range(first, ends[code]):
             column = columns[j]
             program = programs[column]
-            cell = offsets[program] + states[slot, column] * widths[program] + letters[j]
-            after = delta[cell]
-            if after < 0:
+            cell = cells[offsets[program] + states[slot, column] * widths[program] + letters[j]]
+            if cell < 0:
                 return UNKNOWN_STATE, i, j, made
-            if outs[cell] != 0:
+            if cell > STATE:
                 if made == len(made_row):
                     return FULL, i, j, made
                 made_row[made] = i
                 made_column[made] = column
-                made_out[made] = outs[cell]
+                made_out[made] = cell >> OUT
                 made += 1
-            states[slot, column] = after
-    return DONE, len(classes), -1, made
+            states[slot, column] = cell & STATE
+    return DONE, len(codes), -1, made
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def run_one(
+    codes: Any, keys: Any, slots: Any, row: int, letters: Any, states: Any, width: Any, cells: Any,
+    made_row: Any, made_out: Any, made: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """The same for a single machine, the common case, without a branch on whether a row matters (the idle letter changes
+    nothing): as fast as a loop written by hand for one automaton. Returns (why, row, made)."""
+    for i in range(row, len(codes)):
+        slot = slots[keys[i]]
+        cell = cells[states[slot] * width + letters[codes[i]]]
+        if cell > STATE or cell < 0:
+            if cell < 0:
+                return UNKNOWN_STATE, i, made
+            if made == len(made_row):
+                return FULL, i, made
+            made_row[made] = i
+            made_out[made] = cell >> OUT
+            made += 1
+        states[slot] = cell & STATE
+    return DONE, len(codes), made

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from coincide.expr.vector import Microseconds, Spaces, spaces_of
 from coincide.model.column import Column
 from coincide.model.table import EventTable
@@ -30,10 +33,8 @@ class TableRows:
     def column(self, name: str) -> Column | None:
         return self.table.column(name)
 
-    def types(self) -> list[str | None]:
-        column = self.table.column("type")
-        assert column.codes is not None
-        return [None if code < 0 else column.texts[code] for code in column.codes]
+    def take(self, rows: npt.NDArray[np.int64]) -> TableRows:
+        return TableRows(self.table.take(rows))
 
     def nothing(self) -> Column:
         """A column without values."""

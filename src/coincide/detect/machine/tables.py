@@ -1,7 +1,8 @@
 """Machines as tables, built as they are needed (lazy determinisation).
 
-A program's configurations and letters get small numbers when they first occur; `delta` and `outs` are filled a row at a
-time, when a kernel meets a state that it does not know. Nothing is ever renumbered: a state array stays valid."""
+A program's configurations and letters get small numbers when they first occur. A cell (state, letter) holds the next state
+and the number of what is pushed; cells are filled a row at a time, when a kernel meets a state that it does not know.
+Nothing is ever renumbered: a state array stays valid."""
 
 from __future__ import annotations
 
@@ -15,13 +16,16 @@ from coincide.detect.machine.program import Program
 from coincide.detect.machine.transducer import ENDED
 
 UNKNOWN = -1
-Numbers = npt.NDArray[np.int32]
+OUT = 32  # a cell is out << OUT | state
+IDLE = 0  # the number of the letter that changes nothing: no label holds
+Cells = npt.NDArray[np.int64]
 
 
 @dataclass
 class Block:
     """One program's rows in the flat arrays: cell (state, letter) is at offset + state * width + letter."""
 
+    number: int
     program: Program
     offset: int = 0
     height: int = 0
@@ -45,24 +49,17 @@ class Block:
 
 
 class Tables:
-    """The tables of all programs of a group, in two flat arrays."""
+    """The tables of all programs of a group, in one flat array."""
 
     def __init__(self, programs: tuple[Program, ...]) -> None:
-        self.blocks = [Block(program) for program in programs]
-        self.delta: Numbers = np.full(1024, UNKNOWN, np.int32)
-        self.outs: Numbers = np.zeros(1024, np.int32)
+        self.blocks = [Block(number, program) for number, program in enumerate(programs)]
+        self.offsets, self.widths = np.zeros(len(programs), np.int64), np.zeros(len(programs), np.int64)
+        self.cells: Cells = np.full(1024, UNKNOWN, np.int64)
         self._used = 0
         for block in self.blocks:
             block.state(block.program.transducer.start)  # number 0 in every program
+            block.letter(0)  # IDLE
             self._place(block, 4, 4)
-
-    @property
-    def offsets(self) -> npt.NDArray[np.int64]:
-        return np.array([block.offset for block in self.blocks], np.int64)
-
-    @property
-    def widths(self) -> npt.NDArray[np.int64]:
-        return np.array([block.width for block in self.blocks], np.int64)
 
     def known(self, program: int, letter: int) -> int:
         """The number of a letter; there is room for it afterwards."""
@@ -71,6 +68,10 @@ class Tables:
         if number >= block.width:
             self._place(block, block.height, 2 * block.width)
         return number
+
+    def size(self) -> int:
+        """States of all programs together."""
+        return sum(len(block.configurations) for block in self.blocks)
 
     def fill(self, program: int, state: int) -> None:
         """Find out what every known letter does in a state."""
@@ -81,19 +82,17 @@ class Tables:
             target = block.state(after)
             if max(target, state) >= block.height:
                 self._place(block, 2 * max(target, state, block.height), block.width)
-            cell = block.offset + state * block.width + number
-            self.delta[cell] = target
-            self.outs[cell] = block.out(None if after == ENDED and configuration != ENDED else emitted)
+            out = block.out(None if after == ENDED and configuration != ENDED else emitted)
+            self.cells[block.offset + state * block.width + number] = out << OUT | target
 
     def _place(self, block: Block, height: int, width: int) -> None:
         """Room for a block of this size at the end of the arrays; its cells are moved there."""
         offset, size = self._used, height * width
         self._used += size
-        if self._used > len(self.delta):
-            grown = max(self._used, 2 * len(self.delta)) - len(self.delta)
-            self.delta = np.concatenate((self.delta, np.full(grown, UNKNOWN, np.int32)))
-            self.outs = np.concatenate((self.outs, np.zeros(grown, np.int32)))
-        for array in (self.delta, self.outs):
-            old = array[block.offset : block.offset + block.height * block.width].reshape(block.height, block.width)
-            array[offset : offset + size].reshape(height, width)[: block.height, : block.width] = old
+        if self._used > len(self.cells):
+            grown = max(self._used, 2 * len(self.cells)) - len(self.cells)
+            self.cells = np.concatenate((self.cells, np.full(grown, UNKNOWN, np.int64)))
+        old = self.cells[block.offset : block.offset + block.height * block.width].reshape(block.height, block.width)
+        self.cells[offset : offset + size].reshape(height, width)[: block.height, : block.width] = old
         block.offset, block.height, block.width = offset, height, width
+        self.offsets[block.number], self.widths[block.number] = offset, width

@@ -1,0 +1,62 @@
+"""Text inputs in blocks of whole lines."""
+
+from __future__ import annotations
+
+from typing import IO
+
+BLOCK = 4 << 20
+"""Bytes of a block, and of the input that is read record by record before columns are worth importing Arrow for."""
+
+_MARK = b"\xef\xbb\xbf"  # of UTF-8, which some editors write
+
+
+class Blocks:
+    """Blocks of whole lines of one stream, each ending in a line break but for the last one's."""
+
+    def __init__(self, stream: IO[bytes], size: int) -> None:
+        self._stream = stream
+        self._size = size
+        self._rest = b""  # read, not yet given out
+        self._ended = False
+        self._started = False
+
+    def next(self) -> bytes:
+        """The next block; empty at the end."""
+        parts = [self._rest]
+        self._rest = b""
+        while not self._ended:
+            chunk = self._read(max(1, self._size // 2, self._size - len(parts[0])))
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                self._rest = chunk[cut:]
+                parts.append(chunk[:cut])
+                break
+            if parts[0].endswith(b"\n"):  # lines that were put back
+                self._rest = chunk
+                break
+            parts.append(chunk)
+        return b"".join(parts)
+
+    def put_back(self, lines: bytes) -> None:
+        self._rest = lines + self._rest
+
+    def _read(self, size: int) -> bytes:
+        chunk = self._stream.read(size)
+        self._ended = not chunk
+        if not self._started:
+            self._started = True
+            return chunk.removeprefix(_MARK)
+        return chunk
+
+
+class Allowance:
+    """How much input is read record by record, as objects, over all files: small inputs never import Arrow."""
+
+    def __init__(self, size: int = BLOCK) -> None:
+        self.size = size
+        self._left = size - size // 4  # less than a full block: what goes on after the first is columns from its start
+
+    def covers(self, block: bytes) -> bool:
+        """Whether this block, too, is within the allowance."""
+        self._left -= len(block)
+        return self._left > 0

@@ -1,0 +1,183 @@
+"""CSV with a header row. Small inputs as objects, large ones as columns, with the same result.
+
+An empty cell is null; numbers, `true` and `false` are recognised, every other cell is text. Quotes make no difference:
+`"12"` is the number 12, `""` is null. The cells of `type`, `id` and `source` are always text. Columns `space.x`, `space.y`,
+`space.lat`, `space.lon`, `space.z`, `space.zone` make the spacestamp."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING
+
+from coincide.adapters.blocks import Allowance, Blocks
+from coincide.adapters.mapping import FieldMapping
+from coincide.adapters.records import BadRecord, event_of
+from coincide.adapters.report import Intake
+from coincide.errors import InputError
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event
+from coincide.model.space import Space
+
+if TYPE_CHECKING:
+    from coincide.adapters.csvcolumns import CsvColumns
+
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+
+_number = re.compile(NUMBER).fullmatch
+_whole = re.compile(r"[+-]?[0-9]+").fullmatch
+_not_utf8 = re.compile("[\udc80-\udcff]").search
+
+
+def read_csv(stream: IO[bytes], name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance) -> Iterator[EventBatch]:
+    """The events of a stream, a batch a block."""
+    reader = _CsvReader(Blocks(stream, allowance.size), name, mapping, intake)
+    columns: CsvColumns | None = None
+    while block := reader.next_block():
+        batch = None
+        if not allowance.covers(block):
+            columns = columns or _columns(mapping, reader.header)
+            batch = columns.batch(block, intake)
+        if batch is None:
+            batch = EventBatch(reader.events(block))
+        else:
+            reader.line += block.count(b"\n")
+        yield batch
+
+
+def _columns(mapping: FieldMapping, header: list[str]) -> CsvColumns:
+    from coincide.adapters.csvcolumns import CsvColumns
+
+    return CsvColumns(mapping, header)
+
+
+class _CsvReader:
+    def __init__(self, blocks: Blocks, name: str, mapping: FieldMapping, intake: Intake) -> None:
+        self.header: list[str] = []
+        self.line = 1  # of the next block's first
+        self._blocks = blocks
+        self._name = name
+        self._mapping = mapping
+        self._intake = intake
+
+    def next_block(self) -> bytes:
+        block = self._blocks.next()
+        while block and not self.header:
+            self._read_header(block)
+            block = self._blocks.next()
+        return block
+
+    def _read_header(self, block: bytes) -> None:
+        lines = _lines(block)
+        feed = _Feed(lines, self._blocks)
+        self.header = next(csv.reader(feed))
+        self._blocks.put_back(b"".join(line + b"\n" for line in lines[feed.used :]))
+        self.line += feed.used
+        repeated = {cell for cell in self.header if self.header.count(cell) > 1}
+        if repeated:
+            raise InputError(f"{self._name}: the header has '{min(repeated)}' more than once")
+
+    def events(self, block: bytes) -> list[Event]:
+        """The block's events, record by record; the last record may reach into the next block."""
+        out = []
+        for line, cells in self._rows(block):
+            position = self._intake.position
+            self._intake.counted(1)
+            record: object = cells
+            try:
+                if isinstance(cells, str):
+                    raise BadRecord(cells)
+                record = self._record(cells)
+                out.append(event_of(record, self._mapping, position, self._intake.report.huge))
+            except BadRecord as bad:
+                self._intake.reject(f"{self._name}:{line}", str(bad), _printable(record))
+        return out
+
+    def _rows(self, block: bytes) -> Iterator[tuple[int, list[str] | str]]:
+        """Line and cells of each row that is not empty; a text says what is wrong with it."""
+        lines = _lines(block)
+        feed = _Feed(lines, self._blocks)
+        rows = csv.reader(feed)
+        while feed.used < len(lines):
+            line = self.line + feed.used
+            try:
+                cells: list[str] | str = next(rows)
+            except csv.Error as error:
+                cells = f"not CSV: {error}"
+            if cells:
+                yield line, cells
+        self.line += feed.used
+
+    def _record(self, cells: list[str]) -> dict[str, object]:
+        if len(cells) != len(self.header):
+            raise BadRecord(f"has {len(cells)} cells, the header {len(self.header)}")
+        if any(map(_not_utf8, cells)):
+            raise BadRecord("not UTF-8")
+        return record_of(dict(zip(self.header, cells, strict=True)), self._mapping)
+
+
+def _lines(block: bytes) -> list[bytes]:
+    lines = block.split(b"\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+class _Feed:
+    """Lines for the csv module, which asks for more where a quoted cell goes on."""
+
+    def __init__(self, lines: list[bytes], blocks: Blocks) -> None:
+        self.used = 0
+        self._lines = lines
+        self._blocks = blocks
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._lines[self.used] if self.used < len(self._lines) else self._beyond()
+        self.used += 1
+        return line.decode("utf-8", "surrogateescape") + "\n"
+
+    def _beyond(self) -> bytes:
+        block = self._blocks.next()
+        if not block:
+            raise StopIteration
+        line, _, rest = block.partition(b"\n")
+        self._blocks.put_back(rest)
+        return line
+
+
+def record_of(cells: dict[str, str], mapping: FieldMapping) -> dict[str, object]:
+    """A row as a record of values."""
+    texts = {mapping.type, mapping.id, mapping.source}
+    record: dict[str, object] = {}
+    space: dict[str, object] = {}
+    prefix = f"{mapping.space}."
+    for name, cell in cells.items():
+        part = name.removeprefix(prefix)
+        if part != name and part in Space.__struct_fields__ and mapping.space not in cells:
+            if cell:
+                space[part] = cell if part == "zone" else value_of(cell)
+        else:
+            record[name] = (cell or None) if name in texts else value_of(cell)
+    if space:
+        record[mapping.space] = space
+    return record
+
+
+def value_of(cell: str) -> object:
+    if not cell:
+        return None
+    if cell in FLAGS:
+        return FLAGS[cell]
+    if _number(cell) is None:
+        return cell
+    return int(cell) if _whole(cell) and len(cell) < 400 else float(cell)
+
+
+def _printable(record: object) -> object:
+    """Without the marks of bytes that are no UTF-8, which JSON cannot say."""
+    if isinstance(record, list):
+        return [cell.encode("utf-8", "replace").decode() for cell in record]
+    return record

@@ -1,0 +1,107 @@
+"""Blocks of JSON Lines as columns. What Arrow reads otherwise than record by record is left to that way."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from coincide.adapters.columns import events_of_columns, named
+from coincide.adapters.mapping import FieldMapping
+from coincide.adapters.records import EXACT
+from coincide.adapters.report import Intake
+from coincide.model.batch import EventBatch
+
+
+class JsonColumns:
+    """Reads blocks, and learns which texts Arrow would take for timestamps."""
+
+    def __init__(self, mapping: FieldMapping) -> None:
+        self._mapping = mapping
+        self._texts: dict[str, pa.DataType] = {}
+
+    def batch(self, block: bytes, intake: Intake) -> EventBatch | None:
+        """A block's events; None: read it record by record."""
+        lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        table = self._table(block) if _one_object_a_line(block, lines) and _is_utf8(block) else None
+        if table is None or table.num_rows != lines or not _faithful(table, self._mapping):
+            return None
+        huge: Counter[str] = Counter()
+        events, faults = events_of_columns(named(table), table.num_rows, self._mapping, intake.position, huge)
+        if faults:
+            return None
+        intake.counted(table.num_rows)
+        intake.report.huge.update(huge)
+        return EventBatch(table=events)
+
+    def _table(self, block: bytes) -> pa.Table | None:
+        try:
+            table = _parsed(block, self._texts)
+            mistaken = {f.name: text for f in table.schema if (text := _as_text(f.type)) is not None}
+            if mistaken:
+                self._texts |= mistaken
+                table = _parsed(block, self._texts)
+        except pa.ArrowException:
+            return None
+        return table
+
+
+def _parsed(block: bytes, texts: dict[str, pa.DataType]) -> pa.Table:
+    schema = pa.schema(list(texts.items())) if texts else None
+    return pj.read_json(
+        pa.BufferReader(block),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(block) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema),
+    )
+
+
+def _as_text(kind: pa.DataType) -> pa.DataType | None:
+    """What a column that Arrow took for timestamps really is."""
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_list(kind) and pa.types.is_timestamp(kind.value_type):
+        return pa.list_(pa.string())
+    return None
+
+
+def _one_object_a_line(block: bytes, lines: int) -> bool:
+    """Arrow reads objects wherever they begin and end, we read lines. No valid object has `}` and `{` at two sides of a line
+    break, so where every break has them, and there are as many objects as lines, each line is one object."""
+    between = block.count(b"}\n{")
+    if between < lines - 1:
+        between += block.count(b"}\r\n{")
+    return between == lines - 1 and block.startswith(b"{")
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _faithful(table: pa.Table, mapping: FieldMapping) -> bool:
+    """Whether the columns say what the records said."""
+    return all(_faithful_column(f.name, f.type, table.column(i), mapping) for i, f in enumerate(table.schema))
+
+
+def _faithful_column(name: str, kind: pa.DataType, column: pa.ChunkedArray, mapping: FieldMapping) -> bool:
+    if pa.types.is_list(kind):
+        return name in (mapping.time, mapping.end) and _exact_numbers(pc.list_flatten(column))
+    if pa.types.is_struct(kind):
+        return name == mapping.space and all(_exact_numbers(pc.struct_field(column, f.name)) for f in kind)
+    if pa.types.is_floating(kind) and name in (mapping.id, mapping.source):
+        return False  # `1` and `1.0` have one spelling there
+    return _exact_numbers(column)
+
+
+def _exact_numbers(column: pa.ChunkedArray) -> bool:
+    """Arrow takes nan, which is no JSON, and makes doubles of big integers in a column with fractions."""
+    if not pa.types.is_floating(column.type):
+        return True
+    numbers = column.combine_chunks().fill_null(0.0).to_numpy(zero_copy_only=False)
+    return bool((np.abs(numbers) < EXACT).all())

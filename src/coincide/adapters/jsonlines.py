@@ -1,0 +1,66 @@
+"""JSON Lines: one event a line. Small inputs as objects, large ones as columns, with the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from coincide.adapters.blocks import Allowance, Blocks
+from coincide.adapters.mapping import FieldMapping
+from coincide.adapters.records import BadRecord, event_of
+from coincide.adapters.report import Intake
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event
+
+if TYPE_CHECKING:
+    from coincide.adapters.jsoncolumns import JsonColumns
+
+_decode = msgspec.json.Decoder().decode
+
+
+def read_json_lines(
+    stream: IO[bytes], name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance
+) -> Iterator[EventBatch]:
+    """The events of a stream, a batch a block."""
+    blocks = Blocks(stream, allowance.size)
+    columns: JsonColumns | None = None
+    line = 1
+    while block := blocks.next():
+        batch = None
+        if not allowance.covers(block):
+            columns = columns or _columns(mapping)
+            batch = columns.batch(block, intake)
+        yield batch if batch is not None else EventBatch(_events(block, name, line, mapping, intake))
+        line += block.count(b"\n")
+
+
+def _columns(mapping: FieldMapping) -> JsonColumns:
+    from coincide.adapters.jsoncolumns import JsonColumns
+
+    return JsonColumns(mapping)
+
+
+def _events(block: bytes, name: str, first: int, mapping: FieldMapping, intake: Intake) -> list[Event]:
+    out = []
+    huge = intake.report.huge
+    for line, text in enumerate(block.split(b"\n"), first):
+        if not text or text.isspace():
+            continue
+        position = intake.position
+        intake.counted(1)
+        try:
+            out.append(event_of(_record(text), mapping, position, huge))
+        except BadRecord as bad:
+            intake.reject(f"{name}:{line}", str(bad), text)
+    return out
+
+
+def _record(text: bytes) -> object:
+    try:
+        return _decode(text)
+    except UnicodeDecodeError:
+        raise BadRecord("not UTF-8") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadRecord(f"not JSON: {str(error).removeprefix('JSON is malformed: ')}") from None

@@ -1,0 +1,117 @@
+"""The total order over columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coincide.model.column import Rows
+from coincide.model.stamp import OrderKey, order_key
+from coincide.model.table import EventTable, Instants, concatenated_arrays
+
+_WHOLE = r"^-?[0-9]+$"
+_SURE_DIGITS = 18  # of an int64
+
+
+def sorted_table(table: EventTable) -> EventTable:
+    """External events in total order; the same table if they stand so already."""
+    rows = total_order(table.lo, table.hi, table.fields["id"])
+    return table if rows is None else taken(table, rows)
+
+
+def arranged_tables(tables: Sequence[EventTable], target: int) -> Iterator[EventTable]:
+    """Tables one after another, in order, in pieces of `target` rows. What is in order is not copied."""
+    tables = [sorted_table(table) for table in tables]
+    if not consecutive(tables):
+        tables = [sorted_table(joined(tables))]
+    for table in tables:
+        for start in range(0, len(table), target):
+            yield sliced(table, start, min(start + target, len(table)))
+
+
+def consecutive(tables: Sequence[EventTable]) -> bool:
+    """Whether each of these sorted tables begins where the one before has ended."""
+    ends = [(key_of(table, 0), key_of(table, len(table) - 1)) for table in tables]
+    return all(a[1] <= b[0] for a, b in pairwise(ends))
+
+
+def key_of(table: EventTable, row: int) -> OrderKey:
+    return order_key(int(table.lo[row]), int(table.hi[row]), str(table.fields["id"][row].as_py()))
+
+
+def total_order(lo: Instants, hi: Instants, ids: pa.Array) -> Rows | None:
+    """The rows in total order; None: as they are. Ids are compared only where stamps are equal."""
+    if bool((hi[1:] > hi[:-1]).all()):
+        return None
+    order = None if _ascending(lo, hi) else np.lexsort((lo, hi))
+    if order is not None:
+        lo, hi = lo[order], hi[order]
+    same = (hi[1:] == hi[:-1]) & (lo[1:] == lo[:-1])
+    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+    if not len(tied):
+        return order
+    rows = tied if order is None else order[tied]
+    group = np.insert(np.cumsum(~same), 0, 0)[tied]
+    within = np.lexsort((*_id_keys(ids.take(pa.array(rows))), group))
+    if bool((within[1:] > within[:-1]).all()):
+        return order
+    order = np.arange(len(hi)) if order is None else order
+    order[tied] = rows[within]
+    return order
+
+
+def _ascending(lo: Instants, hi: Instants) -> bool:
+    return bool(((hi[1:] > hi[:-1]) | ((hi[1:] == hi[:-1]) & (lo[1:] >= lo[:-1]))).all())
+
+
+def _id_keys(ids: pa.Array) -> list[Instants]:
+    """Keys of ids, the least important first."""
+    if pa.types.is_integer(ids.type):
+        return [ids.to_numpy(zero_copy_only=False)]
+    ids = ids.cast(pa.string())
+    spelling = pc.rank(ids, tiebreaker="dense").to_numpy(zero_copy_only=False)  # UTF-8 bytes order as code points do
+    whole = pc.match_substring_regex(ids, _WHOLE)
+    if not pc.any(whole).as_py():
+        return [spelling]
+    digits = pc.if_else(whole, ids, "0")
+    if pc.max(pc.binary_length(digits)).as_py() <= _SURE_DIGITS:
+        numbers = digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    else:
+        numbers = _ranked_numbers(digits)
+    return [spelling, numbers, np.asarray(pc.invert(whole)).astype(np.int64)]
+
+
+def _ranked_numbers(digits: pa.Array) -> Instants:
+    """Numbers of any length, by their rank."""
+    numbers = [int(text) for text in digits.to_pylist()]
+    ranks = {number: rank for rank, number in enumerate(sorted(set(numbers)))}
+    return np.array([ranks[number] for number in numbers], np.int64)
+
+
+def taken(table: EventTable, rows: Rows) -> EventTable:
+    """External events of a table, not yet numbered."""
+    index = pa.array(rows)
+    return EventTable(table.lo[rows], table.hi[rows], {name: array.take(index) for name, array in table.fields.items()})
+
+
+def sliced(table: EventTable, start: int, stop: int) -> EventTable:
+    fields = {name: array.slice(start, stop - start) for name, array in table.fields.items()}
+    return EventTable(table.lo[start:stop], table.hi[start:stop], fields)
+
+
+def joined(tables: Sequence[EventTable]) -> EventTable:
+    """External events of several tables, one after another."""
+    names = dict.fromkeys(name for table in tables for name in table.fields)
+    lo, hi = (np.concatenate([getattr(table, end) for table in tables]) for end in ("lo", "hi"))
+    return EventTable(lo, hi, {name: _joined_field(name, tables) for name in names})
+
+
+def _joined_field(name: str, tables: Sequence[EventTable]) -> pa.Array:
+    arrays = [table.fields.get(name, pa.nulls(len(table))) for table in tables]
+    if name == "id" and any(array.type != pa.int64() for array in arrays):
+        arrays = [array.cast(pa.string()) for array in arrays]
+    return concatenated_arrays(arrays)

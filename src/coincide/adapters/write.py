@@ -1,0 +1,103 @@
+"""Detections to files: JSON Lines or Parquet. A file is complete or absent; JSON Lines may go to standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator
+from types import TracebackType
+from typing import IO, Any, Self
+
+import msgspec
+
+from coincide.adapters.files import CompleteFile
+from coincide.errors import Diagnostic, InputError
+from coincide.model.batch import EventBatch
+from coincide.model.event import record
+
+Target = str | os.PathLike[str] | None
+
+
+class DetectionWriter(ABC):
+    """Writes batches of detections in the order given. As a context manager it commits at the end, discards on an error."""
+
+    @abstractmethod
+    def write(self, batch: EventBatch) -> None: ...
+
+    @abstractmethod
+    def commit(self) -> None:
+        """The output is complete."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Leave nothing behind."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+
+def open_detections(path: Target = None, *, ids: bool = False) -> DetectionWriter:
+    """A writer for a path, by its ending; None or `-` is standard output. `ids`: also write generated ids, `<type>#<n>`."""
+    name = "-" if path is None else os.fspath(path)
+    if name.lower().endswith(".parquet"):
+        from coincide.adapters.parquet import ParquetDetections
+
+        return ParquetDetections(name, ids=ids)
+    if name == "-" or name.lower().endswith((".jsonl", ".ndjson", ".json")):
+        return JsonDetections(None if name == "-" else name, ids=ids)
+    raise InputError(Diagnostic(f"cannot tell the format of '{name}' by its ending", hint="known: .jsonl .ndjson .json .parquet"))
+
+
+class JsonDetections(DetectionWriter):
+    """One detection a line."""
+
+    def __init__(self, path: Target = None, *, ids: bool = False) -> None:
+        self._file = None if path is None else CompleteFile(path)
+        self._made: Counter[str] | None = Counter() if ids else None
+        self._encoder = msgspec.json.Encoder()
+
+    def write(self, batch: EventBatch) -> None:
+        if not len(batch):
+            return
+        records = _records(batch)
+        if self._made is not None:
+            records = (self._identified(r) for r in records)
+        self._stream.write(self._encoder.encode_lines(records))
+        if self._file is None:
+            self._stream.flush()  # who reads a pipe should see a detection when it is made
+
+    def commit(self) -> None:
+        if self._file is not None:
+            self._file.commit()
+
+    def discard(self) -> None:
+        if self._file is not None:
+            self._file.discard()
+
+    @property
+    def _stream(self) -> IO[bytes]:
+        return sys.stdout.buffer if self._file is None else self._file.stream
+
+    def _identified(self, made: dict[str, Any]) -> dict[str, Any]:
+        assert self._made is not None
+        if "id" in made:
+            return made
+        kind = made["type"]
+        self._made[kind] += 1
+        return {"type": kind, "id": f"{kind}#{self._made[kind]}", **made}
+
+
+def _records(batch: EventBatch) -> Iterator[dict[str, Any]]:
+    if batch.has_table:
+        from coincide.adapters.tablerecords import table_records
+
+        return table_records(batch.table)
+    return map(record, batch.events)

@@ -1,0 +1,176 @@
+"""What a Python program calls: rules and events of any form in, detections as records out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.engines.choice import Until, detections, until_microseconds
+from coincide.errors import Diagnostic, InputError, RuleError
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, record
+from coincide.rulebook import Rulebook, RuleSource, rulebook
+
+if TYPE_CHECKING:
+    from coincide.adapters.report import Intake
+
+Rules = Rulebook | RuleSource | Sequence[RuleSource]
+"""A rulebook, the path of a rule file, or several paths."""
+
+Events = Any
+"""Records (mappings), Event objects, a path or several, or a pandas, Polars or Arrow table."""
+
+
+def detect(
+    rules: Rules,
+    events: Events,
+    until: Until = None,
+    *,
+    engine: str = "embedded",
+    tier: str = "auto",
+    mapping: FieldMapping = DEFAULT,
+    strict: bool = True,
+) -> list[dict[str, Any]]:
+    """All detections that the rules make of the events, as records, in the order made.
+
+    `rules` is a rulebook (`load`, `loads`), the path of a rule file, or several paths. `events` are records (dicts), Event
+    objects, the path of a file (JSON Lines, CSV, Parquet, Arrow) or several, or a pandas, Polars or Arrow table, in any
+    order. `until` moves the clock on after the last event: milliseconds, ISO-8601, or 'inf'. A bad record raises
+    InputError unless `strict` is false; then it is left out.
+
+    >>> import coincide
+    >>> rules = coincide.loads(\"""
+    ...     monitor intrusion by host =
+    ...         repeat { do { push(intrusion, user: user) { sequential { failed, failed, login } } } unless { reset } }
+    ... \""")
+    >>> events = [
+    ...     {"type": "failed", "time": 1000, "host": "db1", "user": "eve"},
+    ...     {"type": "failed", "time": 2000, "host": "db1", "user": "eve"},
+    ...     {"type": "login", "time": 2500, "host": "web1", "user": "ann"},
+    ...     {"type": "login", "time": 3000, "host": "db1", "user": "eve"},
+    ... ]
+    >>> coincide.detect(rules, events)
+    [{'type': 'intrusion', 'time': 3000, 'from': ['4'], 'host': 'db1', 'user': 'eve'}]
+    """
+    return list(run(rules, events, until, engine=engine, tier=tier, mapping=mapping, strict=strict))
+
+
+def run(
+    rules: Rules,
+    events: Events,
+    until: Until = None,
+    *,
+    engine: str = "embedded",
+    tier: str = "auto",
+    mapping: FieldMapping = DEFAULT,
+    strict: bool = True,
+) -> Iterator[dict[str, Any]]:
+    """The same as `detect`, one detection at a time: for inputs whose detections need not all be in memory.
+
+    >>> import coincide
+    >>> rules = coincide.loads("monitor hot = repeat { push(hot, celsius: v) { reading and v > 30 } }")
+    >>> readings = [{"type": "reading", "time": t, "v": 20 + t} for t in range(13)]
+    >>> for detection in coincide.run(rules, readings):
+    ...     print(detection["time"], detection["celsius"])
+    11 31
+    12 32
+    """
+    book = rulebook(rules)
+    for batch in detections(book, in_order(events, mapping, strict), until_microseconds(until), engine, tier):
+        yield from (record(event) for event in batch.events)
+
+
+def explain(rules: Rules, engine: str = "embedded", tier: str = "auto") -> str:
+    """How the rules would be run: stages, shared work, keys, tier, what is filtered and read, memory.
+
+    >>> import coincide
+    >>> rules = coincide.loads("monitor hot by room = repeat { push(hot, celsius: v) { reading and v > 30 } }")
+    >>> print(coincide.explain(rules).splitlines()[0])
+    1 detector of 1 file, in 1 stage
+    """
+    from coincide.explanation import explanation
+
+    return explanation(rulebook(rules), engine, tier)
+
+
+def analyse(rules: Rules, *, events: Events = None, other: Rules | None = None) -> dict[str, Any]:
+    """What can be said of ECL monitors without running them: vacuity, liveness, dependencies, containment … as one object."""
+    from coincide.analysis.report import analyse as analyse_file
+
+    given = None if events is None else [event for batch in in_order(events) for event in batch.events]
+    return analyse_file(_ecl_file(rulebook(rules)), given, None if other is None else _ecl_file(rulebook(other)))
+
+
+def in_order(events: Events, mapping: FieldMapping = DEFAULT, strict: bool = True) -> Iterator[EventBatch]:
+    """Whatever names events, as batches in total order."""
+    from coincide.adapters.order import in_total_order
+
+    return in_total_order(_batches(events, mapping, strict))
+
+
+def _ecl_file(book: Rulebook) -> Any:
+    """All ECL definitions of a rulebook as one file."""
+    from coincide.lang.ecl.definition import File
+
+    files = [file for _, file in book.files if isinstance(file, File)]
+    if len(files) < len(book.files):
+        raise RuleError(Diagnostic("only ECL monitors can be analysed", hint="give files that end in .ecl"))
+    return files[0] if len(files) == 1 else File((), tuple(d for file in files for d in file.detectors))
+
+
+def _batches(events: Events, mapping: FieldMapping, strict: bool) -> Iterable[EventBatch]:
+    """Batches of whatever names events, in the order of the input."""
+    if isinstance(events, EventBatch):
+        return [events]
+    if isinstance(events, (str, PathLike)):
+        from coincide.adapters.read import open_events
+
+        return open_events(events, mapping, strict=strict)
+    if _is_table(events):
+        return _batches_of_table(events, mapping, strict)
+    return _batches_of_items(list(events), mapping, strict)
+
+
+def _is_table(events: Events) -> bool:
+    return hasattr(events, "__arrow_c_stream__") or _maker(events) in ("pandas", "polars", "pyarrow")
+
+
+def _maker(events: Events) -> str:
+    return type(events).__module__.partition(".")[0]
+
+
+def _batches_of_table(table: Events, mapping: FieldMapping, strict: bool) -> Iterable[EventBatch]:
+    from coincide.adapters import frames
+
+    readers = {"pandas": frames.from_pandas, "polars": frames.from_polars}
+    return readers.get(_maker(table), frames.from_arrow)(table, mapping, strict=strict)
+
+
+def _batches_of_items(items: list[Any], mapping: FieldMapping, strict: bool) -> Iterable[EventBatch]:
+    if items and all(isinstance(item, (str, PathLike)) for item in items):
+        from coincide.adapters.read import open_events
+
+        return open_events(items, mapping, strict=strict)
+    from coincide.adapters.report import Intake
+
+    intake = Intake(strict=strict)
+    made = (_event(item, mapping, intake) for item in items)
+    return [EventBatch([event for event in made if event is not None])]
+
+
+def _event(item: Any, mapping: FieldMapping, intake: Intake) -> Event | None:
+    from coincide.adapters.records import BadRecord, event_of
+
+    position = intake.position
+    intake.counted(1)
+    if isinstance(item, Event):
+        return item
+    try:
+        if not isinstance(item, Mapping):
+            raise InputError(f"events must be records, Event objects, paths or a table, not {type(item).__name__}")
+        return event_of(item, mapping, position)
+    except BadRecord as bad:
+        intake.reject(f"record {position}", str(bad), item)
+        return None

@@ -1,0 +1,73 @@
+"""What a command is, and the options that several of them have."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from coincide.adapters.mapping import FieldMapping
+
+Given = argparse.Namespace
+Add = Callable[[argparse.ArgumentParser], None]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the command line. The first line of its description is what the list of commands shows."""
+
+    name: str
+    description: str
+    arguments: Add
+    action: Callable[[Given], int]
+
+    def add_to(self, commands: Any) -> None:
+        text = cleandoc(self.description)
+        summary, layout = text.splitlines()[0].rstrip("."), argparse.RawDescriptionHelpFormatter
+        parser = commands.add_parser(self.name, help=summary, description=text, formatter_class=layout)
+        self.arguments(parser)
+        parser.set_defaults(command=self.action)
+
+
+def rules_argument(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
+    parser.add_argument("rules", nargs=nargs, metavar="RULES", help="rule files, loaded together in this order")
+
+
+def engine_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--engine", default="embedded", metavar="NAME", help="embedded (default), spark or spark-streaming")
+    parser.add_argument("--tier", default="auto", metavar="NAME", help="auto (default), interpreter or kernel (compiled)")
+
+
+def field_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("fields of the events")
+    for field in ("type", "time", "id", "source"):
+        group.add_argument(
+            f"--{field}-field", default=field, metavar="FIELD", help=f"the field that is the {field} (default: {field})"
+        )
+    group.add_argument(
+        "--time-unit", default="ms", metavar="UNIT", help="unit of times that are plain numbers: s, ms (default), us, ns"
+    )
+    group.add_argument("--type", metavar="NAME", help="all events are of this type; no field holds it")
+
+
+def field_mapping(given: Given) -> FieldMapping:
+    from coincide.adapters.mapping import FieldMapping
+
+    return FieldMapping(
+        type=given.type_field,
+        time=given.time_field,
+        id=given.id_field,
+        source=given.source_field,
+        unit=given.time_unit,
+        constant_type=given.type,
+    )
+
+
+def check_engine(given: Given) -> None:
+    from coincide.engines.choice import ENGINES, TIERS, check_name
+
+    check_name("engine", given.engine, ENGINES)
+    check_name("tier", given.tier, TIERS)

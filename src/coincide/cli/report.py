@@ -1,0 +1,42 @@
+"""What goes to standard error: warnings, and what became of the records."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coincide.adapters.report import ReadReport
+    from coincide.errors import Diagnostic
+
+
+def show_warnings(warnings: Iterable[Diagnostic]) -> None:
+    for warning in warnings:
+        print(warning.render(), file=sys.stderr)
+
+
+def note(text: str) -> None:
+    """Nice to know: for a person at a terminal, not for a log."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def report_reading(report: ReadReport, rejects: Path | None) -> None:
+    """A short account of bad records; silent where there are none."""
+    for warning in report.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if not report.rejected:
+        return
+    kept = f", kept in {rejects}" if rejects else ""
+    print(f"warning: {report.rejected:,} of {report.read:,} records left out{kept}", file=sys.stderr)
+    for reason in report.reasons:
+        print(f"    {reason}", file=sys.stderr)
+    if (more := report.rejected - len(report.reasons)) > 0:
+        print(f"    and {more:,} more", file=sys.stderr)
+
+
+def report_late(late: int) -> None:
+    if late:
+        print(f"warning: {late:,} events are older than the state that the run went on from: left out", file=sys.stderr)

@@ -1,0 +1,148 @@
+"""`coincide run`: detections of a whole input."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coincide.cli.command import Command, Given, check_engine, engine_arguments, field_arguments, field_mapping, rules_argument
+from coincide.cli.progress import Progress
+from coincide.cli.report import note, report_late, report_reading, show_warnings
+
+if TYPE_CHECKING:
+    from coincide.engines.embedded import Engine
+    from coincide.model.batch import EventBatch
+    from coincide.rulebook import Rulebook
+
+DESCRIPTION = """\
+Run rules over events and print one detection a line.
+
+Events may stand in any order; detections come in the order in which they are made. Bad records are left
+out and counted on standard error. With --snapshot the input is taken to go on later, so timers that are
+due at its very end wait for the next part.
+
+example:
+  coincide run theft.ecl --events monday.jsonl tuesday.csv.gz
+  coincide run theft.ecl --events readings.parquet --time-field ts --out found.jsonl
+"""
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    rules_argument(parser, nargs="*")
+    parser.add_argument(
+        "--events",
+        "-e",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="FILE",
+        help="events: .jsonl or .csv (also .gz), .parquet, .arrow; - is JSON Lines from standard input",
+    )
+    parser.add_argument("--until", metavar="TIME", help="let time go on after the last event: milliseconds, ISO-8601, or inf")
+    parser.add_argument(
+        "--out", "-o", metavar="FILE", help="write detections to FILE (.jsonl or .parquet), complete or not at all"
+    )
+    engine_arguments(parser)
+    parser.add_argument("--strict", action="store_true", help="stop at the first bad record")
+    parser.add_argument("--rejects", metavar="FILE", help="keep bad records in FILE")
+    parser.add_argument("--snapshot", metavar="FILE", type=Path, help="keep the state in FILE at the end")
+    parser.add_argument("--resume", metavar="FILE", type=Path, help="go on from the state in FILE, also with changed rules")
+    field_arguments(parser)
+
+
+def run(given: Given) -> int:
+    from coincide.adapters.read import open_events
+    from coincide.adapters.write import open_detections
+    from coincide.rulebook import load
+
+    _check(given)
+    book = load(*given.rules)
+    show_warnings(book.warnings)
+    reader = open_events(given.events, field_mapping(given), strict=given.strict, rejects=given.rejects)
+    with Progress(quiet=given.out is None) as progress, open_detections(given.out) as writer:
+        for batch in _detections(book, progress.watch(reader), given):
+            writer.write(batch)
+            progress.found(len(batch))
+    report_reading(reader.report, given.rejects)
+    return 0
+
+
+def _check(given: Given) -> None:
+    """Options are checked before any file is opened."""
+    from coincide.engines.choice import until_microseconds
+    from coincide.errors import CoincideError
+
+    check_engine(given)
+    _part_rules_from_events(given)
+    if not given.rules:
+        raise CoincideError("no rule files are given: coincide run RULES --events FILE")
+    if given.engine != "embedded" and (given.snapshot or given.resume):
+        raise CoincideError("--snapshot and --resume are for the embedded engine; Spark keeps its own checkpoints")
+    given.until = until_microseconds(given.until)
+
+
+def _part_rules_from_events(given: Given) -> None:
+    """`--events day.jsonl rules.ecl`: the option takes all that follows, but the ending tells what is what."""
+    from coincide.lang.registry import MODULES
+
+    endings = tuple(MODULES)
+    given.rules += [path for path in given.events if path.endswith(endings)]
+    given.events = [path for path in given.events if not path.endswith(endings)]
+
+
+def _detections(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
+    from coincide.adapters.order import in_total_order
+    from coincide.engines.choice import detections
+
+    ordered = in_total_order(batches)
+    if given.snapshot is None and given.resume is None:
+        return detections(book, ordered, given.until, given.engine, given.tier)
+    return _continued(book, ordered, given)
+
+
+def _continued(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
+    """A part of a longer stream: from the state that an earlier part left, to the state that a later one takes up."""
+    from coincide.engines.embedded import Engine, chosen_tier
+
+    waiting = iter(batches)
+    first = next(waiting, None)
+    engine = Engine(book, chosen_tier(given.tier, 0 if first is None else len(first)))
+    if given.resume is not None:
+        _restore(engine, given.resume)
+    if first is not None:
+        yield engine.process(first)
+    for batch in waiting:
+        yield engine.process(batch)
+    if given.snapshot is None or given.until is not None:
+        yield engine.finish(given.until)
+    report_late(engine.late)
+    if given.snapshot is not None:
+        _keep(engine, given.snapshot)
+
+
+def _restore(engine: Engine, path: Path) -> None:
+    import msgspec
+
+    from coincide.adapters.files import readable
+    from coincide.errors import Diagnostic, InputError
+
+    with readable(str(path)):
+        data = path.read_bytes()
+    try:
+        engine.restore(data)
+    except (ValueError, msgspec.DecodeError) as error:
+        hint = "give a file that `coincide run --snapshot` has written"
+        raise InputError(Diagnostic(f"'{path}' is not a snapshot: {error}", hint=hint)) from error
+
+
+def _keep(engine: Engine, path: Path) -> None:
+    from coincide.adapters.files import CompleteFile
+
+    with CompleteFile(path) as file:
+        file.stream.write(engine.snapshot())
+    note(f"state kept in {path}")
+
+
+RUN = Command("run", DESCRIPTION, _arguments, run)

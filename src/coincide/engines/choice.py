@@ -1,0 +1,79 @@
+"""Engines by name: one call for all of them, so that the command, the API and the cases take any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from math import inf, isfinite
+
+from coincide.errors import CoincideError, Diagnostic, nearest
+from coincide.model.batch import EventBatch
+from coincide.model.stamp import EPOCH, MILLISECOND, parse_instant
+from coincide.rulebook import Rulebook
+
+ENGINES = ("embedded", "spark", "spark-streaming")
+TIERS = ("auto", "interpreter", "kernel")
+
+Until = float | str | datetime | None
+"""Where the clock goes on to after the last event: milliseconds, ISO-8601 text, a datetime, or 'inf'."""
+
+
+def detections(
+    book: Rulebook, batches: Iterable[EventBatch], until: float | None = None, engine: str = "embedded", tier: str = "auto"
+) -> Iterator[EventBatch]:
+    """Detections in the order made, batch by batch. `batches` are in total order, `until` is in microseconds."""
+    check_name("engine", engine, ENGINES)
+    check_name("tier", tier, TIERS)
+    if engine == "embedded":
+        from coincide.engines.embedded import run
+
+        return run(book, batches, until, tier)
+    from coincide.engines.spark import runner
+
+    run_on_spark = runner.run_batch if engine == "spark" else runner.run_streaming
+    return iter(run_on_spark(book, batches, until))
+
+
+def check_name(what: str, given: str, known: tuple[str, ...]) -> None:
+    if given not in known:
+        hint = nearest(given, known) or f"one of {', '.join(known)}"
+        raise CoincideError(Diagnostic(f"unknown {what} '{given}'", hint=hint))
+
+
+def until_microseconds(until: Until) -> float | None:
+    """An end of time in any spelling, as microseconds or inf."""
+    if until is None:
+        return None
+    if isinstance(until, datetime):
+        moment = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return float(round((moment - EPOCH).total_seconds() * 1_000_000))
+    if isinstance(until, str):
+        return _from_text(until.strip())
+    if isfinite(until):
+        return round(until * MILLISECOND)
+    if until == inf:
+        return inf
+    raise _no_time(str(until))
+
+
+def _from_text(text: str) -> float:
+    if text.lower() in ("inf", "+inf", "infinity"):
+        return inf
+    try:
+        number = float(text)
+    except ValueError:
+        pass
+    else:
+        if not isfinite(number):
+            raise _no_time(text)
+        return round(number * MILLISECOND)
+    try:
+        return parse_instant(text)
+    except (ValueError, OverflowError):
+        raise _no_time(text) from None
+
+
+def _no_time(text: str) -> CoincideError:
+    return CoincideError(
+        Diagnostic(f"'{text}' is no time", hint="a number of milliseconds, ISO-8601 such as 2026-03-01T12:00Z, or inf")
+    )

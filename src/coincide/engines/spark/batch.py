@@ -1,0 +1,66 @@
+"""Detection in a batch DataFrame: one pass a group of detectors.
+
+Events are filtered and projected natively, spread by the group's key, and each partition is handed to Python as a whole,
+where it is put in total order and run through the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from coincide.detect.base import DetectorPlan
+from coincide.engines.spark import pushdown
+from coincide.engines.spark.frame import Source
+from coincide.engines.spark.groups import Group, groups
+from coincide.engines.spark.outputs import Outputs, outputs
+from coincide.engines.spark.worker import Span, Task, detect_partition, sources_of
+from coincide.rulebook import Rulebook
+
+
+def detect_batch(rules: Rulebook, source: Source, until: float | None = None, tier: str = "kernel") -> DataFrame:
+    """Detections, with the column ORDER."""
+    shape = outputs(rules.compiled.plans, source)
+    planned = [(group, group.plans(rules)) for group in groups(rules)]
+    span = _span(source, [plan for _, plans in planned for plan in plans], until)
+    parts = [_detected(rules, source, group, plans, shape, span, tier) for group, plans in planned]
+    if not parts:
+        return source.original.sparkSession.createDataFrame([], shape.spark())
+    return reduce(DataFrame.unionAll, parts)
+
+
+def _span(source: Source, plans: Sequence[DetectorPlan], until: float | None) -> Span:
+    """Without timers the time of other partitions' events does not matter, and no job is run to find it."""
+    if not any(plan.timed for plan in plans):
+        return Span(until=until)
+    ends = source.frame.filter(source.is_event).agg(F.min(source.hi), F.max(source.hi)).first()
+    return Span(until=until) if ends is None else Span(ends[0], ends[1], until)
+
+
+def _detected(
+    rules: Rulebook, source: Source, group: Group, plans: Sequence[DetectorPlan], shape: Outputs, span: Span, tier: str
+) -> DataFrame:
+    layout = pushdown.layout(source, plans)
+    task = Task(sources_of(rules), group.members, tier, layout, shape)
+    rows = source.frame.filter(pushdown.wanted(source, plans, group.key))
+    if group.key is None:
+        placed = rows.select(*source.wire_columns(layout)).repartition(1)
+    else:
+        spread = F.xxhash64(*pushdown.key_columns(source, group.key)).alias("spread")
+        placed = rows.select(*source.wire_columns(layout), spread).repartition("spread").drop("spread")
+    timed = any(plan.timed for plan in plans)
+    return placed.mapInArrow(_Detection(task, span if timed else Span(until=span.until)), shape.spark())
+
+
+class _Detection:
+    """The function that Spark sends to its workers."""
+
+    def __init__(self, task: Task, span: Span) -> None:
+        self.task = task
+        self.span = span
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        return detect_partition(self.task, self.span, batches)

@@ -1,0 +1,200 @@
+"""The state of one bucket, apart from how Spark stores it: a reorder buffer, and pages of detectors' state.
+
+An event waits in the buffer until the clock (the latest hi that any task has seen, less the delay) has passed it; then it is
+consumed, in total order. What is older than what has been consumed is late and left out. The buffer is a list of *segments*,
+each written once, when its events came, and read when the clock reaches it. Keys are spread over *pages*; only the pages of the
+keys that have events, or timers that are due, are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from coincide.adapters.tableorder import taken, total_order
+from coincide.engines.graph import Graph
+from coincide.engines.spark.packing import from_bytes, to_bytes
+from coincide.engines.spark.worker import Task, events_of, graph_for
+from coincide.errors import RunError
+from coincide.model.batch import EMPTY, EventBatch, merged
+
+VERSION = 1
+NEVER = -(2**63)
+FOREVER = 2**63 - 1
+"""As the end of input: go on until nothing but recurring timers is pending."""
+
+
+class Segment(msgspec.Struct, array_like=True):
+    """Events that wait. Those with hi below what has been released are gone already."""
+
+    number: int
+    first: int
+    last: int
+
+
+class Meta(msgspec.Struct, array_like=True):
+    """What a bucket knows of itself. `released`: all events below it are consumed or late."""
+
+    division: list[Any]  # key, buckets and pages: a checkpoint is of no use to another division
+    version: int = VERSION
+    clock: int = NEVER
+    released: int = NEVER
+    start: int | None = None
+    next: int = 0
+    segments: list[Segment] = []
+    due: dict[int, int] = {}  # page → when its next timer is due
+
+
+class Store(Protocol):
+    """Where a bucket keeps its parts."""
+
+    def meta(self) -> bytes | None: ...
+    def put_meta(self, data: bytes) -> None: ...
+    def segment(self, number: int) -> bytes: ...
+    def put_segment(self, number: int, data: bytes) -> None: ...
+    def drop_segment(self, number: int) -> None: ...
+    def page(self, number: int) -> bytes | None: ...
+    def put_page(self, number: int, data: bytes) -> None: ...
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What the tasks of a micro-batch have sent to a bucket."""
+
+    first: int
+    last: int
+    blobs: Sequence[bytes]
+    closing: int | None = None  # the end of input: let time pass until then
+
+
+@dataclass
+class Outcome:
+    detections: EventBatch = EMPTY
+    late: int = 0
+    consumed: int = 0
+    waiting: int = 0
+
+
+class Bucket:
+    """Takes a bucket through one micro-batch."""
+
+    def __init__(self, task: Task, delay: int, timed: bool, division: tuple[Any, ...], store: Store) -> None:
+        self.task = task
+        self.delay = delay
+        self.timed = timed
+        self.store = store
+        self.meta = self._meta(list(division))
+        self.outcome = Outcome()
+
+    def _meta(self, division: list[Any]) -> Meta:
+        data = self.store.meta()
+        if data is None:
+            return Meta(division)
+        meta = msgspec.msgpack.decode(data, type=Meta)
+        if meta.version != VERSION:
+            raise RunError(f"the checkpoint is of version {meta.version}; this release reads version {VERSION}")
+        if meta.division != division:
+            was, now = (f"key {', '.join(d[0] or ['none'])}, {d[1]} buckets, {d[2]} pages" for d in (meta.division, division))
+            raise RunError(f"the checkpoint divides its state otherwise ({was}) than this query does ({now})")
+        return meta
+
+    def advance(self, arrived: Arrived) -> Outcome:
+        meta = self.meta
+        meta.clock = max(meta.clock, arrived.last)
+        if meta.start is None or meta.released <= meta.start:
+            meta.start = arrived.first if meta.start is None else min(meta.start, arrived.first)
+        bound = FOREVER if arrived.closing is not None else max(meta.released, meta.clock - self.delay)
+        released = self._released(arrived, bound)
+        meta.released = bound
+        made = [*self._run(released, bound, arrived.closing)]
+        self.outcome.detections = merged(made)
+        self.store.put_meta(msgspec.msgpack.encode(meta))
+        return self.outcome
+
+    # The buffer.
+
+    def _released(self, arrived: Arrived, bound: int) -> pa.Table | None:
+        tables = [*self._old(bound)]
+        if arrived.blobs:
+            new = pa.concat_tables([from_bytes(blob) for blob in arrived.blobs], promote_options="default")
+            hi = new.column("hi").to_numpy()
+            self.outcome.late = int((hi < self.meta.released).sum())
+            tables.append(_between(new, hi, self.meta.released, bound))
+            self._keep(_between(new, hi, bound, FOREVER))
+        table = pa.concat_tables(tables, promote_options="default") if tables else None
+        return table if table is not None and len(table) else None
+
+    def _old(self, bound: int) -> Iterator[pa.Table]:
+        """Events of segments that the clock has reached."""
+        for segment in list(self.meta.segments):
+            if segment.first < bound:
+                table = from_bytes(self.store.segment(segment.number))
+                yield _between(table, table.column("hi").to_numpy(), self.meta.released, bound)
+                if segment.last < bound:
+                    self.store.drop_segment(segment.number)
+                    self.meta.segments.remove(segment)
+                else:
+                    segment.first = bound
+
+    def _keep(self, table: pa.Table) -> None:
+        if len(table):
+            hi = table.column("hi").to_numpy()
+            self.store.put_segment(self.meta.next, to_bytes(table))
+            self.meta.segments.append(Segment(self.meta.next, int(hi.min()), int(hi.max())))
+            self.meta.next += 1
+            self.outcome.waiting = len(table)
+
+    # The pages.
+
+    def _run(self, released: pa.Table | None, bound: int, closing: int | None) -> Iterator[EventBatch]:
+        batches = {} if released is None else dict(self._by_page(released))
+        self.outcome.consumed = 0 if released is None else len(released)
+        for page in sorted(batches.keys() | {page for page, due in self.meta.due.items() if due < bound}):
+            batch = batches.get(page, EMPTY)
+            yield self._run_page(page, batch, bound, closing)
+
+    def _by_page(self, table: pa.Table) -> Iterator[tuple[int, EventBatch]]:
+        columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+        pages = columns.pop("page").to_numpy()
+        for name in self.task.layout.fields:
+            columns.setdefault(name, pa.nulls(len(pages)))  # events that were kept before rules needed the field
+        events = events_of(self.task.layout, columns)
+        order = total_order(events.lo, events.hi, events.fields["id"])
+        order = np.arange(len(pages)) if order is None else order
+        by_page = order[np.argsort(pages[order], kind="stable")]
+        here, starts = np.unique(pages[by_page], return_index=True)
+        for page, rows in zip(here.tolist(), np.split(by_page, starts[1:]), strict=True):
+            yield page, EventBatch(table=taken(events, rows))
+
+    def _run_page(self, page: int, batch: EventBatch, bound: int, closing: int | None) -> EventBatch:
+        graph = graph_for(self.task, len(batch))
+        data = self.store.page(page)
+        state = graph.initial() if data is None else graph.decode(data)
+        if self.timed:
+            state.start = self.meta.start
+        if closing is None:
+            made = graph.advance(state, batch, bound)
+        else:
+            first = graph.advance(state, batch)
+            state.hi = max(state.hi, self.meta.clock)
+            made = merged([first, graph.finish(state, inf if closing == FOREVER else closing)])
+        self._note_due(graph, state, page)
+        self.store.put_page(page, graph.encode(state))
+        return made
+
+    def _note_due(self, graph: Graph, state: Any, page: int) -> None:
+        due = graph.due(state) if self.timed else None
+        if due is None:
+            self.meta.due.pop(page, None)
+        else:
+            self.meta.due[page] = due
+
+
+def _between(table: pa.Table, hi: Any, low: int, high: int) -> pa.Table:
+    mask = (hi >= low) & (hi < high)
+    return table if mask.all() else table.filter(pa.array(mask))

@@ -1,0 +1,268 @@
+"""Any DataFrame as events: which of its columns is what, and the few columns that travel to Python.
+
+Columns are found by their exact names, as rules are case-sensitive and Spark is not; so inside they go by their numbers.
+Rows without a type or a time, or whose time ends before it begins, are no events and are dropped. A number that is
+infinite or not a number is null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.engines.spark.instants import DAY, interval
+from coincide.errors import InputError
+from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
+from coincide.expr.tree import Expr, Literal, Reference
+from coincide.model.event import ENVELOPE
+from coincide.model.space import Space
+
+MIXED = T.StructType(
+    [T.StructField("number", T.DoubleType()), T.StructField("text", T.StringType()), T.StructField("flag", T.BooleanType())]
+)
+HEARTBEAT = "heartbeat"
+"""Type of the events that only tell how late it is."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What travels to Python: the wire's columns in order, each with the name of its field (`lo`, `hi`, `type`, `id`,
+    `source`, `space`, or an attribute's with a `.` before it)."""
+
+    fields: tuple[str, ...]
+
+    @property
+    def wire(self) -> tuple[str, ...]:
+        return tuple(f"w{number}" for number in range(len(self.fields)))
+
+
+@dataclass(frozen=True)
+class Source:
+    """A DataFrame seen through a mapping."""
+
+    original: DataFrame
+    mapping: FieldMapping = DEFAULT
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        return self.original.toDF(*(f"c{number}" for number in range(len(self.original.columns))))
+
+    @cached_property
+    def _found(self) -> dict[str, tuple[Column, T.DataType]]:
+        fields = self.original.schema.fields
+        return {f.name: (F.col(f"c{self._numbers[f.name]}"), f.dataType) for f in fields}
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """Of several columns with one name, the last, as in JSON."""
+        return {name: number for number, name in enumerate(self.original.columns)}
+
+    @cached_property
+    def _interval(self) -> tuple[Column, Column]:
+        lo, hi = self._written_interval()
+        if self.mapping.end is not None and self.mapping.end in self._found:
+            end = interval(*self._found[self.mapping.end], self.mapping)[1]
+            return lo, F.coalesce(end, hi)
+        return lo, hi
+
+    def _written_interval(self) -> tuple[Column, Column]:
+        name = self.mapping.time
+        if name in self._found:
+            return interval(*self._found[name], self.mapping)
+        ends = [self._found.get(f"{name}_{end}") for end in ("lo", "hi")]
+        if ends[0] is None or ends[1] is None:
+            raise InputError(f"the DataFrame has no column '{name}' for the time of events: {_names(self.original)}")
+        return interval(*ends[0], self.mapping)[0], interval(*ends[1], self.mapping)[1]
+
+    @property
+    def lo(self) -> Column:
+        return self._interval[0]
+
+    @property
+    def hi(self) -> Column:
+        return self._interval[1]
+
+    @property
+    def points(self) -> bool:
+        """Are all events known to have lo = hi?"""
+        return self._interval[0] is self._interval[1]
+
+    @cached_property
+    def type(self) -> Column:
+        if self.mapping.constant_type is not None:
+            return F.lit(self.mapping.constant_type)
+        if self.mapping.type not in self._found:
+            raise InputError(f"the DataFrame has no column '{self.mapping.type}' for the type of events: {_names(self.original)}")
+        column, kind = self._found[self.mapping.type]
+        if not isinstance(kind, T.StringType):
+            raise InputError(f"the type of events must be a string, not {kind.simpleString()}")
+        return column
+
+    @cached_property
+    def id(self) -> Column:
+        """What is given, or else a number made of all that the row holds: the same in every run, batch or streaming."""
+        hashed = F.xxhash64(*(c for c, kind in self._found.values() if not _holds_map(kind))).bitwiseAND(F.lit(2**63 - 1))
+        if self.mapping.id not in self._found:
+            return hashed
+        column, kind = self._found[self.mapping.id]
+        if isinstance(kind, T.IntegralType):
+            return F.coalesce(column.cast("bigint"), hashed)
+        return F.coalesce(_label(column, kind), hashed.cast("string"))
+
+    @cached_property
+    def source(self) -> Column | None:
+        return _label(*self._found[self.mapping.source]) if self.mapping.source in self._found else None
+
+    @cached_property
+    def space(self) -> Column | None:
+        if self.mapping.space in self._found:
+            column, kind = self._found[self.mapping.space]
+            if not isinstance(kind, T.StructType):
+                raise InputError(f"the place of events must be a struct, not {kind.simpleString()}")
+            return F.when(column.isNotNull(), _space({name: column[name] for name in kind.fieldNames()}))
+        flat = {name: self._found[f"{self.mapping.space}.{name}"][0] for name in Space.__struct_fields__ if self._has_flat(name)}
+        return F.when(F.coalesce(*(c.isNotNull() for c in flat.values())), _space(flat)) if flat else None
+
+    def _has_flat(self, name: str) -> bool:
+        return f"{self.mapping.space}.{name}" in self._found
+
+    def column(self, name: str) -> Column:
+        return self._found[name][0]
+
+    def has(self, attribute: str) -> bool:
+        return attribute in self._found and attribute not in self.mapping.envelope
+
+    def attribute(self, name: str) -> Column | None:
+        """An attribute's values as doubles, texts, booleans or MIXED; None: the DataFrame has no such column."""
+        if not self.has(name):
+            return None
+        column, kind = self._found[name]
+        return _value(name, column, kind)
+
+    def kind(self, name: str) -> str | None:
+        """The type of a field as expressions know it; None: unknown or mixed."""
+        if name in ENVELOPE:
+            return NUMBER if name in ("time", "arrival") else TEXT
+        return _kind(self._found[name][1]) if self.has(name) else None
+
+    def field(self, name: str) -> Column | None:
+        """A field as rules name it."""
+        if name == "time":
+            return self.hi / F.lit(1000.0)
+        if name == "id":
+            return self.id.cast("string")
+        if name in ("type", "source"):
+            column: Column | None = getattr(self, name)
+            return column
+        return None if name in ENVELOPE else self.attribute(name)
+
+    def renamed(self, node: Expr) -> Expr:
+        """A reference of a rule as one to a column of `frame`. What is not there as it will be keeps an envelope's name,
+        which `frame` has not, so that it cannot be translated."""
+        if not isinstance(node, Reference):
+            return node
+        if node.name == "type" and self.mapping.constant_type is not None:
+            return Literal(self.mapping.constant_type)
+        if node.name in ENVELOPE:
+            return self._renamed_envelope(node)
+        return Reference(self._number(node.name) if self.has(node.name) else "absent", span=node.span)
+
+    def _renamed_envelope(self, node: Reference) -> Reference:
+        name: str = getattr(self.mapping, node.name, node.name)
+        if name not in self._found:
+            return node
+        kind = self._found[name][1]
+        plain = isinstance(kind, T.StringType) and node.name in ("type", "source")
+        moment = node.name == "time" and isinstance(kind, T.TimestampType) and self.mapping.end is None
+        return Reference(self._number(name), span=node.span) if plain or moment else node
+
+    def _number(self, name: str) -> str:
+        return f"c{self._numbers[name]}"
+
+    def values(self, name: str) -> list[Column]:
+        """A field as plain columns, of which at most one is filled; equal values are equal to Spark's hash as well."""
+        column = self.field(name)
+        if column is None:
+            return []
+        if self.has(name) and self._found[name][1] == MIXED:
+            return [column["number"] + 0.0, column["text"], column["flag"]]
+        return [column + 0.0] if self.kind(name) == NUMBER else [column]  # -0.0 becomes 0.0
+
+    @property
+    def is_event(self) -> Column:
+        good = self.type.isNotNull() & (self.type != "") & self.hi.isNotNull()
+        return good if self.points else good & (self.lo <= self.hi)
+
+    def layout(self, attributes: Iterable[str], envelope: frozenset[str]) -> Layout:
+        """What must travel for these attributes and these optional fields of the envelope."""
+        fields = ["hi"] if self.points else ["hi", "lo"]
+        fields += ["type", "id"]
+        fields += [name for name in ("source", "space") if name in envelope and getattr(self, name) is not None]
+        return Layout((*fields, *(f".{name}" for name in sorted(attributes) if self.has(name))))
+
+    def wire_columns(self, layout: Layout) -> list[Column]:
+        columns = [self._wire(name) for name in layout.fields]
+        return [column.alias(wire) for column, wire in zip(columns, layout.wire, strict=True)]
+
+    def _wire(self, name: str) -> Column:
+        column = self.attribute(name[1:]) if name.startswith(".") else getattr(self, name)
+        assert column is not None
+        return column
+
+
+def _names(frame: DataFrame) -> str:
+    return "it has " + ", ".join(f"'{name}'" for name in frame.columns)
+
+
+def _holds_map(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StructType):
+        return any(_holds_map(f.dataType) for f in kind.fields)
+    return isinstance(kind, (T.MapType, T.VariantType)) or (isinstance(kind, T.ArrayType) and _holds_map(kind.elementType))
+
+
+def _label(column: Column, kind: T.DataType) -> Column:
+    """Names: texts, or numbers by their JSON spelling."""
+    if isinstance(kind, T.FractionalType) and not isinstance(kind, T.DecimalType):
+        whole = (column == F.rint(column)) & (F.abs(column) < 1e16)
+        return F.when(whole, column.cast("bigint").cast("string")).otherwise(column.cast("string"))
+    if kind == MIXED:
+        return F.coalesce(column["text"], _label(column["number"], T.DoubleType()))
+    return column.cast("string")
+
+
+def _kind(kind: T.DataType) -> str | None:
+    if isinstance(kind, T.StringType):
+        return TEXT
+    if isinstance(kind, T.BooleanType):
+        return BOOLEAN
+    return NUMBER if isinstance(kind, (T.NumericType, T.TimestampType, T.TimestampNTZType, T.DateType)) else None
+
+
+def _value(name: str, column: Column, kind: T.DataType) -> Column:
+    if isinstance(kind, (T.StringType, T.BooleanType)) or kind == MIXED:
+        return column
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        number = column.cast("double")
+        return F.when(F.abs(number) < float("inf"), number)  # nan is greater than all numbers to Spark
+    if isinstance(kind, T.NumericType):
+        return column.cast("double")
+    if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
+        return interval(column, kind, DEFAULT)[0] / F.lit(1000.0)
+    if isinstance(kind, T.DateType):
+        return F.unix_date(column) * F.lit(DAY / 1000)
+    if isinstance(kind, T.NullType):
+        return column.cast("double")
+    raise InputError(
+        f"attribute '{name}' cannot be of type {kind.simpleString()}: a number, a text, a boolean, a timestamp or "
+        f"{MIXED.simpleString()}"
+    )
+
+
+def _space(parts: dict[str, Column]) -> Column:
+    kinds = {name: "string" if name == "zone" else "double" for name in ("x", "y", "lat", "lon", "z", "zone")}
+    return F.struct(*(parts.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()))

@@ -1,0 +1,111 @@
+"""Which detectors run together, and by which key their events can be spread.
+
+Detectors that feed one another must meet in one place: they form a component. What all members of a component are keyed by
+is its key, if the detections that they exchange carry it. Components with an equal key share one pass over the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from coincide.compile.graph import feeds
+from coincide.detect.base import Detector, DetectorPlan
+from coincide.expr.tree import Reference
+from coincide.rulebook import Rulebook
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Detectors that run in one pass. No key: in one partition, for the reasons given."""
+
+    key: Key | None
+    detectors: tuple[Detector, ...]
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Numbers of the detectors in the rulebook."""
+        return tuple(d.order for d in self.detectors)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(d.name for d in self.detectors)
+
+    def plans(self, rules: Rulebook, tier: str = "interpreter") -> list[DetectorPlan]:
+        plans = rules.compiled.plans_for(self.detectors)
+        return plans if tier == "interpreter" else [p if p.tier_reasons() else p.kernel() for p in plans]
+
+
+def groups(rules: Rulebook) -> list[Group]:
+    """All detectors in as few groups as their keys allow, in order of definition."""
+    gathered: dict[Key | None, tuple[list[Detector], list[str]]] = {}
+    for component in components(rules.detectors):
+        key, reasons = _key(rules, component)
+        detectors, why = gathered.setdefault(_canonical(key), ([], []))
+        detectors += component
+        why += reasons
+    return [
+        Group(_written(key, detectors), tuple(sorted(detectors, key=lambda d: d.order)), tuple(dict.fromkeys(why)))
+        for key, (detectors, why) in gathered.items()
+    ]
+
+
+def components(detectors: Sequence[Detector]) -> list[list[Detector]]:
+    """Detectors connected by feeding one another, each component in order of definition."""
+    leader = list(range(len(detectors)))
+
+    def find(number: int) -> int:
+        while leader[number] != number:
+            number = leader[number]
+        return number
+
+    for maker, readers in feeds(detectors).items():
+        for reader in readers:
+            a, b = sorted((find(maker), find(reader)))
+            leader[b] = a
+    out: dict[int, list[Detector]] = {}
+    for number, detector in enumerate(detectors):
+        out.setdefault(find(number), []).append(detector)
+    return list(out.values())
+
+
+def _key(rules: Rulebook, component: Sequence[Detector]) -> tuple[Key | None, list[str]]:
+    unkeyed = [d.name for d in component if not d.partition]
+    if unkeyed:
+        return None, [f"{_quoted(unkeyed)} {'has' if len(unkeyed) == 1 else 'have'} no key"]
+    first = component[0].partition or ()
+    shared = [key for key in first if all(key in (d.partition or ()) for d in component)]
+    if not shared:
+        return None, [f"{_quoted([d.name for d in component])} feed one another but share no key"]
+    lost = {key: maker for key in shared if (maker := _loser(rules, component, key)) is not None}
+    carried = tuple(key for key in shared if key not in lost)
+    if carried:
+        return carried, []
+    return None, [f"what '{maker}' detects does not carry the key {key}" for key, maker in lost.items()]
+
+
+def _loser(rules: Rulebook, component: Sequence[Detector], key: str) -> str | None:
+    """A detector that feeds another of the component something without the key, or with another value of it."""
+    edges = feeds(component)
+    for number, detector in enumerate(component):
+        if edges[number]:
+            made: Mapping[str, object] = rules.compiled.languages[detector.language].plans([detector])[0].produces
+            if made.get(key) != (Reference(key),):
+                return detector.name
+    return None
+
+
+def _canonical(key: Key | None) -> Key | None:
+    return None if key is None else tuple(sorted(key))
+
+
+def _written(key: Key | None, detectors: Sequence[Detector]) -> Key | None:
+    """The key in the order in which its first detector writes it."""
+    return None if key is None else tuple(k for k in detectors[0].partition or () if k in key)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    shown = [f"'{name}'" for name in names[:5]] + (["…"] if len(names) > 5 else [])
+    return ", ".join(shown)

@@ -1,0 +1,150 @@
+"""What the resulting DataFrame looks like: the envelope of a detection, then every attribute that a rule can give one.
+
+An attribute whose type follows from the DataFrame's schema is a plain column. One whose type is unknown, or differs from
+detection to detection, is a struct of which at most one field is filled (`number`, `text`, `flag`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import types as T
+
+from coincide.detect.base import DetectorPlan
+from coincide.engines.spark.frame import MIXED, Source
+from coincide.errors import RuleError
+from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
+from coincide.expr.tree import Call, Expr, Reference, walk
+from coincide.expr.typing import infer
+from coincide.model.batch import EventBatch
+from coincide.model.column import MIXED as ARROW_MIXED
+from coincide.model.column import Column
+from coincide.model.event import ENVELOPE
+from coincide.model.table import EventTable
+
+MOMENT = pa.timestamp("us", "UTC")
+TIME = pa.struct([("lo", MOMENT), ("hi", MOMENT)])
+ARROW_KINDS = {NUMBER: pa.float64(), TEXT: pa.string(), BOOLEAN: pa.bool_(), None: ARROW_MIXED}
+SPARK_KINDS: dict[str | None, T.DataType] = {
+    NUMBER: T.DoubleType(),
+    TEXT: T.StringType(),
+    BOOLEAN: T.BooleanType(),
+    None: MIXED,
+}
+UNKNOWN = "unknown"
+ORDER = "_order"
+"""A column for ourselves: where among the detections of one event a detection stands."""
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Attributes of the detections, with their kinds."""
+
+    attributes: tuple[tuple[str, str | None], ...]
+
+    def spark(self) -> T.StructType:
+        time = T.StructType([T.StructField("lo", T.TimestampType()), T.StructField("hi", T.TimestampType())])
+        fields = [
+            T.StructField("type", T.StringType()),
+            T.StructField("time", time),
+            T.StructField("from", T.ArrayType(T.StringType())),
+            T.StructField("source", T.StringType()),
+            *(T.StructField(name, SPARK_KINDS[kind]) for name, kind in self.attributes),
+            T.StructField(ORDER, T.ArrayType(T.LongType())),
+        ]
+        return T.StructType(fields)
+
+    def arrow(self) -> pa.Schema:
+        envelope = [("type", pa.string()), ("time", TIME), ("from", pa.list_(pa.string())), ("source", pa.string())]
+        attributes = [(name, ARROW_KINDS[kind]) for name, kind in self.attributes]
+        return pa.schema([*envelope, *attributes, (ORDER, pa.list_(pa.int64()))])
+
+    def record_batch(self, detections: EventBatch) -> pa.RecordBatch:
+        table = detections.table
+        moments = [pa.array(ends).cast(MOMENT) for ends in (table.lo, table.hi)]
+        columns = [
+            table.fields["type"].cast(pa.string()),
+            pa.StructArray.from_arrays(moments, fields=list(TIME)),
+            table.origin().lists(),
+            table.fields["source"].cast(pa.string()) if "source" in table.fields else pa.nulls(len(table), pa.string()),
+            *(_values(name, table.column(name), kind) for name, kind in self.attributes),
+            _orders(table),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.arrow())
+
+
+def _values(name: str, column: Column, kind: str | None) -> pa.Array:
+    parts = {
+        NUMBER: pa.nulls(len(column), pa.float64())
+        if column.numbers is None
+        else pa.array(column.numbers, pa.float64(), from_pandas=True),
+        TEXT: pa.nulls(len(column), pa.string()) if column.codes is None else _texts(column),
+        BOOLEAN: pa.nulls(len(column), pa.bool_())
+        if column.flags is None
+        else pa.array(column.flags == 1, mask=column.flags < 0),
+    }
+    if kind is None:
+        return pa.StructArray.from_arrays(list(parts.values()), fields=list(ARROW_MIXED), mask=pa.array(column.is_null))
+    for other, part in parts.items():
+        if other != kind and part.null_count < len(part):
+            raise RuntimeError(f"attribute '{name}' was inferred to be a {kind} and is a {other}")
+    return parts[kind]
+
+
+def _texts(column: Column) -> pa.Array:
+    assert column.codes is not None
+    codes = pa.array(column.codes, mask=column.codes < 0)
+    return pa.DictionaryArray.from_arrays(codes, pa.array(column.texts, pa.string())).cast(pa.string())
+
+
+def _orders(table: EventTable) -> pa.Array:
+    """Generation and path of each: what orders the detections of one event."""
+    if not table.sortable:
+        return pa.array([[p[3], *(n for n in p[4:] if isinstance(n, int))] for p in table.place_tuples()], pa.list_(pa.int64()))
+    places = table.place_matrix()[:, 2:]
+    offsets = np.arange(len(places) + 1, dtype=np.int32) * places.shape[1]
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(places).reshape(-1)))
+
+
+def outputs(plans: Sequence[DetectorPlan], source: Source) -> Outputs:
+    """The attributes of all plans' detections. Plans stand so that none feeds an earlier one."""
+    made: dict[str, str | None] = {}
+    trees = {name: _trees(plans, name) for name in _names(plans)}
+    while (kinds := {name: _joined(own, made, source) for name, own in trees.items()}) != made:
+        made = kinds
+    return Outputs(tuple((name, None if kind == UNKNOWN else kind) for name, kind in made.items()))
+
+
+def _names(plans: Sequence[DetectorPlan]) -> Iterator[str]:
+    seen = dict.fromkeys(name for plan in plans for name in plan.produces)
+    return (name for name in seen if name not in ENVELOPE)
+
+
+def _trees(plans: Sequence[DetectorPlan], name: str) -> list[Expr]:
+    return [tree for plan in plans for tree in plan.produces.get(name, ())]
+
+
+def _joined(trees: Sequence[Expr], made: Mapping[str, str | None], source: Source) -> str | None:
+    kinds = {_kind(tree, made, source) for tree in trees} - {UNKNOWN}
+    return kinds.pop() if len(kinds) == 1 else None if kinds else UNKNOWN
+
+
+def _kind(tree: Expr, made: Mapping[str, str | None], source: Source) -> str | None:
+    """UNKNOWN: it is null for all that is known. None: it may be of any type."""
+
+    def of(reference: Reference) -> str | None:
+        found = {source.kind(reference.name)} if reference.name in ENVELOPE or source.has(reference.name) else set()
+        found |= {made[reference.name]} - {UNKNOWN} if reference.name in made else set()
+        return found.pop() if len(found) == 1 else None if found else UNKNOWN
+
+    references = [node for node in walk(tree) if isinstance(node, Reference)]
+    if isinstance(tree, Reference):
+        return of(tree)
+    if isinstance(tree, Call) and any(of(r) is None for r in references):
+        return None  # `coalesce` and the like pass on what they are given
+    try:
+        return infer(tree, lambda r: None if (kind := of(r)) == UNKNOWN else kind) or UNKNOWN
+    except RuleError:
+        return None

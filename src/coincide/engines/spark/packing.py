@@ -1,0 +1,120 @@
+"""Events on their way to the state: packed to one Arrow blob a bucket, so that Spark moves few rows.
+
+A row of the packed frame is for one bucket, from one task of one micro-batch. Every task sends one to every bucket, if only to
+tell what time it has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from coincide.engines.spark.frame import Layout
+from coincide.engines.spark.outputs import Outputs
+
+PACKED = "bucket int, first bigint, last bigint, closing bigint, blob binary"
+PACKED_ARROW = pa.schema(
+    [("bucket", pa.int32()), ("first", pa.int64()), ("last", pa.int64()), ("closing", pa.int64()), ("blob", pa.binary())]
+)
+BARE = -1
+"""Number of the bucket of rows that only tell the time."""
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
+        return reader.read_all()
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Sent to workers. The rows that come in have the layout's columns, then page, bucket and closing."""
+
+    layout: Layout
+    buckets: tuple[int, ...]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        received = [batch for batch in batches if batch.num_rows]
+        if received:
+            yield self._packed(pa.Table.from_batches(received))
+
+    def _packed(self, table: pa.Table) -> pa.RecordBatch:
+        hi = table.column(self.layout.fields.index("hi")).to_numpy()
+        numbers = table.column("bucket").to_numpy()
+        closing = table.column("closing").drop_null()
+        events = table.drop_columns(["bucket", "closing"]).rename_columns([*self.layout.fields, "page"])
+        blobs = self._blobs(events, numbers)
+        size = len(self.buckets)
+        columns = [
+            pa.array(self.buckets, pa.int32()),
+            pa.array(np.full(size, hi.min())),
+            pa.array(np.full(size, hi.max())),
+            pa.array([closing[0].as_py() if len(closing) else None] * size, pa.int64()),
+            pa.array([blobs.get(number) for number in range(size)], pa.binary()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=PACKED_ARROW)
+
+    def _blobs(self, events: pa.Table, numbers: Any) -> dict[int, bytes]:
+        if len(self.buckets) == 1 and (numbers == 0).all():
+            return {0: to_bytes(events)}
+        order = np.argsort(numbers, kind="stable")
+        spread = events.take(pa.array(order))
+        ends = np.searchsorted(numbers[order], np.arange(len(self.buckets) + 1))
+        return {
+            number: to_bytes(spread.slice(start, stop - start))
+            for number, (start, stop) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+            if stop > start
+        }
+
+
+@dataclass(frozen=True)
+class Unpacking:
+    """Sent to workers: blobs of detections as rows."""
+
+    outputs: Outputs
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for blob in batch.column(0):
+                if blob.is_valid:
+                    yield from from_bytes(blob.as_py()).to_batches()
+
+
+def balanced_buckets(count: int, partitions: int) -> tuple[int, ...]:
+    """Numbers for buckets that Spark's hash spreads evenly over the partitions. The first is 0 always, so that a run which
+    divides its state differently from its checkpoint finds a bucket of it and can tell."""
+    room = -(-count // partitions)
+    taken: dict[int, int] = {}
+    chosen: list[int] = []
+    number = 0
+    while len(chosen) < count:
+        partition = spark_hash(number) % partitions
+        if taken.get(partition, 0) < room:
+            taken[partition] = taken.get(partition, 0) + 1
+            chosen.append(number)
+        number += 1
+    return tuple(chosen)
+
+
+def spark_hash(number: int, seed: int = 42) -> int:
+    """Murmur3 of a 32-bit integer, as Spark distributes rows by it (as a signed number)."""
+    mask = 0xFFFFFFFF
+    k = number * 0xCC9E2D51 & mask
+    k = (k << 15 | k >> 17) & mask
+    h = seed ^ (k * 0x1B873593 & mask)
+    h = (h << 13 | h >> 19) & mask
+    h = (h * 5 + 0xE6546B64 & mask) ^ 4
+    h = (h ^ h >> 16) * 0x85EBCA6B & mask
+    h = (h ^ h >> 13) * 0xC2B2AE35 & mask
+    h ^= h >> 16
+    return h - (1 << 32) if h >> 31 else h

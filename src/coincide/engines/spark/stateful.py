@@ -1,0 +1,79 @@
+"""A bucket in Spark's state store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from coincide.engines.spark.bucket import Arrived, Bucket, Outcome
+from coincide.engines.spark.packing import to_bytes
+from coincide.engines.spark.worker import Task
+
+RESULT = "blob binary, late bigint, consumed bigint, waiting bigint"
+
+
+class Processor(StatefulProcessor):  # type: ignore[misc]
+    """Called once a bucket and micro-batch. There are no timers of Spark's: every bucket hears from every micro-batch."""
+
+    def __init__(self, task: Task, delay: int, timed: bool, division: tuple[Any, ...]) -> None:
+        self.task = task
+        self.delay = delay
+        self.timed = timed
+        self.division = division
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._meta = handle.getValueState("meta", "data binary")
+        self._segments = handle.getMapState("segments", "number int", "data binary")
+        self._pages = handle.getMapState("pages", "number int", "data binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        bucket = Bucket(self.task, self.delay, self.timed, self.division, self)
+        yield self._result(bucket.advance(_arrived(pd.concat(rows))))
+
+    def _result(self, outcome: Outcome) -> pd.DataFrame:
+        made = outcome.detections
+        blob = to_bytes(pa.Table.from_batches([self.task.outputs.record_batch(made)])) if len(made) else None
+        columns = {"blob": [blob], "late": [outcome.late], "consumed": [outcome.consumed], "waiting": [outcome.waiting]}
+        return pd.DataFrame(columns)
+
+    def close(self) -> None:
+        pass
+
+    # The bucket's store.
+
+    def meta(self) -> bytes | None:
+        return _bytes(self._meta.get())
+
+    def put_meta(self, data: bytes) -> None:
+        self._meta.update((data,))
+
+    def segment(self, number: int) -> bytes:
+        data = _bytes(self._segments.getValue((number,)))
+        assert data is not None
+        return data
+
+    def put_segment(self, number: int, data: bytes) -> None:
+        self._segments.updateValue((number,), (data,))
+
+    def drop_segment(self, number: int) -> None:
+        self._segments.removeKey((number,))
+
+    def page(self, number: int) -> bytes | None:
+        return _bytes(self._pages.getValue((number,)))
+
+    def put_page(self, number: int, data: bytes) -> None:
+        self._pages.updateValue((number,), (data,))
+
+
+def _bytes(found: Any) -> bytes | None:
+    return None if found is None or found[0] is None else bytes(found[0])
+
+
+def _arrived(rows: pd.DataFrame) -> Arrived:
+    closing = rows["closing"].dropna()
+    blobs = [bytes(blob) for blob in rows["blob"] if blob is not None]
+    return Arrived(int(rows["first"].min()), int(rows["last"].max()), blobs, int(closing.iloc[0]) if len(closing) else None)

@@ -1,0 +1,140 @@
+"""Detection in a streaming DataFrame.
+
+    filter, project, number the buckets   native; rows of no interest stay as bare time stamps, a sample of them
+    pack                                  Python, stateless: a blob of events a bucket, and what time it is
+    groupBy(bucket).transformWithState    Python: reorder, detect, keep the state (bucket.py)
+    unpack                                Python, stateless: blobs of detections as rows
+
+A group of detectors without a key has one bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from coincide.detect.base import DetectorPlan
+from coincide.engines.spark import pushdown
+from coincide.engines.spark.frame import HEARTBEAT, Layout, Source
+from coincide.engines.spark.groups import Group, groups
+from coincide.engines.spark.outputs import Outputs, outputs
+from coincide.engines.spark.packing import BARE, PACKED, Packing, Unpacking, balanced_buckets
+from coincide.engines.spark.session import ROCKSDB, STATE_STORE
+from coincide.engines.spark.stateful import RESULT, Processor
+from coincide.engines.spark.worker import Task, sources_of
+from coincide.errors import Diagnostic, InputError
+from coincide.expr.tokens import UNITS
+from coincide.rulebook import Rulebook
+
+PAGES = 8
+SAMPLE = 8
+"""Of the events in which no rule takes an interest, one in so many still moves the clock (heartbeats always do)."""
+
+
+def detect_streaming(
+    rules: Rulebook,
+    source: Source,
+    delay: str = "10 seconds",
+    tier: str = "kernel",
+    buckets: int | None = None,
+    pages: int | None = None,
+    closing: str | None = None,
+) -> DataFrame:
+    """Detections, with the column ORDER. A value in the column `closing` (microseconds) says that the input has ended and that
+    time goes on until then."""
+    spark = source.original.sparkSession
+    _want_rocksdb(spark)
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    shape = outputs(rules.compiled.plans, source)
+    branches = [
+        _Branch(rules, source, group, shape, parse_delay(delay), tier, buckets or partitions, pages or PAGES, closing).detected(
+            partitions, f"coincide_{number}"
+        )
+        for number, group in enumerate(groups(rules))
+    ]
+    if not branches:
+        return source.frame.filter(F.lit(False)).select().mapInArrow(Unpacking(shape), shape.spark())
+    return reduce(DataFrame.unionAll, branches)
+
+
+class _Branch:
+    """One group's road."""
+
+    def __init__(
+        self,
+        rules: Rulebook,
+        source: Source,
+        group: Group,
+        shape: Outputs,
+        delay: int,
+        tier: str,
+        buckets: int,
+        pages: int,
+        closing: str | None,
+    ) -> None:
+        self.source = source
+        self.group = group
+        self.delay = delay
+        self.closing = closing
+        self.plans: Sequence[DetectorPlan] = group.plans(rules)
+        self.timed = any(plan.timed for plan in self.plans)
+        self.buckets, self.pages = (1, 1) if group.key is None else (buckets, pages)
+        self.layout: Layout = pushdown.layout(source, self.plans)
+        self.task = Task(sources_of(rules), group.members, tier, self.layout, shape)
+
+    def detected(self, partitions: int, name: str) -> DataFrame:
+        division = (list(self.group.key or ()), self.buckets, self.pages)
+        packing = Packing(self.layout, balanced_buckets(self.buckets, partitions))
+        processor = Processor(self.task, self.delay, self.timed, division)
+        packed = self._rows().mapInArrow(packing, PACKED)
+        stepped = packed.groupBy("bucket").transformWithStateInPandas(processor, RESULT, "Append", "None")
+        counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in ("late", "consumed", "waiting")]
+        return stepped.observe(name, *counts).select("blob").mapInArrow(Unpacking(self.task.outputs), self.task.outputs.spark())
+
+    def _rows(self) -> DataFrame:
+        """Events with the numbers of their page and bucket; the bare ones have neither, nor anything but their time."""
+        source = self.source
+        keep = F.coalesce(pushdown.wanted(source, self.plans, self.group.key), F.lit(False))
+        tells = F.lit(True) if self.timed else (source.type == HEARTBEAT) | (F.pmod(F.xxhash64(source.hi), F.lit(SAMPLE)) == 0)
+        rows = source.frame.filter(source.is_event & (keep | tells))
+        columns = source.wire_columns(self.layout)
+        bare = [
+            column if name == "hi" else F.when(keep, column).alias(wire)
+            for name, wire, column in zip(self.layout.fields, self.layout.wire, columns, strict=True)
+        ]
+        page, bucket = self._place()
+        return rows.select(
+            *bare,
+            page.alias("page"),
+            F.when(keep, bucket).otherwise(F.lit(BARE)).alias("bucket"),
+            self._closing().alias("closing"),
+        )
+
+    def _place(self) -> tuple[Column, Column]:
+        if self.group.key is None:
+            return F.lit(0), F.lit(0)
+        spread = F.xxhash64(*pushdown.key_columns(self.source, self.group.key))
+        page = F.pmod(F.shiftright(spread, 32), F.lit(self.pages))
+        return page.cast("int"), F.pmod(spread, F.lit(self.buckets)).cast("int")
+
+    def _closing(self) -> Column:
+        return F.lit(None).cast("bigint") if self.closing is None else self.source.column(self.closing)
+
+
+def parse_delay(text: str) -> int:
+    """`10 seconds`, `5min`, `1 hour 30 minutes`: microseconds."""
+    import re
+
+    found = re.findall(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text)
+    rest = re.sub(r"(\d+(?:\.\d+)?)\s*([a-z]+)", "", text).strip()
+    if not found or rest or any(unit not in UNITS for _, unit in found):
+        raise InputError(Diagnostic(f"'{text}' is no duration", hint="such as '10 seconds', '5 min', '1 hour 30 minutes'"))
+    return round(sum(float(number) * UNITS[unit] for number, unit in found) * 1000)
+
+
+def _want_rocksdb(spark: SparkSession) -> None:
+    """transformWithState works with no other store; a session that never chose one gets it."""
+    if spark.conf.get(STATE_STORE, "").endswith("HDFSBackedStateStoreProvider") or not spark.conf.get(STATE_STORE, ""):
+        spark.conf.set(STATE_STORE, ROCKSDB)

@@ -1,0 +1,107 @@
+"""What runs in Spark's Python workers. Rules travel as texts and are compiled once a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from coincide.adapters.order import sort_batch
+from coincide.engines.embedded import chosen_tier
+from coincide.engines.graph import Graph
+from coincide.engines.spark.frame import Layout
+from coincide.engines.spark.outputs import Outputs
+from coincide.model.batch import EventBatch
+from coincide.model.table import EventTable
+from coincide.rulebook import Rulebook, load
+from coincide.source import SourceText
+
+Sources = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a worker must know of a group of detectors."""
+
+    sources: Sources
+    members: tuple[int, ...]
+    tier: str
+    layout: Layout
+    outputs: Outputs
+
+
+@dataclass(frozen=True)
+class Span:
+    """The clock of a whole batch run, where timers need it: hi of the first event and of the last, and how far to go on."""
+
+    start: int | None = None
+    last: int | None = None
+    until: float | None = None
+
+
+def sources_of(rules: Rulebook) -> Sources:
+    return tuple((source.name, source.text) for source, _ in rules.files)
+
+
+@lru_cache(maxsize=8)
+def _rules(sources: Sources) -> Rulebook:
+    return load(*(SourceText(name, text) for name, text in sources))
+
+
+@lru_cache(maxsize=16)
+def graph_of(sources: Sources, members: tuple[int, ...], tier: str) -> Graph:
+    rules = _rules(sources)
+    wanted = set(members)
+    plans = rules.compiled.plans_for([d for d in rules.detectors if d.order in wanted])
+    return Graph(plans if tier == "interpreter" else [p if p.tier_reasons() else p.kernel() for p in plans])
+
+
+def graph_for(task: Task, rows: int) -> Graph:
+    return graph_of(task.sources, task.members, chosen_tier(task.tier, rows))
+
+
+def events_of(layout: Layout, columns: dict[str, Any]) -> EventTable:
+    """The wire's columns as events."""
+    hi = _instants(columns["hi"])
+    lo = _instants(columns["lo"]) if "lo" in columns else hi
+    fields = {name.removeprefix("."): columns[name] for name in layout.fields if name not in ("lo", "hi")}
+    return EventTable(lo, hi, fields)
+
+
+def _instants(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    values: np.ndarray[Any, np.dtype[np.int64]] = array.to_numpy(zero_copy_only=False)
+    return values
+
+
+def named(layout: Layout, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    """One array a field, of all batches."""
+    table = pa.Table.from_batches(list(batches))
+    return {name: _whole(table.column(number)) for number, name in enumerate(layout.fields)}
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def detect_partition(task: Task, span: Span, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Detections of one partition of a batch job, which holds all events of its keys."""
+    received = [batch for batch in batches if batch.num_rows]
+    if not received and span.start is None:
+        return
+    graph = graph_for(task, sum(batch.num_rows for batch in received))
+    state = graph.initial()
+    state.start = span.start
+    if received:
+        made = graph.advance(state, sort_batch(EventBatch(table=events_of(task.layout, named(task.layout, received)))))
+        yield from _written(task, made)
+    state.hi = state.hi if span.last is None else max(state.hi, span.last)
+    yield from _written(task, graph.finish(state, span.until))
+
+
+def _written(task: Task, made: EventBatch) -> Iterator[pa.RecordBatch]:
+    if len(made):
+        yield task.outputs.record_batch(made)

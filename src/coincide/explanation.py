@@ -1,0 +1,153 @@
+"""How rules will be run, in words: what `coincide explain` and `coincide debug plan` print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+
+from coincide.compile.graph import feeds, stages
+from coincide.detect.base import Detector, DetectorPlan
+from coincide.detect.machine.plan import MonitorPlan
+from coincide.engines.choice import ENGINES, TIERS, check_name
+from coincide.expr.print import expression_text
+from coincide.rulebook import Rulebook
+
+LARGE_TEXT = 300
+"""Longer filters are cut."""
+
+Row = tuple[str, str]
+
+
+def explanation(book: Rulebook, engine: str = "embedded", tier: str = "auto") -> str:
+    check_name("engine", engine, ENGINES)
+    check_name("tier", tier, TIERS)
+    lines = [_summary(book)]
+    for number, plans in _by_stage(book).items():
+        lines.append(f"\nstage {number + 1}" + (" (reads what earlier stages detect)" if number else ""))
+        for plan in plans:
+            lines.append(f"  {', '.join(plan.definitions)}")
+            lines += [f"    {what:<9} {text}" for what, text in _rows(book, plan, tier)]
+    lines += ["\nat the source", *(f"    {what:<9} {text}" for what, text in _pushed_down(book.compiled.plans))]
+    if engine != "embedded":
+        lines += ["", *_on_spark(book, engine)]
+    return "\n".join(lines)
+
+
+def plan_outline(book: Rulebook, names: Set[str]) -> Iterator[str]:
+    """The plans that detect any of these names, tests and all."""
+    for number, plans in _by_stage(book).items():
+        for plan in plans:
+            if names.isdisjoint(plan.definitions):
+                continue
+            yield f"stage {number + 1}: {', '.join(plan.definitions)}"
+            yield f"  inputs    {_inputs(book, plan)}"
+            yield f"  outputs   {', '.join(sorted(plan.outputs))}"
+            yield f"  key       {', '.join(plan.partition) if plan.partition else 'none'}"
+            yield f"  timers    {'yes' if plan.timed else 'no'}"
+            if isinstance(plan, MonitorPlan):
+                yield from _program_lines(plan)
+
+
+def _program_lines(plan: MonitorPlan) -> Iterator[str]:
+    for number, test in enumerate(plan.group.tests):
+        yield f"  test {number}    {expression_text(test)}"
+    for number, program in enumerate(plan.group.programs):
+        users = [name for name, used in zip(plan.definitions, plan.group.program_of, strict=True) if used == number]
+        tests = ", ".join(map(str, program.tests))
+        outputs = ", ".join(output.token for output in program.transducer.outputs)
+        yield f"  machine {number} of {', '.join(users)}: tests {tests}; pushes {outputs or 'nothing'}; starts at {program.transducer.start}"
+
+
+def _summary(book: Rulebook) -> str:
+    detectors, files, count = len(book.detectors), len(book.files), len(_by_stage(book))
+    return f"{_counted(detectors, 'detector')} of {_counted(files, 'file')}, in {_counted(count, 'stage')}"
+
+
+def _by_stage(book: Rulebook) -> dict[int, list[DetectorPlan]]:
+    levels = stages(book.detectors, feeds(book.detectors))
+    stage_of = {detector.name: level for detector, level in zip(book.detectors, levels, strict=True)}
+    found: dict[int, list[DetectorPlan]] = {}
+    for plan in book.compiled.plans:
+        found.setdefault(max(stage_of[name] for name in plan.definitions), []).append(plan)
+    return dict(sorted(found.items()))
+
+
+def _rows(book: Rulebook, plan: DetectorPlan, tier: str) -> Iterator[Row]:
+    members = [d for d in book.detectors if d.name in plan.definitions]
+    yield "language", ", ".join(dict.fromkeys(d.language for d in members))
+    if len(members) > 1:
+        yield "shared", _sharing(plan, members)
+    yield "reads", _inputs(book, plan)
+    yield "makes", ", ".join(sorted(plan.outputs)) or "nothing"
+    yield (
+        "key",
+        f"{', '.join(plan.partition)}: independent for each value" if plan.partition else "none: one state for the whole stream",
+    )
+    yield "tier", _tier(plan, tier)
+    yield "memory", _memory(plan)
+
+
+def _sharing(plan: DetectorPlan, members: list[Detector]) -> str:
+    text = f"{len(members)} definitions with the same key read each event once"
+    if isinstance(plan, MonitorPlan):
+        machines, tests = len(plan.group.programs), len(plan.group.tests)
+        text += f"; {_counted(tests, 'distinct test')}, {_counted(machines, 'distinct machine')}"
+    return text
+
+
+def _inputs(book: Rulebook, plan: DetectorPlan) -> str:
+    made = {output for detector in book.detectors for output in detector.outputs}
+    read = sorted(plan.inputs.detections & made)
+    types = (
+        "events of every type" if plan.inputs.external is None else f"events of type {', '.join(sorted(plan.inputs.external))}"
+    )
+    return types + (f"; detections {', '.join(read)}" if read else "")
+
+
+def _tier(plan: DetectorPlan, tier: str) -> str:
+    from coincide.engines.embedded import LARGE
+
+    reasons = plan.tier_reasons()
+    if reasons:
+        return f"interpreter, because {'; '.join(reasons)}"
+    if tier == "auto":
+        return f"kernel (compiled) from {LARGE:,} events on, interpreter below: a small input would wait for the compiler"
+    return f"{tier}, as asked for"
+
+
+def _memory(plan: DetectorPlan) -> str:
+    each = "for each value of the key that is not at its start" if plan.partition else "in all"
+    if isinstance(plan, MonitorPlan):
+        return f"no events are kept; one configuration a machine ({_counted(len(plan.group.programs), 'machine')}) {each}"
+    return f"state {each}" + ("; timers" if plan.timed else "")
+
+
+def _pushed_down(plans: Iterable[DetectorPlan]) -> Iterator[Row]:
+    """What no plan can use need not be read."""
+    filters = [plan.relevant for plan in plans]
+    if any(f is None for f in filters):
+        yield "filter", "none: some plan cannot tell in advance which events matter"
+    else:
+        text = " or ".join(f"({t})" if len(filters) > 1 else t for t in dict.fromkeys(expression_text(f) for f in filters if f))
+        yield "filter", text if len(text) <= LARGE_TEXT else text[:LARGE_TEXT] + " …"
+    columns = [plan.columns for plan in plans]
+    if any(c is None for c in columns):
+        yield "columns", "all: some plan cannot tell which attributes it needs"
+    else:
+        names = sorted(frozenset().union(*(c for c in columns if c is not None)))
+        yield "columns", f"type, time, id{''.join(f', {name}' for name in names)}"
+
+
+def _on_spark(book: Rulebook, engine: str) -> Iterator[str]:
+    from coincide.engines.spark.groups import groups
+
+    yield f"on {engine}"
+    for number, group in enumerate(groups(book), 1):
+        yield f"    pass {number}    {', '.join(group.names)}"
+        if group.key:
+            yield f"              partitioned by {', '.join(group.key)}, in parallel"
+        else:
+            yield f"              in one partition, because {'; '.join(group.reasons) or 'there is no key'}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

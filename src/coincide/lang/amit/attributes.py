@@ -1,0 +1,153 @@
+"""The attributes of one element, taken one by one: synonyms, choices, numbers, durations, names, expressions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from coincide.errors import Diagnostic, RuleError, nearest
+from coincide.expr.functions import Function
+from coincide.expr.parse import ExpressionParser, ExpressionWording
+from coincide.expr.tokens import Tokens, Wording
+from coincide.expr.tree import Expr
+from coincide.lang.amit.functions import condition_functions
+from coincide.lang.shared.xml import Element
+from coincide.model.stamp import MILLISECOND
+from coincide.source import SourceText, Span
+
+NAME = re.compile(r"[^\W\d][\w.-]*")
+WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+RESERVED = ("type", "time", "id", "source", "space", "from")
+WORDS = Wording(unclosed="unterminated string", end="end of expression")
+EXPRESSION_WORDS = ExpressionWording(chained="comparisons do not chain, found {found}")
+
+
+def error(span: Span | None, message: str, hint: str | None = None) -> RuleError:
+    return RuleError(Diagnostic(message, span, hint=hint))
+
+
+def children_of(element: Element, allowed: Collection[str]) -> tuple[Element, ...]:
+    """Child elements, all of which must be known here; text must not stand here."""
+    if element.text:
+        raise error(element.span, f"unexpected text '{element.text[:20]}'")
+    for child in element.children:
+        if child.name not in allowed:
+            message = f"unknown element '{child.name}' in '{element.name}'"
+            raise error(child.span, message, nearest(child.name, allowed))
+    return element.children
+
+
+class Attributes:
+    """Reads an element's attributes. `synonyms` lead from the paper's other words to the canonical name."""
+
+    def __init__(self, element: Element, allowed: Sequence[str], synonyms: Mapping[str, str] = {}) -> None:
+        self.element = element
+        self.values: dict[str, str] = {}
+        for written, value in element.attributes.items():
+            name = synonyms.get(written, written)
+            if name not in allowed:
+                known = [*allowed, *synonyms]
+                raise self.fail(f"element '{element.name}' has no attribute '{written}'", nearest(written, known))
+            if name in self.values:
+                raise self.fail(f"attribute '{name}' is given twice")
+            self.values[name] = value
+
+    def fail(self, message: str, hint: str | None = None) -> RuleError:
+        return error(self.element.span, message, hint)
+
+    def given(self, name: str) -> bool:
+        return name in self.values
+
+    def text(self, name: str) -> str:
+        if name not in self.values:
+            raise self.fail(f"element '{self.element.name}' needs the attribute '{name}'")
+        return self.values[name].strip()
+
+    def name(self, name: str) -> str:
+        """A name that is defined here."""
+        text = self.text(name)
+        if not NAME.fullmatch(text):
+            raise self.fail(f"'{text}' is not a name")
+        return text
+
+    def alias(self) -> str | None:
+        return self.name("as") if self.given("as") else None
+
+    def attribute_name(self) -> str:
+        name = self.name("name")
+        if name in RESERVED:
+            raise self.fail(f"attribute name '{name}' is reserved")
+        return name
+
+    def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
+        if default is not None and not self.given(name):
+            return default
+        return self.one_of(name, self.text(name), choices)
+
+    def one_of(self, name: str, text: str, choices: Sequence[str]) -> str:
+        if text not in choices:
+            raise self.fail(f"attribute '{name}' must be one of {', '.join(choices)}, not '{text}'", nearest(text, choices))
+        return text
+
+    def flag(self, name: str, default: bool) -> bool:
+        return self.choice(name, ("true", "false"), str(default).lower()) == "true"
+
+    def whole(self, name: str, default: int | None = None) -> int:
+        if default is not None and not self.given(name):
+            return default
+        text = self.text(name)
+        if not WHOLE.fullmatch(text):
+            raise self.fail(f"attribute '{name}' must be a whole number, not '{text}'")
+        return int(text)
+
+    def duration(self, name: str) -> int:
+        """In microseconds."""
+        text = self.text(name)
+        found = duration_of(text)
+        if found is None:
+            raise self.fail(f"attribute '{name}' must be a duration above zero, not '{text}'")
+        return found
+
+    def expression(self, name: str, functions: Callable[[], dict[str, Function]] = condition_functions) -> Expr | None:
+        if not self.given(name):
+            return None
+        text = self.values[name]
+        with inside_expression(self.element.span, text):
+            return parse_text(text, functions())
+
+
+def duration_of(text: str) -> int | None:
+    """A duration above zero, in microseconds; None if the text is none."""
+    tokens = Tokens(SourceText("duration", text))
+    try:
+        found = ExpressionParser(tokens).duration()
+        ended = tokens.peek().kind == "end"
+    except RuleError:
+        return None
+    microseconds = 0 if found is None else found * MILLISECOND
+    return round(microseconds) if ended and 0.5 < microseconds < 2**62 else None
+
+
+def parse_text(text: str, functions: dict[str, Function]) -> Expr:
+    """One whole expression, with Amit's sentences for what is wrong with it."""
+    tokens = Tokens(SourceText("expression", text), wording=WORDS)
+    tree = ExpressionParser(tokens, functions=functions, wording=EXPRESSION_WORDS, spaced_calls=True).expression()
+    end = tokens.peek()
+    if end.kind != "end":
+        raise tokens.fail(end, f"expected an operator, found {tokens.shown(end)}")
+    return tree
+
+
+@contextmanager
+def inside_expression(span: Span | None, text: str) -> Iterator[None]:
+    """Errors stand at the element, and say at which column of the expression (section 2.4)."""
+    try:
+        yield
+    except RuleError as problem:
+        found = problem.diagnostics[0]
+        column = found.span.start + 1 if found.span else 1
+        message = f'{found.message} at column {column} of "{text}"'
+    else:
+        return
+    raise error(span, message, found.hint)

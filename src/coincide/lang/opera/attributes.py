@@ -1,0 +1,116 @@
+"""The `with` clause: what its expressions refer to (section 3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from coincide.errors import Diagnostic, RuleError
+from coincide.expr.print import expression_text
+from coincide.expr.tree import Alias, Call, Expr, Reference, transform, walk, with_aliases
+from coincide.expr.typing import infer
+from coincide.lang.opera.check import types
+from coincide.lang.opera.definition import Attribute, Detect, Expression, Item
+from coincide.lang.opera.definition import walk as walk_nodes
+from coincide.lang.opera.functions import AGGREGATES, WITH_FUNCTIONS
+from coincide.model.event import ENVELOPE
+
+
+def resolved_attributes(
+    statement: Detect, body: Expression, parameters: Sequence[str], composites: frozenset[str]
+) -> tuple[Attribute, ...]:
+    """The attributes with aliases told from dotted names and aggregates as references (`sum(a.x)` is one name)."""
+    items = [node for node in walk_nodes(body) if isinstance(node, Item) and node.alias is not None]
+    seen: set[str] = set()
+    resolved = []
+    for attribute in statement.attributes:
+        _check_name(attribute, seen, parameters)
+        value = _resolved(attribute.value, frozenset(item.alias for item in items if item.alias))
+        _check_references(replace(attribute, value=value), statement.name, parameters, items)
+        _check_ids(value, items, composites, attribute)
+        resolved.append(replace(attribute, value=value))
+    return tuple(resolved)
+
+
+def _check_name(attribute: Attribute, seen: set[str], parameters: Sequence[str]) -> None:
+    if attribute.name in ENVELOPE:
+        raise _error(f"'{attribute.name}' cannot be an attribute name", attribute)
+    if attribute.name in seen or attribute.name in parameters:
+        raise _error(f"attribute '{attribute.name}' is given twice", attribute)
+    seen.add(attribute.name)
+
+
+def _resolved(value: Expr, aliases: frozenset[str]) -> Expr:
+    def rewrite(node: Expr) -> Expr:
+        if isinstance(node, Call) and node.name in AGGREGATES and _is_aggregate(node, aliases):
+            return Reference(expression_text(node), span=node.span)
+        return node
+
+    return transform(with_aliases(value, aliases), rewrite)
+
+
+def _is_aggregate(node: Call, aliases: frozenset[str]) -> bool:
+    (argument,) = node.arguments
+    if not isinstance(argument, Reference):
+        return False
+    return argument.text in aliases if node.name == "count" else argument.alias is not None
+
+
+def aggregate_parts(name: str) -> tuple[str, str] | None:
+    """`sum(a.x)` as ("sum", "a.x"); None if the name is no aggregate's."""
+    function, opened, argument = name.partition("(")
+    return (function, argument.removesuffix(")")) if opened else None
+
+
+def _check_references(attribute: Attribute, detector: str, parameters: Sequence[str], items: Sequence[Item]) -> None:
+    for node in walk(attribute.value):
+        wrong = isinstance(node, Reference) and node.alias is None and node.name not in parameters
+        unfinished = isinstance(node, Call) and node.name in AGGREGATES
+        if (wrong and aggregate_parts(node.name) is None) or unfinished:  # type: ignore[attr-defined]
+            text = expression_text(node)
+            raise _error(f"'{text}' is neither a parameter nor an attribute of an alias of '{detector}'", attribute)
+    try:
+        infer(attribute.value, lambda _: None, WITH_FUNCTIONS)
+    except RuleError as error:
+        raise _error(error.diagnostics[0].message, attribute) from None
+
+
+def _check_ids(value: Expr, items: Sequence[Item], composites: frozenset[str], attribute: Attribute) -> None:
+    """Generated ids are not stable, so no attribute may show them (decision D-26)."""
+    for alias in _aliases_of_ids(value):
+        for name in [name for item in items if item.alias == alias for name in types(item.events)]:
+            if name in composites:
+                raise _error(f"the ids of composite type '{name}' are generated and cannot be used", attribute)
+
+
+def _aliases_of_ids(value: Expr) -> Iterator[str]:
+    for node in walk(value):
+        if isinstance(node, Reference):
+            if node.alias is not None and node.name == "id":
+                yield node.alias
+            elif (parts := aggregate_parts(node.name)) is not None and parts[1].endswith(".id"):
+                yield parts[1].removesuffix(".id")
+
+
+def used_aliases(attributes: Sequence[Attribute]) -> frozenset[str]:
+    """Aliases that any attribute reads: only their events need be remembered."""
+    found: set[str] = set()
+    for attribute in attributes:
+        for node in walk(attribute.value):
+            if isinstance(node, Alias) and node.name is not None:
+                found.add(node.name)
+            elif isinstance(node, Reference):
+                found |= {a for a in (node.alias, *_aggregated(node.name)) if a is not None}
+    return frozenset(found)
+
+
+def _aggregated(name: str) -> Iterator[str]:
+    """What an aggregate's argument may have as its alias: the longest prefix is the right one, shorter ones do no harm."""
+    parts = aggregate_parts(name)
+    while parts is not None and parts[1]:
+        yield parts[1]
+        parts = (parts[0], parts[1].rpartition(".")[0])
+
+
+def _error(message: str, attribute: Attribute) -> RuleError:
+    return RuleError(Diagnostic(message, attribute.span))

@@ -1,0 +1,311 @@
+"""Opera definitions: frozen data, with source spans that do not count in comparisons. Names are the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+
+from coincide.expr.tree import Expr
+from coincide.lang.opera.times import TimeSpec
+from coincide.source import Span
+
+
+@dataclass(frozen=True)
+class Node:
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes directly inside, left to right."""
+        found: list[Node] = []
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Node):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(v for v in value if isinstance(v, Node))
+        return tuple(found)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below it, parents first, left to right."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+# Describable event sets.
+
+
+@dataclass(frozen=True)
+class Bind(Node):
+    """`attribute = ?parameter`."""
+
+    attribute: str
+    parameter: str
+
+
+@dataclass(frozen=True)
+class Test(Node):
+    """A term of a filter that is an expression of one event."""
+
+    test: Expr
+
+
+Terms = tuple[Bind | Test, ...]
+
+
+@dataclass(frozen=True)
+class EventSet(Node):
+    """A set of events."""
+
+
+@dataclass(frozen=True)
+class Named(EventSet):
+    """A name as written: a timer in scope, a named set or an event type."""
+
+    name: str
+    terms: Terms = ()
+
+
+@dataclass(frozen=True)
+class OfType(EventSet):
+    """A name that is an event type, primitive or composite."""
+
+    name: str
+    terms: Terms = ()
+
+
+@dataclass(frozen=True)
+class OwnTimer(EventSet):
+    """A name that is the timer of the innermost timing of that name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class OfSet(EventSet):
+    """A name that is a named set: the events of the set that satisfy the filter."""
+
+    name: str
+    terms: Terms
+    contents: EventSet
+
+
+@dataclass(frozen=True)
+class All(EventSet):
+    """Every external event that satisfies the filter."""
+
+    terms: Terms = ()
+
+
+@dataclass(frozen=True)
+class Union(EventSet):
+    members: tuple[EventSet, ...]
+
+
+@dataclass(frozen=True)
+class Difference(EventSet):
+    left: EventSet
+    right: EventSet
+
+
+@dataclass(frozen=True)
+class Intersection(EventSet):
+    left: EventSet
+    right: EventSet
+
+
+# Expressions. Chains of a left-associative operator are flat: `a b c` has three parts, `a (b c)` two.
+
+
+@dataclass(frozen=True)
+class Expression(Node):
+    """A composite event expression."""
+
+
+@dataclass(frozen=True)
+class Item(Node):
+    events: EventSet
+    alias: str | None = None
+
+
+@dataclass(frozen=True)
+class Atom(Expression):
+    """`[A, B in S]`, or `[!E in S]` if negated (it has one item then). Without a domain the items are the domain."""
+
+    items: tuple[Item, ...]
+    domain: EventSet | None = None
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Empty(Expression):
+    """`eps`."""
+
+
+@dataclass(frozen=True)
+class Concatenation(Expression):
+    """Weak succession."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Sequence(Expression):
+    """Strong succession, `;`."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Iteration(Expression):
+    body: Expression
+
+
+@dataclass(frozen=True)
+class Alternation(Expression):
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Parallel(Expression):
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Timing(Expression):
+    """`(first, second) timer = time`."""
+
+    first: Expression
+    second: Expression
+    timer: str
+    time: TimeSpec
+    timer_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Group(Expression):
+    """`[body in domain]`."""
+
+    body: Expression
+    domain: EventSet
+
+
+@dataclass(frozen=True)
+class Inlined(Expression):
+    """A bare name: an expression or a detector's expression stands here."""
+
+    name: str
+
+
+Chain = Concatenation | Sequence | Alternation
+
+
+def chained(kind: type[Chain], left: Expression, right: Expression, span: Span | None = None) -> Expression:
+    """`left right`, `left ; right` or `left | right`, flat where the left one is such a chain itself."""
+    parts = left.parts if isinstance(left, kind) else (left,)
+    return kind((*parts, right), span=span)
+
+
+def nullable(expression: Expression) -> bool:
+    """Can it match without any event?"""
+    if isinstance(expression, Concatenation | Sequence):
+        return all(map(nullable, expression.parts))
+    if isinstance(expression, Alternation):
+        return any(map(nullable, expression.parts))
+    if isinstance(expression, Group):
+        return nullable(expression.body)
+    return isinstance(expression, Empty | Iteration)
+
+
+# Statements.
+
+
+@dataclass(frozen=True)
+class Policy(Node):
+    """When an event may be consumed. `kind` is best-effort, guaranteed or probabilistic (which has a threshold)."""
+
+    kind: str
+    threshold: float = 1.0
+
+
+@dataclass(frozen=True)
+class Sources(Node):
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EventDeclaration(Node):
+    name: str
+    attributes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Limit(Node):
+    """At most one event of the type per `every` (microseconds) for the same values of the keys."""
+
+    type: str
+    keys: tuple[str, ...]
+    every: TimeSpec
+
+
+@dataclass(frozen=True)
+class SetDefinition(Node):
+    name: str
+    events: EventSet
+
+
+@dataclass(frozen=True)
+class ExpressionDefinition(Node):
+    name: str
+    body: Expression
+
+
+@dataclass(frozen=True)
+class Attribute(Node):
+    """`name = value` of a `with` clause."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Detect(Node):
+    """`detect name … = body with …`, as written; its span is that of the name."""
+
+    name: str
+    body: Expression
+    restart: bool = False
+    policy: Policy | None = None
+    attributes: tuple[Attribute, ...] = ()
+
+
+Statement = Sources | EventDeclaration | Limit | SetDefinition | ExpressionDefinition | Detect
+
+
+@dataclass(frozen=True)
+class Definition(Node):
+    """A detector with all names resolved: what is planned. `attributes` have aliases told from dotted names."""
+
+    name: str
+    body: Expression
+    restart: bool
+    policy: Policy | None
+    attributes: tuple[Attribute, ...]
+    parameters: tuple[str, ...]  # in the order of first appearance
+    limits: tuple[Limit, ...] = ()
+    sources: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class File:
+    """One rule file: its statements as written, and its detectors resolved."""
+
+    statements: tuple[Statement, ...]
+    definitions: tuple[Definition, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(name for s in self.statements if isinstance(s, Sources) for name in s.names)

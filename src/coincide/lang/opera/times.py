@@ -1,0 +1,77 @@
+"""When a timer is due: after a duration, at an instant, or at a time of day (OP-13, OP-14)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cached_property
+from zoneinfo import ZoneInfo
+
+from coincide.model.stamp import EPOCH, parse_instant
+
+TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s+(\S+))?")
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A relative time, in microseconds; `text` is how it was written."""
+
+    microseconds: int
+    text: str = field(compare=False, repr=False)
+
+    def due(self, hi: int) -> int:
+        return hi + self.microseconds
+
+
+@dataclass(frozen=True)
+class At:
+    """An absolute time: an ISO-8601 instant, or `HH:MM[:SS] [ZONE]`."""
+
+    text: str
+
+    def due(self, hi: int) -> int:
+        """Of an instant that has passed: at once (decision D-12). Of a time of day: the next one."""
+        if (instant := self._instant) is not None:
+            return max(instant, hi)
+        return self._next_of_day(hi)
+
+    @cached_property
+    def _instant(self) -> int | None:
+        return None if TIME_OF_DAY.fullmatch(self.text) else parse_instant(self.text)
+
+    @cached_property
+    def _of_day(self) -> tuple[int, int, int, tzinfo]:
+        found = TIME_OF_DAY.fullmatch(self.text)
+        assert found is not None
+        hour, minute, second, zone = found.groups(default="")
+        return int(hour), int(minute), int(second or 0), ZoneInfo(zone) if zone else UTC
+
+    def _next_of_day(self, hi: int) -> int:
+        hour, minute, second, zone = self._of_day
+        today = (EPOCH + timedelta(microseconds=hi)).astimezone(zone).date()
+        for days in range(-1, 3):
+            day = today + timedelta(days=days)
+            # fold 0: in a gap the offset before the change, of a time that comes twice the first.
+            moment = datetime(day.year, day.month, day.day, hour, minute, second, tzinfo=zone)
+            due = (moment - EPOCH) // timedelta(microseconds=1)
+            if due > hi:
+                return due
+        raise AssertionError("a time of day comes every day")
+
+    def check(self) -> None:
+        """Raises ValueError (a bad time) or KeyError (an unknown zone)."""
+        if TIME_OF_DAY.fullmatch(self.text):
+            hour, minute, second, _ = self._of_day_checked()
+            datetime(2000, 1, 1, hour, minute, second)
+        else:
+            parse_instant(self.text)
+
+    def _of_day_checked(self) -> tuple[int, int, int, tzinfo]:
+        try:
+            return self._of_day
+        except (KeyError, ValueError, OSError) as unknown:  # ZoneInfo raises any of these for what is no zone
+            raise KeyError(self.text.split(None, 1)[1]) from unknown
+
+
+TimeSpec = Duration | At

@@ -1,0 +1,124 @@
+"""Conformance cases: folders of rules, events and what must come of them. The same cases serve `coincide test` and pytest.
+
+A case is a folder with rule files (`rules.ENDING`, or several `rules.1.ENDING`, `rules.2.ENDING` …) and a file that says
+what is expected; kinds.py lists which file makes which kind of case."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from coincide.errors import CoincideError
+from coincide.lang.registry import MODULES
+
+EXPECTED = ("expected.jsonl", "expected-error", "expected-warnings", "expected.json")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a case's outcome. `sign`: '-' missing, '+' unexpected, '~' differs, '!' anything else."""
+
+    sign: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How cases are run."""
+
+    engine: str = "embedded"
+    tier: str = "auto"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A folder that holds a case."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The last two parts of its path: the suite and the case."""
+        return "/".join(self.folder.absolute().parts[-2:])
+
+    @property
+    def suite(self) -> str:
+        return self.folder.absolute().parent.name
+
+    @cached_property
+    def rules(self) -> list[Path]:
+        """Its rule files, in the order in which they are loaded."""
+        return sorted(self.folder.glob("rules.*"), key=_file_order)
+
+    def path(self, name: str) -> Path | None:
+        """A file of the case, if it is there."""
+        path = self.folder / name
+        return path if path.is_file() else None
+
+    def text(self, name: str) -> str | None:
+        path = self.path(name)
+        return None if path is None else path.read_text(encoding="utf-8").strip()
+
+    @property
+    def is_known(self) -> bool:
+        """Are all its rules of languages that are here?"""
+        return all(path.name.endswith(tuple(MODULES)) for path in self.rules)
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    case: Case
+    kind: str
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return not self.problems
+
+    def __str__(self) -> str:
+        lines = [f"  {problem.sign} {problem.text}" for problem in self.problems]
+        return "\n".join([f"{'passed' if self.passed else 'FAILED'} {self.case.name} ({self.kind})", *lines])
+
+
+Check = Callable[[Case, Setup], list[Problem]]
+
+
+def find_cases(path: Path | str) -> list[Case]:
+    """The cases in a folder and everywhere below it, by name."""
+    return sorted(_cases_below(Path(path)), key=lambda case: case.folder)
+
+
+def _cases_below(top: Path) -> Iterator[Case]:
+    if not top.is_dir():
+        return
+    folders = [top, *(p for p in top.rglob("*") if p.is_dir() and not _is_hidden(p.relative_to(top)))]
+    for folder in folders:
+        if any((folder / name).is_file() for name in EXPECTED):
+            yield Case(folder)
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def run_case(case: Case, engine: str = "embedded", tier: str = "auto") -> CaseResult:
+    """What comes of a case. A failure is a result, not an exception; so is an error that nobody expected."""
+    from coincide.testing.kinds import kind_of
+
+    kind, check = kind_of(case)
+    try:
+        problems = check(case, Setup(engine, tier))
+    except CoincideError as error:
+        problems = [Problem("!", line) for line in str(error).splitlines()]
+    except OSError as error:
+        problems = [Problem("!", str(error))]
+    return CaseResult(case, kind, tuple(problems))
+
+
+def _file_order(path: Path) -> tuple[int, str]:
+    """By the number in the name: rules.10.ecl comes after rules.9.ecl."""
+    number = re.match(r"rules\.(\d+)\.", path.name)
+    return int(number[1]) if number else 0, path.name

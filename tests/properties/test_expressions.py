@@ -1,0 +1,150 @@
+"""All back ends of expressions agree, and what is printed parses back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from coincide.expr.compiled import Condition, supports
+from coincide.expr.parse import parse_expression
+from coincide.expr.print import expression_text
+from coincide.expr.scalar import AliasScope, EventScope, compile_scalar
+from coincide.expr.spark import Untranslatable, relaxed
+from coincide.expr.spark import value as spark_value_column
+from coincide.expr.tree import Expr, with_aliases
+from coincide.expr.vector import evaluate, evaluate_joined, holds
+from coincide.model.column import Column
+from coincide.model.event import Event, Value
+from coincide.testing.strategies import EVENT_LEAVES, events, joined_trees, samples, table_of, trees
+
+
+def typed(value: Value) -> tuple[str, Value]:
+    """In Python 1.0 == True; here they differ."""
+    return type(value).__name__, value
+
+
+def typed_rows(column: Column) -> list[tuple[str, Value]]:
+    return [typed(column.value(i)) for i in range(len(column))]
+
+
+@given(trees(EVENT_LEAVES))
+def test_print_parses_back(tree: Expr) -> None:
+    assert parse_expression(expression_text(tree)) == tree
+
+
+@given(joined_trees(["A", "B"]))
+def test_print_parses_back_with_aliases(tree: Expr) -> None:
+    assert with_aliases(parse_expression(expression_text(tree)), frozenset({"A", "B"})) == tree
+
+
+@settings(max_examples=300, deadline=None)
+@given(trees(EVENT_LEAVES), st.lists(events(), max_size=6))
+def test_vector_is_scalar(tree: Expr, rows: list[Event]) -> None:
+    scalar = compile_scalar(tree, EventScope())
+    table = table_of(rows)
+    column = evaluate(tree, table)
+    expected = [scalar(e) for e in rows]
+    assert typed_rows(column) == [typed(v) for v in expected]
+    assert holds(tree, table).tolist() == [v is True for v in expected]
+
+
+@settings(deadline=None)
+@given(joined_trees(["A", "B", "C"]), st.lists(st.tuples(events(), events()), max_size=5))
+def test_vector_over_joined_rows_is_scalar(tree: Expr, pairs: list[tuple[Event, Event]]) -> None:
+    scalar = compile_scalar(tree, AliasScope())
+    tables = {"A": table_of([a for a, _ in pairs]), "B": table_of([b for _, b in pairs])}  # C has no event
+    column = evaluate_joined(tree, tables, len(pairs))
+    assert typed_rows(column) == [typed(scalar({"A": a, "B": b})) for a, b in pairs]
+
+
+def compiled_answers(tree: Expr, left: list[Event], right: list[Event], jitted: bool) -> list[bool]:
+    """For every pair, and for each event of the left without a partner."""
+    condition = Condition(tree)
+    bound = condition.bind(condition.hoist({"A": table_of(left), "B": table_of(right)}))
+    function = bound.function if jitted else bound.python
+    with np.errstate(all="ignore"):
+        return [bool(function(row_numbers(condition, a, b), bound.columns, bound.constants)) for a, b in pairs_of(left, right)]
+
+
+def row_numbers(condition: Condition, a: int, b: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    places = {"A": a, "B": b}
+    return np.array([places.get(str(alias), -1) for alias in condition.aliases], np.int64)
+
+
+def pairs_of(left: list[Event], right: list[Event]) -> list[tuple[int, int]]:
+    return [(a, b) for a in range(len(left)) for b in range(-1, len(right))]
+
+
+def scalar_answers(tree: Expr, left: list[Event], right: list[Event]) -> list[bool]:
+    scalar = compile_scalar(tree, AliasScope())
+    environments = [{"A": left[a]} | ({"B": right[b]} if b >= 0 else {}) for a, b in pairs_of(left, right)]
+    return [scalar(e) is True for e in environments]
+
+
+@settings(max_examples=300, deadline=None)
+@given(joined_trees(["A", "B", "C"]), st.lists(events(), max_size=3), st.lists(events(), max_size=3))
+def test_compiled_is_scalar(tree: Expr, left: list[Event], right: list[Event]) -> None:
+    assume(not supports(tree))
+    assert compiled_answers(tree, left, right, jitted=False) == scalar_answers(tree, left, right)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(joined_trees(["A", "B"], 20), st.lists(events(), min_size=3, max_size=3), st.lists(events(), min_size=3, max_size=3))
+def test_numba_is_scalar(tree: Expr, left: list[Event], right: list[Event]) -> None:
+    assume(not supports(tree) and len(Condition(tree).aliases) == 2)
+    assert compiled_answers(tree, left, right, jitted=True) == scalar_answers(tree, left, right)
+
+
+def spark_schema() -> Any:
+    from pyspark.sql import types as t
+
+    mixed = t.StructType().add("number", "double").add("text", "string").add("flag", "boolean")
+    plain = {"n": "double", "m": "double", "s": "string", "t": "string", "b": "boolean", "type": "string", "source": "string"}
+    fields = [t.StructField(name, t._parse_datatype_string(kind)) for name, kind in plain.items()]
+    return t.StructType([*fields, t.StructField("x", mixed), t.StructField("missing", t.ArrayType(t.LongType()))])
+
+
+def spark_row(event: Event) -> dict[str, Any]:
+    mixed = event.attributes["x"]
+    parts = {name: mixed if type(mixed) is kind else None for name, kind in (("number", float), ("text", str), ("flag", bool))}
+    odd = {"n": math.nan, "m": -math.inf} if event.source == "a" else {}  # numbers of a frame that are none of ours
+    missing = {name: number for name, number in odd.items() if event.attributes[name] is None}
+    return event.attributes | missing | {"x": parts, "type": event.type, "source": event.source, "missing": [1]}
+
+
+def spark_value(found: Any) -> Value:
+    parts = found if isinstance(found, tuple) else (found,)
+    return next((p for p in parts if p is not None), None)
+
+
+def translated(tree: Expr, schema: Any) -> Any:
+    try:
+        return spark_value_column(tree, schema)
+    except Untranslatable:
+        return None
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("start", [0, 1])
+def test_spark_is_scalar(spark: Any, start: int) -> None:
+    """Many trees in one job: starting a job takes longer than evaluating a tree."""
+    some, rows = samples(trees(max_leaves=8, depth=2), 250, start), samples(events(), 60, start)
+    schema = spark_schema()
+    pairs = [(tree, column) for tree in some if (column := translated(tree, schema)) is not None]
+    filters = [(tree, column) for tree in some if (column := relaxed(tree, schema)) is not None]
+    frame = spark.createDataFrame([spark_row(e) for e in rows], schema)
+    chosen = [c.alias(f"v{i}") for i, (_, c) in enumerate(pairs)] + [c.alias(f"f{i}") for i, (_, c) in enumerate(filters)]
+    found = frame.select(*chosen).collect()
+    assert len(pairs) > len(some) / 4
+    for i, (tree, _) in enumerate(pairs):
+        scalar = compile_scalar(tree, EventScope())
+        assert [typed(spark_value(f[i])) for f in found] == [typed(scalar(e)) for e in rows], expression_text(tree)
+    for i, (tree, _) in enumerate(filters, len(pairs)):
+        scalar = compile_scalar(tree, EventScope())
+        missed = [e for e, f in zip(rows, found, strict=True) if scalar(e) is True and f[i] is not True]
+        assert not missed, expression_text(tree)

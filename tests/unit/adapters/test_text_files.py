@@ -1,0 +1,237 @@
+"""JSON Lines and CSV: formats, bad records, and the columnar way against the way record by record."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.adapters.read import EventReader, open_events
+from coincide.errors import InputError
+from coincide.model.event import Event
+
+WHOLE = 1 << 22  # a block that is larger than any input here: all is read as objects
+quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def all_events(reader: EventReader) -> list[Event]:
+    """Events without their places, which only a table has before events are numbered."""
+    return [e.placed(0) for batch in reader for e in batch.events]
+
+
+def read(path: Path, data: bytes, block: int = WHOLE, mapping: FieldMapping = DEFAULT) -> tuple[list[Event], Any]:
+    path.write_bytes(data)
+    rejects = path.parent / "rejects"
+    reader = open_events(path, mapping, block_size=block, rejects=rejects)
+    return all_events(reader), (reader.report, rejects.read_bytes())
+
+
+def same_both_ways(path: Path, data: bytes, mapping: FieldMapping = DEFAULT) -> tuple[list[Event], Any]:
+    by_record = read(path, data, mapping=mapping)
+    for block in (1, 60, 400):
+        assert read(path, data, block, mapping) == by_record
+    return by_record
+
+
+def lines(*records: object) -> bytes:
+    return b"".join(json.dumps(r).encode() + b"\n" for r in records)
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    data = lines({"type": "a", "time": 1, "v": 1}, {"type": "b", "time": [1, 2], "id": "x", "v": "t"})
+    events, (report, _) = same_both_ways(tmp_path / "e.jsonl", data)
+    assert [(e.type, e.lo, e.hi, e.id, e.attributes) for e in events] == [
+        ("a", 1000, 1000, "1", {"v": 1.0}),
+        ("b", 1000, 2000, "x", {"v": "t"}),
+    ]
+    assert (report.read, report.rejected, report.warnings) == (2, 0, [])
+
+
+def test_bad_records_are_counted_shown_and_kept(tmp_path: Path) -> None:
+    data = b'{"type":"a","time":1}\n\n{"type": "a" ,"time":[2,1]} \nnonsense\r\n{"type":"a","time":2}'
+    events, (report, rejects) = same_both_ways(tmp_path / "e.jsonl", data)
+    assert [e.id for e in events] == ["1", "4"]  # bad records count as positions, blank lines do not
+    assert (report.read, report.rejected, report.accepted) == (4, 2, 2)
+    name = tmp_path / "e.jsonl"
+    assert report.reasons == [f"{name}:3: time interval ends before it begins", f"{name}:4: not JSON: invalid character (byte 4)"]
+    assert rejects == b'{"type": "a" ,"time":[2,1]} \nnonsense\r\n'
+
+
+@pytest.mark.parametrize("block", [1, WHOLE])
+def test_strict_stops_and_leaves_no_rejects(tmp_path: Path, block: int) -> None:
+    (tmp_path / "e.jsonl").write_bytes(lines({"type": "a", "time": 1}, {"time": 1}))
+    with pytest.raises(InputError, match=r"e.jsonl:2: missing type") as caught:
+        all_events(open_events(tmp_path / "e.jsonl", strict=True, rejects=tmp_path / "r", block_size=block))
+    assert caught.value.exit_code == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["e.jsonl"]
+
+
+def test_positions_go_on_over_files(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.ndjson"):
+        (tmp_path / name).write_bytes(lines({"type": "a", "time": 1}, {}))
+    (tmp_path / "c.csv").write_bytes(b"type,time\na,1\n")
+    reader = open_events([tmp_path / "a.jsonl", tmp_path / "b.ndjson", tmp_path / "c.csv"])
+    assert [e.id for e in all_events(reader)] == ["1", "3", "5"]
+
+
+def test_huge_integers_warn_once(tmp_path: Path) -> None:
+    data = lines(*[{"type": "a", "time": 1, "x": 2**53 + i, "y": 0.5} for i in range(4)])
+    _, (report, _) = same_both_ways(tmp_path / "e.jsonl", data)
+    assert report.warnings == [
+        "attribute 'x' has integers beyond 2^53 (3 of them), which lose digits as numbers: give them as text"
+    ]
+
+
+def test_gzip_and_byte_order_mark(tmp_path: Path) -> None:
+    data = b"\xef\xbb\xbf" + lines({"type": "a", "time": 1})
+    (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "e.csv.gz").write_bytes(gzip.compress(b"\xef\xbb\xbftype,time\na,1\n"))
+    assert [e.id for e in all_events(open_events([tmp_path / "e.jsonl.gz", tmp_path / "e.csv.gz"]))] == ["1", "2"]
+    (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(data)[:-12])
+    with pytest.raises(InputError, match="cannot read"):
+        all_events(open_events(tmp_path / "e.jsonl.gz"))
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines({"type": "a", "time": 1}))))
+    assert [e.id for e in all_events(open_events("-"))] == ["1"]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        all_events(open_events(tmp_path / "none.jsonl"))
+    for name in ("events.xlsx", "events", "events.parquet.gz"):
+        with pytest.raises(InputError, match="cannot tell the format"):
+            open_events(name)
+
+
+def test_small_inputs_import_no_arrow(tmp_path: Path) -> None:
+    (tmp_path / "e.jsonl").write_bytes(lines({"type": "a", "time": 1}))
+    (tmp_path / "e.csv").write_bytes(b"type,time\na,1\n")
+    code = (
+        "import sys\nfrom coincide.adapters.read import open_events\nfrom coincide.adapters.order import in_total_order\n"
+        "from coincide.adapters.write import open_detections\n"
+        "assert sum(map(len, in_total_order(open_events(sys.argv[1:])))) == 2\n"
+        "assert not {'numpy', 'pyarrow'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "e.jsonl", tmp_path / "e.csv"], check=True)
+
+
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.sampled_from([2**53 + 1, 2**70, -(2**63) - 1, 0.5, 1e300, -0.0, 1e22]),
+    st.sampled_from(["", "x", "ü\n", "2020-01-01", "2020-01-01 10:00:00", "12", "true", "nan"]),
+    st.just([1, 2]),
+    st.just({"x": 1, "y": 2}),
+)
+times = st.one_of(
+    st.integers(0, 5),
+    st.sampled_from([0.5, 1e18, 2**53 + 1, "2020-01-01", "2020-01-01T10:00:00.5Z", "x", [1, 2], [2, 1], [0.5, 2], None]),
+    st.just(["2020-01-01", "2020-01-02T01:00:00"]),
+)
+records = st.fixed_dictionaries(
+    {},
+    optional={"type": st.sampled_from(["a", "b-c", "", "1", 3]), "time": times, "id": values, "source": values}
+    | {"space": st.sampled_from([None, {"x": 1, "y": 2.5}, {"zone": "z"}, {}, {"lat": 1, "lon": "2"}, 4])}
+    | {"arrival": times, "v": values, "w": values},
+)
+good = st.fixed_dictionaries({"type": st.just("a"), "time": st.integers(0, 9)}, optional={"v": st.integers(), "w": st.text()})
+junk = st.sampled_from(
+    [b"", b"  ", b"{}{}", b'{"type":"a",', b'"time":1}', b'{"type":"a","time":NaN}', b"[1]", b'{"type":"\xff"}']
+)
+json_lines = st.one_of(records.map(lambda r: json.dumps(r).encode()), good.map(lambda r: json.dumps(r).encode()), junk)
+breaks = st.sampled_from([b"\n", b"\r\n"])
+
+
+@quick
+@given(st.lists(st.one_of(good, records), max_size=6), breaks)
+def test_json_columns_equal_records(tmp_path: Path, raw: list[object], end: bytes) -> None:
+    same_both_ways(tmp_path / "e.jsonl", b"".join(json.dumps(r).encode() + end for r in raw))
+
+
+@quick
+@given(st.lists(json_lines, max_size=6), breaks)
+def test_json_columns_equal_records_in_any_text(tmp_path: Path, raw: list[bytes], end: bytes) -> None:
+    same_both_ways(tmp_path / "e.jsonl", end.join(raw))
+
+
+@quick
+@given(
+    st.lists(st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False)), min_size=1),
+    st.sampled_from(["s", "ms", "us", "ns"]),
+)
+def test_json_times_in_all_units(tmp_path: Path, raw: list[float], unit: str) -> None:
+    data = lines(*[{"type": "a", "time": t} for t in raw])
+    same_both_ways(tmp_path / "e.jsonl", data, FieldMapping(unit=unit))
+
+
+CSV = b"""type,time,id,source,space.x,space.y,v,w
+a,1,007,s,1,2,3,true
+b,2.5,,,,,x,"say ""hi"", \nyou"
+"""
+
+
+def test_csv(tmp_path: Path) -> None:
+    events, (report, _) = same_both_ways(tmp_path / "e.csv", CSV)
+    assert [(e.hi, e.id, e.source, e.attributes) for e in events] == [
+        (1000, "007", "s", {"v": 3.0, "w": True}),
+        (2500, "2", None, {"v": "x", "w": 'say "hi", \nyou'}),
+    ]
+    assert [e.space and e.space.point for e in events] == [(1.0, 2.0), None]
+    assert report.read == 2
+
+
+def test_bad_rows_of_csv(tmp_path: Path) -> None:
+    data = b'type,time,v\na,1,"x\ny"\n\na,1\na,\xff,1\n,1,1\na,2020-01-01,\n'
+    events, (report, rejects) = same_both_ways(tmp_path / "e.csv", data)
+    assert [e.id for e in events] == ["1", "5"]
+    assert [r.split(".csv:")[1] for r in report.reasons] == ["5: has 2 cells, the header 3", "6: not UTF-8", "7: missing type"]
+    assert [json.loads(r) for r in rejects.splitlines()][::2] == [["a", "1"], {"type": None, "time": 1, "v": 1}]
+
+
+def test_csv_header_twice(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_bytes(b"type,time,v,v\n")
+    with pytest.raises(InputError, match="'v' more than once"):
+        all_events(open_events(tmp_path / "e.csv"))
+
+
+plain = ["", "1", "-2.5", "+3", "007", "1e3", "0x1F", "5.", ".5", "nan", "inf", "1e999", "true", "False", "text", " 1"]
+special = ["9007199254740993", "2020-01-01", "2020-01-01T00:00Z", "a\rb", "'"]
+quoted = ['"q"', '"1"', '""', '"a,b"', '"a\nb"', '"a""b"', 'a"b', '"a"b', '"']
+cells = st.sampled_from([*plain, *special, *quoted])
+
+
+@quick
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b", "", "1"]), st.one_of(st.just("1"), cells), cells, cells), max_size=5), breaks
+)
+def test_csv_columns_equal_rows(tmp_path: Path, rows: list[tuple[str, ...]], end: bytes) -> None:
+    text = end.join([b"type,time,v,id", *(",".join(row).encode() for row in rows)])
+    same_both_ways(tmp_path / "e.csv", text)
+
+
+@quick
+@given(st.lists(st.tuples(st.just("a"), st.just("1"), cells, cells), max_size=5))
+def test_csv_columns_equal_rows_where_all_is_well(tmp_path: Path, rows: list[tuple[str, ...]]) -> None:
+    same_both_ways(tmp_path / "e.csv", "\n".join(["type,time,v,w", *(",".join(row) for row in rows)]).encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("e.jsonl", lines(*[{"type": "a", "time": i, "v": "x"} for i in range(99)])), ("e.csv", b"type,time,v\n" + b"a,1,x\n" * 99)],
+)
+def test_large_inputs_come_as_columns(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert all(batch.has_table for batch in open_events(tmp_path / name, block_size=500))
+    assert not any(batch.has_table for batch in open_events(tmp_path / name))

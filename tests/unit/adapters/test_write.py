@@ -1,0 +1,109 @@
+"""Detections to JSON Lines and Parquet: complete or absent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from coincide.adapters.write import open_detections
+from coincide.errors import InputError
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, Value, detection, primitive
+from coincide.model.space import Space
+
+ORIGIN = ((1000, 1000, 1, 0, "q1"), (61_000_000, 61_000_000, 0, 9, "9"))
+
+
+def made(kind: str, n: int, lo: int = 1000, hi: int = 61_000_000, **values: Value) -> Event:
+    return detection(kind, (lo, hi), dict(values), ORIGIN, (hi, 0, 5, 1, 0, n), "here", Space(x=1.0, y=2.0))
+
+
+def detections() -> list[Event]:
+    return [made("hit", 0, v=1.0, w="t"), made("miss", 1, 500, 500, v=0.5), made("hit", 2, v=True, u=None)]
+
+
+EXPECTED = [
+    {"type": "hit", "time": [1, 61000], "from": ["q1", "9"], "source": "here", "space": {"x": 1.0, "y": 2.0}, "v": 1, "w": "t"},
+    {"type": "miss", "time": 0.5, "from": ["q1", "9"], "source": "here", "space": {"x": 1.0, "y": 2.0}, "v": 0.5},
+    {"type": "hit", "time": [1, 61000], "from": ["q1", "9"], "source": "here", "space": {"x": 1.0, "y": 2.0}, "v": True},
+]
+
+
+def written(path: Path) -> list[dict[str, object]]:
+    return [{k: v for k, v in json.loads(line).items() if v is not None} for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_json_lines(tmp_path: Path, columnar: bool) -> None:
+    batch = EventBatch(detections())
+    with open_detections(tmp_path / "out.jsonl") as writer:
+        writer.write(EventBatch(table=batch.table) if columnar else batch)
+        writer.write(EventBatch([]))
+        assert not (tmp_path / "out.jsonl").exists()
+    assert written(tmp_path / "out.jsonl") == EXPECTED
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_generated_ids(tmp_path: Path) -> None:
+    with open_detections(tmp_path / "out.jsonl", ids=True) as writer:
+        writer.write(EventBatch(detections()))
+    assert [r["id"] for r in written(tmp_path / "out.jsonl")] == ["hit#1", "miss#1", "hit#2"]
+    with open_detections(tmp_path / "out.parquet", ids=True) as writer:
+        writer.write(EventBatch(detections()))
+    assert pq.read_table(tmp_path / "out.parquet").column("id").to_pylist() == ["hit#1", "miss#1", "hit#2"]
+
+
+def test_external_events_have_ids_and_no_origin(tmp_path: Path) -> None:
+    event = primitive("a", 1000, 1000, "7", {})
+    batch = EventBatch([event.placed(1)])
+    for given in (EventBatch([event]), batch, EventBatch(table=batch.table)):
+        with open_detections(tmp_path / "out.jsonl") as writer:
+            writer.write(given)
+        assert written(tmp_path / "out.jsonl") == [{"type": "a", "id": "7", "time": 1}]
+
+
+def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with open_detections() as writer:
+        writer.write(EventBatch(detections()[:1]))
+    assert json.loads(capfdbinary.readouterr().out) == EXPECTED[0]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
+def test_absent_after_an_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("before")
+
+    def fail() -> None:
+        with open_detections(tmp_path / name) as writer:
+            writer.write(EventBatch(detections()))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert (tmp_path / name).read_text() == "before"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_parquet_of_changing_columns(tmp_path: Path) -> None:
+    with open_detections(tmp_path / "out.parquet") as writer:
+        for event in detections():
+            writer.write(EventBatch([event]))
+    table = pq.read_table(tmp_path / "out.parquet")
+    assert table.schema.names == ["type", "time_lo", "time_hi", "from", "source", "space", "v", "w"]
+    assert [v and next(x for x in v.values() if x is not None) for v in table.column("v").to_pylist()] == [1.0, 0.5, True]
+    assert table.column("w").to_pylist() == ["t", None, None]
+
+
+def test_parquet_without_detections(tmp_path: Path) -> None:
+    with open_detections(tmp_path / "out.parquet"):
+        pass
+    assert pq.read_table(tmp_path / "out.parquet").schema.names == ["type", "time_lo", "time_hi", "from"]
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot tell the format"):
+        open_detections(tmp_path / "out.txt")
+    with pytest.raises(InputError, match="cannot write"):
+        open_detections(tmp_path / "none" / "out.jsonl")
