@@ -54,7 +54,8 @@ def _program_lines(plan: MonitorPlan) -> Iterator[str]:
         users = [name for name, used in zip(plan.definitions, plan.group.program_of, strict=True) if used == number]
         tests = ", ".join(map(str, program.tests))
         outputs = ", ".join(output.token for output in program.transducer.outputs)
-        yield f"  machine {number} of {', '.join(users)}: tests {tests}; pushes {outputs or 'nothing'}; starts at {program.transducer.start}"
+        pushes = f"pushes {outputs or 'nothing'}; starts at {program.transducer.start}"
+        yield f"  machine {number} of {', '.join(users)}: tests {tests}; {pushes}"
 
 
 def _summary(book: Rulebook) -> str:

@@ -142,7 +142,7 @@ def letters_of(definition: Any, sample: list[Event]) -> list[int]:
 @settings(max_examples=60)
 @given(rule_files(detectors=1, depth=2, keys=False), st.data())
 def test_distinguish_is_the_length_of_a_shortest_witness(file: File, data: st.DataObject) -> None:
-    """Against the same monitor with one more round in front: all words up to a few letters are tried."""
+    """Against the whole or a part of itself: all words up to a few letters are tried."""
     body = file.detectors[0]
     assume(isinstance(body, Monitor))
     assert isinstance(body, Monitor)
@@ -178,7 +178,7 @@ def _shortest(one: Monitor, other: Monitor, letters: Letters, longest: int) -> i
     return None
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(rule_files(detectors=1, machines=False), st.data())
 def test_the_structural_reading_is_the_machine_of_the_construction(file: File, data: st.DataObject) -> None:
     (monitor,) = file.detectors

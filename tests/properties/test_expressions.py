@@ -133,7 +133,7 @@ def translated(tree: Expr, schema: Any) -> Any:
 @pytest.mark.parametrize("start", [0, 1])
 def test_spark_is_scalar(spark: Any, start: int) -> None:
     """Many trees in one job: starting a job takes longer than evaluating a tree."""
-    some, rows = samples(trees(max_leaves=8, depth=2), 250, start), samples(events(), 60, start)
+    some, rows = samples(trees(max_leaves=8, depth=2), 120, start), samples(events(), 40, start)
     schema = spark_schema()
     pairs = [(tree, column) for tree in some if (column := translated(tree, schema)) is not None]
     filters = [(tree, column) for tree in some if (column := relaxed(tree, schema)) is not None]

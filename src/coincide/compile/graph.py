@@ -22,9 +22,15 @@ def feeds(detectors: Sequence[Detector]) -> Feeds:
     }
 
 
+CYCLIC_LANGUAGES = frozenset({"amit"})
+"""Whose detectors may feed one another in cycles: conventions.md, "Order"."""
+
+
 def check_cycles(detectors: Sequence[Detector], edges: Feeds) -> None:
-    """No detector may consume, directly or through others, what it makes."""
+    """No detector may consume, directly or through others, what it makes; but cycles of situations alone are allowed."""
     for number, detector in enumerate(detectors):
+        if detector.language in CYCLIC_LANGUAGES:
+            continue
         way = shortest_way_back(number, edges)
         if way is not None:
             raise RuleError(_cycle(detector, [detectors[n] for n in way]))
@@ -51,17 +57,45 @@ def _cycle(first: Detector, others: Sequence[Detector]) -> Diagnostic:
 
 
 def stages(detectors: Sequence[Detector], edges: Feeds) -> list[int]:
-    """The length of the longest way that leads to each detector: those of one stage do not feed one another."""
+    """The length of the longest way that leads to each detector: those of one stage do not feed one another, unless they
+    lie on one cycle."""
     stage = [0] * len(detectors)
-    waiting = [0] * len(detectors)
-    for readers in edges.values():
-        for reader in readers:
-            waiting[reader] += 1
-    ready = [n for n, count in enumerate(waiting) if count == 0]
-    for number in ready:
-        for reader in edges[number]:
-            stage[reader] = max(stage[reader], stage[number] + 1)
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                ready.append(reader)
+    for members in components(edges):
+        level = max(stage[n] for n in members)
+        for number in members:
+            stage[number] = level
+        for reader in (reader for n in members for reader in edges[n] if reader not in members):
+            stage[reader] = max(stage[reader], level + 1)
     return stage
+
+
+def components(edges: Feeds) -> list[list[int]]:
+    """Strongly connected components, each after all that feed it (Tarjan 1972, without recursion)."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    path: list[int] = []
+    on_path: set[int] = set()
+    found: list[list[int]] = []
+    for root in edges:
+        work = [(root, iter(edges[root]))] if root not in index else []
+        while work:
+            node, readers = work[-1]
+            if node not in index:
+                index[node] = low[node] = len(index)
+                path.append(node)
+                on_path.add(node)
+            following = next((r for r in readers if r not in index or r in on_path), None)
+            if following is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    cut = path.index(node)
+                    found.append(sorted(path[cut:]))
+                    on_path.difference_update(path[cut:])
+                    del path[cut:]
+            elif following in on_path:
+                low[node] = min(low[node], index[following])
+            else:
+                work.append((following, iter(edges[following])))
+    return found[::-1]

@@ -27,7 +27,8 @@ COLOURS = ("#d64545", "#0b7285", "#b86e00", "#6741d9", "#2b8a3e", "#c2255c", "#1
 STYLE = f"""
   text {{ font-family: Inter, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif; fill: {INK}; font-size: 12px; }}
   .title {{ font-size: 20px; font-weight: 600; }} .faint {{ fill: {FAINT}; }} .count {{ fill: {FAINT}; font-size: 11px; }}
-  .head {{ fill: {FAINT}; font-size: 11px; letter-spacing: 0.08em; }} .name {{ font-weight: 600; }} .mark {{ font-size: 11px; paint-order: stroke; stroke: {PAPER}; stroke-width: 4px; }}
+  .head {{ fill: {FAINT}; font-size: 11px; letter-spacing: 0.08em; }}
+  .name {{ font-weight: 600; }} .mark {{ font-size: 11px; }}
 """
 
 
@@ -113,19 +114,18 @@ def _strips(picture: Picture, events: Sequence[Record]) -> None:
 def _strip(picture: Picture, name: str, times: Sequence[float]) -> None:
     top, height = picture.y, LANE - 6
     picture.rows[name] = top + height / 2
-    cells = Counter(int((picture.x(time) - picture.left) // BIN) for time in times)
+    width = WIDTH - picture.left - RIGHT
+    cells = Counter(min(int((picture.x(time) - picture.left) // BIN), int(width // BIN) - 1) for time in times)
     most = max(cells.values())
     picture.add(
         _text(picture.left - COUNTS, top + 12, name, anchor="end"),
         _text(picture.left - 12, top + 12, f"{len(times):,}", "count", "end"),
     )
-    picture.add(
-        f'<rect x="{picture.left}" y="{top}" width="{WIDTH - picture.left - RIGHT}" height="{height}" fill="#f5f7fa" rx="2"/>'
-    )
+    picture.add(f'<rect x="{picture.left:.1f}" y="{top}" width="{width:.1f}" height="{height}" fill="#f5f7fa" rx="2"/>')
     for cell, count in sorted(cells.items()):
         shade = 0.18 + 0.72 * (count / most) ** 0.6
         x = picture.left + cell * BIN
-        picture.add(f'<rect x="{x}" y="{top}" width="{BIN - 1}" height="{height}" fill="{STRIP}" opacity="{shade:.2f}"/>')
+        picture.add(f'<rect x="{x:.1f}" y="{top}" width="{BIN - 1}" height="{height}" fill="{STRIP}" opacity="{shade:.2f}"/>')
     picture.y += LANE
 
 
@@ -150,7 +150,7 @@ def _lanes(picture: Picture, lanes: Mapping[str, Sequence[Mark]]) -> None:
 
 def _place_marks(picture: Picture, marks: Sequence[Mark], middle: float, colour: str) -> None:
     """Labels stand above their marks, below where there is no room, and are left out where there is none at all."""
-    free = {-12.0: 0.0, 21.0: 0.0}  # from which x on a label at this height has room
+    free = {-11.0: 0.0, 20.0: 0.0}  # from which x on a label at this height has room
     for mark in sorted(marks, key=lambda m: m.hi):
         x0, x1 = picture.x(mark.lo), picture.x(mark.hi)
         picture.add(
@@ -161,8 +161,14 @@ def _place_marks(picture: Picture, marks: Sequence[Mark], middle: float, colour:
         offset = next((o for o, begin in free.items() if centre - width / 2 >= begin), None)
         if mark.label and offset is not None:
             free[offset] = centre + width / 2
-            picture.add(_text(centre, middle + offset, mark.label, "mark", "middle"))
+            picture.add(*_tag(centre, middle + offset, width, mark.label))
         picture.add("</g>")
+
+
+def _tag(x: float, y: float, width: float, words: str) -> list[str]:
+    """Words on a piece of paper, so that no thread runs through them."""
+    paper = f'<rect x="{x - width / 2:.1f}" y="{y - 10:.1f}" width="{width:.1f}" height="13" fill="{PAPER}"/>'
+    return [paper, _text(x, y, words, "mark", "middle")]
 
 
 def _shape(x0: float, x1: float, y: float, colour: str) -> list[str]:
@@ -177,7 +183,7 @@ def _leads(picture: Picture, mark: Mark, x: float, y: float, colour: str) -> lis
     if not dots:
         return []
     highest = min(row for _, row in dots)
-    thread = f'<line x1="{x:.1f}" y1="{highest:.1f}" x2="{x:.1f}" y2="{y:.1f}" stroke="{colour}" stroke-dasharray="2 3" opacity="0.55"/>'
+    thread = f'<path d="M{x:.1f} {highest:.1f}V{y:.1f}" stroke="{colour}" stroke-dasharray="2 3" opacity="0.55"/>'
     return [thread, *(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.2" fill="{colour}" stroke="{PAPER}"/>' for a, b in dots)]
 
 

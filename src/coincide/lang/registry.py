@@ -11,6 +11,7 @@ from coincide.errors import Diagnostic, RuleError
 from coincide.source import SourceText
 
 MODULES = {
+    ".amit.xml": "coincide.lang.amit.language",
     ".ecl": "coincide.lang.ecl.language",
 }
 

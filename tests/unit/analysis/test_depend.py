@@ -16,7 +16,7 @@ def by_search(letters: dict[int, int], labels: int) -> int:
             does = {(letter & mask, what) for letter, what in letters.items()}
             if len({seen for seen, _ in does}) == len(does):
                 union |= mask
-        if union or size == 0 and all(what == next(iter(letters.values())) for what in letters.values()):
+        if union or (size == 0 and all(what == next(iter(letters.values())) for what in letters.values())):
             return union
     return 0
 

@@ -53,7 +53,8 @@ def detections(group: MonitorGroup, running: Sequence[Column], tables: Tables, t
         return EMPTY
     order = np.array([detector.order for detector in group.detectors])[pushes.monitors]
     if len(running) > 1 or len(running[0].monitors) > 1:
-        index = np.lexsort((pushes.ranks, order, pushes.rows))
+        place = (pushes.rows * (order.max() + 1) + order) * (pushes.ranks.max() + 1) + pushes.ranks
+        index = np.argsort(place)
         pushes, order = pushes.take(index), order[index]
     rows = pushes.rows
     places = LazyPlaces(lambda: _places(table, rows, order, pushes.ranks))

@@ -194,23 +194,31 @@ def _run(state: KernelState, codes: Any, entries: Entries, keys: Keys) -> emissi
     """The loop, with what it needs seen to whenever it stops."""
     from coincide.detect.machine import loop
 
+    order = _by_key(keys)
+    codes, of_row = codes[order], keys.of_row[order]
     programs = np.array([column.program for column in state.running], np.uint32)
     made_rows, made_columns, made_outs = (np.empty(1 + len(codes) // 8, np.int64) for _ in range(3))
     tables, row, item, count = state.tables, 0, -1, 0
     while True:
         why, row, item, count = loop.run(
-            codes, keys.of_row, keys.slots, row, item,
+            codes, of_row, keys.slots, row, item,
             entries.starts, entries.ends, entries.columns, entries.letters,
             state.states, programs, tables.offsets, tables.widths, tables.cells,
             made_rows, made_columns, made_outs, count,
         )  # fmt: skip
         if why == loop.DONE:
-            return emission.Made(made_rows[:count], made_columns[:count], made_outs[:count])
+            return emission.Made(order[made_rows[:count]], made_columns[:count], made_outs[:count])
         if why == loop.FULL:
             made_rows, made_columns, made_outs = (np.resize(a, 2 * len(a)) for a in (made_rows, made_columns, made_outs))
         else:
             column = int(entries.columns[item])
-            tables.fill(int(programs[column]), int(state.states[keys.slots[keys.of_row[row]], column]))
+            tables.fill(int(programs[column]), int(state.states[keys.slots[of_row[row]], column]))
+
+
+def _by_key(keys: Keys) -> npt.NDArray[np.int64]:
+    """Rows key by key, each key's in their order: with many machines, the states of one key then stay at hand."""
+    few = len(keys.slots) <= 1 << 16
+    return np.argsort(keys.of_row.astype(np.uint16) if few else keys.of_row, kind="stable")  # radix sort for 16 bits
 
 
 def _run_one(state: KernelState, codes: Any, entries: Entries, keys: Keys) -> emission.Made:

@@ -8,6 +8,7 @@ from typing import overload
 from pyspark.sql import DataFrame
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.engines.choice import Until, until_microseconds
 from coincide.engines.spark.batch import detect_batch
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.outputs import ORDER
@@ -23,7 +24,7 @@ def detect(
     df: None = None,
     *,
     mapping: FieldMapping | None = None,
-    until: float | None = None,
+    until: Until = None,
     delay: str = "10 seconds",
     tier: str = "kernel",
     buckets: int | None = None,
@@ -37,7 +38,7 @@ def detect(
     df: DataFrame,
     *,
     mapping: FieldMapping | None = None,
-    until: float | None = None,
+    until: Until = None,
     delay: str = "10 seconds",
     tier: str = "kernel",
     buckets: int | None = None,
@@ -50,7 +51,7 @@ def detect(
     df: DataFrame | None = None,
     *,
     mapping: FieldMapping | None = None,
-    until: float | None = None,
+    until: Until = None,
     delay: str = "10 seconds",
     tier: str = "kernel",
     buckets: int | None = None,
@@ -59,7 +60,7 @@ def detect(
     """The detections that the rules make of the events in a DataFrame; without one, a function for `df.transform`.
 
     `mapping` tells which columns are the envelope of events. A batch run ends with its last event, or goes on `until`
-    (microseconds since the epoch, or inf). In a streaming run events may come `delay` late; `buckets` and `pages` divide its
+    (milliseconds since the epoch, ISO-8601 text, a datetime or inf). In a streaming run events may come `delay` late; `buckets` and `pages` divide its
     state (see docs/decisions/0003) and must stay as they are over the life of a checkpoint."""
     book = rulebook(rules)
 
@@ -69,6 +70,6 @@ def detect(
             from coincide.engines.spark.streaming import detect_streaming
 
             return detect_streaming(book, source, delay, tier, buckets, pages).drop(ORDER)
-        return detect_batch(book, source, until, tier).drop(ORDER)
+        return detect_batch(book, source, until_microseconds(until), tier).drop(ORDER)
 
     return apply if df is None else apply(df)

@@ -1,0 +1,63 @@
+# The list of commands. Each makes what it needs first: `.venv` and the packages, from nothing but Python 3.11 or later.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint format types docs-check bench clean
+
+PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell \
+    $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
+BIN := .venv/bin
+BASE := .venv/.base
+FULL := .venv/.full
+CHECKED := src tests examples $(wildcard benchmarks)
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+demo: $(BASE)  ## a day's events, six rules, what they find and why; a picture in demo-output/
+	@$(BIN)/python examples/demo/run.py demo-output
+
+setup: $(FULL)  ## the environment for all that follows, in .venv
+
+test: $(FULL)  ## lint, types, and the tests; what to run before every commit
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/ruff format --check $(CHECKED)
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -m "not matrix"
+
+test-all: $(FULL)  ## the same with all cases on all engines and tiers: minutes
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/ruff format --check $(CHECKED)
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest
+
+lint: $(FULL)  ## style only
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/ruff format --check $(CHECKED)
+
+format: $(FULL)  ## put the layout right
+	@$(BIN)/ruff check --fix $(CHECKED)
+	@$(BIN)/ruff format $(CHECKED)
+
+types: $(FULL)  ## types only
+	@$(BIN)/mypy
+
+docs-check: $(FULL)  ## run the examples in docstrings, README and docs
+	@$(BIN)/python -m pytest --doctest-modules src/coincide/__init__.py src/coincide/api.py $(wildcard tests/docs)
+
+bench: $(FULL)  ## measure; see benchmarks/
+	@$(BIN)/python -m benchmarks
+
+clean:  ## remove what these commands made, the environment too
+	rm -rf .venv .java demo-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed; give it as: make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+$(BASE): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(FULL): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,frames,dev]'
+	@touch $@ $(BASE)

@@ -1,0 +1,73 @@
+"""The state of situations (section 3): lifespans that are open, with the candidates of each situation in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from coincide.detect.eventwise import Timer, Timers
+from coincide.detect.machine.program import Key, key_part, key_value
+from coincide.model.event import Event, Place
+
+__all__ = ["Content", "Delayed", "Key", "Lifespan", "Partition", "SituationState", "key_part", "key_value"]
+
+
+@dataclass(eq=False, slots=True)
+class Partition:
+    """The candidates of one local key value, a list for each operand, in order of arrival."""
+
+    candidates: list[list[Event]]
+    reported: set[bytes] = field(default_factory=set)  # fingerprints of selections
+    done: bool = False
+    timers: list[Timer] = field(default_factory=list)  # of `after`, live or passed
+
+
+@dataclass(eq=False, slots=True)
+class Delayed:
+    """A detection that waits for the end of its lifespan."""
+
+    key: Key
+    selection: tuple[tuple[int, Event], ...]
+
+
+@dataclass(eq=False, slots=True)
+class Content:
+    """What one situation has in one lifespan."""
+
+    partitions: dict[Key, Partition] = field(default_factory=dict)
+    delayed: list[Delayed] = field(default_factory=list)
+    tick: Timer | None = None  # of `every` and `at`
+
+
+@dataclass(eq=False, slots=True)
+class Lifespan:
+    """An open lifespan. What opened it tells it from every other one of its definition."""
+
+    definition: int
+    key: Key  # global
+    place: Place  # of what opened it
+    opened: int
+    due: int | None = None
+    initiator: int | None = None  # None: opened at startup
+    event: Event | None = None
+    expiration: Timer | None = None
+    contents: dict[int, Content] = field(default_factory=dict)  # by situation
+
+    def timers(self) -> list[Timer]:
+        found = [self.expiration] if self.expiration else []
+        for content in self.contents.values():
+            found += [content.tick] if content.tick else []
+            found += [timer for partition in content.partitions.values() for timer in partition.timers]
+        return found
+
+
+@dataclass(eq=False)
+class SituationState:
+    """`open` by definition and global key value, oldest first. `fresh`: situations that have not begun."""
+
+    open: list[dict[Key, list[Lifespan]]]
+    fresh: set[int]
+    late: bool = False  # begun in the middle of a run, by a change of rules
+    timers: Timers = field(default_factory=Timers)
+    situations: list[Counter[str]] = field(default_factory=list)  # statistics of each situation
+    lifespans: list[Counter[str]] = field(default_factory=list)  # and of each definition of lifespans

@@ -1,0 +1,61 @@
+"""What Amit (Adi, Etzion: "Amit - The Situation Manager") offers to the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from coincide.detect.base import Detector, DetectorPlan, Inputs
+from coincide.detect.situation.plan import plans as situation_plans
+from coincide.errors import Diagnostic
+from coincide.lang.amit.arrange import arranged, partitions
+from coincide.lang.amit.definition import File, Situation
+from coincide.lang.amit.parse import parse
+from coincide.lang.amit.print import print_file
+from coincide.lang.amit.resolve import Resolved, resolve
+from coincide.lang.amit.templates import expand
+from coincide.lang.amit.warnings import warnings_of
+from coincide.source import SourceText
+
+__all__ = ["NAME", "detectors", "names", "parse", "plans", "print_file", "warnings"]
+
+NAME = "amit"
+
+
+def names(file: File) -> Iterator[Diagnostic]:
+    """Situations that the file itself writes out; what templates make is looked at when all files are known."""
+    for entry in file.items:
+        if isinstance(entry, Situation):
+            message = f"event or situation '{entry.name}' is defined twice"
+            yield Diagnostic(message, entry.span, name=entry.name)
+
+
+def detectors(files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
+    """Definitions of all files are read as one."""
+    by_file = expand([file for _, file in files])
+    definitions = [definition for file in by_file for definition in file]
+    situations = arranged(resolve(definitions), definitions)
+    keys = partitions(situations)
+    found = {s.name: _detector(s, keys[s.name]) for s in situations}
+    return [[found[d.name] for d in file if isinstance(d, Situation)] for file in by_file]
+
+
+def _detector(situation: Resolved, partition: tuple[str, ...] | None) -> Detector:
+    return Detector(
+        name=situation.name,
+        language=NAME,
+        definition=situation,
+        inputs=Inputs(situation.reads, situation.reads),
+        outputs=(situation.name,),
+        partition=partition,
+        digest=situation.digest,
+        kind="situation",
+        span=situation.situation.span,
+    )
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    return situation_plans(detectors)
+
+
+def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
+    return warnings_of([d.definition for d in detectors])

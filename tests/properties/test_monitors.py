@@ -1,0 +1,68 @@
+"""Monitors: the staged graph equals event-by-event processing; tiers, cuts and snapshots make no difference."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coincide.engines.embedded import Engine
+from coincide.model.event import Event, Value, primitive, record
+from coincide.rulebook import loads
+from coincide.testing.check import check_detector, detections
+from coincide.testing.ecl import KEY, TEXT, TYPES, VALUES, rule_texts
+from coincide.testing.reference import reference_run
+
+number = st.sampled_from([None, 0.0, 1.0, 2.0, 3.0])
+key = st.sampled_from([None, 1.0, "1", True, "u"])
+
+
+@st.composite
+def event_lists(draw: st.DrawFn, size: int = 12) -> list[Event]:
+    events = []
+    for position in range(1, draw(st.integers(0, size)) + 1):
+        lo = draw(st.integers(0, 8)) * 1000
+        hi = lo + draw(st.sampled_from([0, 0, 0, 2000]))
+        attributes: dict[str, Value] = {name: draw(number) for name in VALUES}
+        attributes |= {TEXT: draw(st.sampled_from([None, "x", "y"])), KEY: draw(key)}
+        present = {name: value for name, value in attributes.items() if value is not None}
+        kind = draw(st.sampled_from([*TYPES, "x1", "y1"]))
+        events.append(primitive(kind, lo, hi, str(position), present, draw(st.sampled_from([None, "s1"]))))
+    return events
+
+
+cuts = st.lists(st.integers(0, 12), max_size=3)
+
+
+@given(rule_texts(), event_lists(), cuts)
+@settings(deadline=None, max_examples=150)
+def test_cuts_snapshots_and_tiers_make_no_difference(text: str, events: list[Event], cuts: list[int]) -> None:
+    check_detector(loads(text), events, cuts)
+
+
+@given(rule_texts(), event_lists())
+@settings(deadline=None, max_examples=150)
+def test_the_staged_graph_equals_event_by_event(text: str, events: list[Event]) -> None:
+    rules = loads(text)
+    assert detections(rules, events) == [record(d) for d in reference_run(rules, events)]
+
+
+@given(
+    rule_texts(detectors=2),
+    rule_texts(detectors=1),
+    event_lists(),
+    st.integers(0, 12),
+    st.sampled_from(["interpreter", "kernel"]),
+)
+@settings(deadline=None, max_examples=60)
+def test_unchanged_monitors_keep_their_state_when_rules_change(
+    text: str, more: str, events: list[Event], cut: int, tier: str
+) -> None:
+    """A monitor that stays goes on as if nothing had happened; here all of them stay and others come and go."""
+    added = text + more.replace("m1", "other").replace("x1", "other-x").replace("y1", "other-y").replace("p =", "p2 =").replace(
+        "q =", "q2 ="
+    )
+    ordered = sorted(events, key=lambda e: e.origin)
+    engine = Engine(loads(text), tier)
+    made = [*engine.process(ordered[:cut]).events]
+    engine.change_rules(loads(added))
+    engine.change_rules(loads(text))
+    made += [*engine.process(ordered[cut:]).events, *engine.finish().events]
+    assert [record(d) for d in made] == detections(loads(text), events)
