@@ -51,7 +51,9 @@ def _program_lines(plan: MonitorPlan) -> Iterator[str]:
     for number, test in enumerate(plan.group.tests):
         yield f"  test {number}    {expression_text(test)}"
     for number, program in enumerate(plan.group.programs):
-        users = [name for name, used in zip(plan.definitions, plan.group.program_of, strict=True) if used == number]
+        users = [
+            name for name, parts in zip(plan.definitions, plan.group.parts, strict=True) if number in {p.program for p in parts}
+        ]
         tests = ", ".join(map(str, program.tests))
         outputs = ", ".join(output.token for output in program.transducer.outputs)
         pushes = f"pushes {outputs or 'nothing'}; starts at {program.transducer.start}"

@@ -162,7 +162,7 @@ def _inside(monitor: Monitor) -> Iterator[Any]:
 
 def _shortest(one: Monitor, other: Monitor, letters: Letters, longest: int) -> int | None:
     """By breadth-first search over whole words; the labels of the other are some of those of the one."""
-    first_, second = ExpressionTransducer(one), ExpressionTransducer(other)
+    first_, second = ExpressionTransducer(one.body), ExpressionTransducer(other.body)
     place = {label.label: i for i, label in enumerate(first_.labels)}
     present = [(first_.start, second.start)]
     for length in range(1, longest + 1):
@@ -184,7 +184,7 @@ def test_the_structural_reading_is_the_machine_of_the_construction(file: File, d
     (monitor,) = file.detectors
     assert isinstance(monitor, Monitor)
     built = construct(monitor)
-    structural, machine = ExpressionTransducer(monitor), LiteralTransducer(built.machine)
+    structural, machine = ExpressionTransducer(monitor.body), LiteralTransducer(built.machine)
     letters = data.draw(st.lists(st.integers(0, (1 << len(structural.labels)) - 1), max_size=15))
     place = {label.label: i for i, label in enumerate(machine.labels)}
     configuration, active = structural.start, machine.start

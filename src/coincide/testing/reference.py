@@ -24,7 +24,8 @@ def reference_run(rules: Rulebook, events: Sequence[Event]) -> list[Event]:
 
 
 def _cascade(plans: Sequence[DetectorPlan], states: list[State], event: Event) -> list[Event]:
-    queue, made = deque([event]), []
+    queue = deque([event])
+    made: list[Event] = []
     while queue:
         shown = queue.popleft()
         for n, plan in enumerate(plans):

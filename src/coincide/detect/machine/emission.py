@@ -48,11 +48,11 @@ class Pushes:
 
 
 def detections(group: MonitorGroup, running: Sequence[Column], tables: Tables, table: EventTable, made: Made) -> EventBatch:
-    pushes = _pushes(running, tables, made)
+    pushes = _pushes(group, running, tables, made)
     if not len(pushes.rows):
         return EMPTY
     order = np.array([detector.order for detector in group.detectors])[pushes.monitors]
-    if len(running) > 1 or len(running[0].monitors) > 1:
+    if len(running) > 1 or len(running[0].parts) > 1:
         place = (pushes.rows * (order.max() + 1) + order) * (pushes.ranks.max() + 1) + pushes.ranks
         index = np.argsort(place)
         pushes, order = pushes.take(index), order[index]
@@ -62,13 +62,13 @@ def detections(group: MonitorGroup, running: Sequence[Column], tables: Tables, t
     return EventBatch(table=EventTable(table.lo[rows], table.hi[rows], _fields(group, table, pushes), 0, places, origins))
 
 
-def _pushes(running: Sequence[Column], tables: Tables, made: Made) -> Pushes:
-    """Each record spread out over the monitors that share the column and the outputs that it stands for."""
+def _pushes(group: MonitorGroup, running: Sequence[Column], tables: Tables, made: Made) -> Pushes:
+    """Each record spread out over the parts that share the column and the outputs that it stands for."""
     spread: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for number, column in enumerate(running):
         for emitted, out in tables.blocks[column.program].outs.items():
-            pairs = [(m, o, k) for m in column.monitors for k, o in enumerate(emitted or ())]
-            spread[number, out] = pairs
+            firsts = [(monitor, group.parts[monitor][part].first) for monitor, part in column.parts]
+            spread[number, out] = [(m, first + o, first + k) for m, first in firsts for k, o in enumerate(emitted or ())]
     width = 1 + max((out for _, out in spread), default=0)
     starts = np.zeros(len(running) * width + 1, np.int64)
     for (number, out), pairs in spread.items():

@@ -13,6 +13,9 @@ from coincide.expr.scalar import EventScope, condition
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, Value, caused, detection
 
+Parts = Sequence[tuple[int, int]]
+"""(Monitor, number of its part)."""
+
 log = logging.getLogger("coincide.run")
 
 
@@ -49,27 +52,27 @@ class Interpreter:
             else:
                 column.configurations[key] = after
             if after == ENDED and before != ENDED:
-                report_endless(self.group, column.monitors, event, key)
+                report_endless(self.group, column.parts, event, key)
             if emitted:
-                self._emit(column.monitors, event, key, emitted, made)
+                self._emit(column.parts, event, key, emitted, made)
 
-    def _emit(self, monitors: Sequence[int], event: Event, key: Key, emitted: Sequence[int], made: list[Event]) -> None:
+    def _emit(self, parts: Parts, event: Event, key: Key, emitted: Sequence[int], made: list[Event]) -> None:
         keys: dict[str, Value] = {name: key_value(part) for name, part in zip(self.group.keys, key, strict=True)}
         source = keys.pop("source", None)
         assert source is None or isinstance(source, str)
-        for monitor in monitors:
-            order = self.group.detectors[monitor].order
+        for monitor, part in parts:
+            order, first = self.group.detectors[monitor].order, self.group.parts[monitor][part].first
             for k, output in enumerate(emitted):
-                emitter = self.group.emitters[monitor][output]
+                emitter = self.group.emitters[monitor][first + output]
                 attributes = {**keys, **emitter.attributes(event)}
-                place = caused(event.place, order, k)
+                place = caused(event.place, order, first + k)
                 made.append(detection(emitter.token, event.stamp, attributes, event.origin, place, source))
 
 
-def report_endless(group: MonitorGroup, monitors: Sequence[int], event: Event, key: Key) -> None:
+def report_endless(group: MonitorGroup, parts: Parts, event: Event, key: Key) -> None:
     """Section 2: the machine ends, everything else goes on."""
     values = "".join(f", {name} = {key_value(part)}" for name, part in zip(group.keys, key, strict=True))
-    for monitor in monitors:
+    for monitor, _ in parts:
         detector = group.detectors[monitor]
         message = f"the internal transitions of machine '{detector.name}' never settle (event {event.id}{values})"
         log.warning("%s: %s", detector.span, message)

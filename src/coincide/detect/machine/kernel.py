@@ -49,7 +49,7 @@ class KernelState:
             known = self.tables.blocks[column.program].configurations
             states = self.states[:, number].tolist()
             configurations = {key: known[states[slot]] for key, slot in self.slots.items() if states[slot]}
-            out.append(Column(column.program, column.monitors, configurations))
+            out.append(Column(column.program, column.parts, configurations))
         return out
 
     def reserve(self, keys: list[Key]) -> npt.NDArray[np.uint32]:
@@ -151,7 +151,7 @@ class Kernel:
             running = state.running[column]
             if state.tables.blocks[running.program].outs.get(None) == out:
                 event = table.take(np.array([row])).events()[0]
-                report_endless(self.group, running.monitors, event, key_reader(self.group.keys)(event) or ())
+                report_endless(self.group, running.parts, event, key_reader(self.group.keys)(event) or ())
 
     def _may_end(self, state: KernelState) -> bool:
         return any(None in block.outs for block in state.tables.blocks)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from coincide.detect.base import Detector
 from coincide.detect.machine.transducer import Transducer, transducer
 from coincide.expr.scalar import Evaluate, EventScope, compile_scalar, event_field
 from coincide.expr.tree import Expr
-from coincide.lang.ecl.definition import Machine, Monitor, Output
+from coincide.lang.ecl.definition import Correlation, Machine, Monitor, Output, Parallel
+from coincide.lang.ecl.names import predicates
 from coincide.model.event import Event, Value
 
 Key = tuple[object, ...]
@@ -29,9 +30,20 @@ class Program:
         return sum(1 << bit for bit, test in enumerate(self.tests) if truths[test])
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of a monitor that runs apart: which program, and the number of its first push among the monitor's."""
+
+    program: int
+    first: int
+
+
 @dataclass(frozen=True, eq=False)
 class MonitorGroup:
-    """Monitors of one key list that do not feed one another: each distinct test and machine is there once."""
+    """Monitors of one key list that do not feed one another: each distinct test and machine is there once.
+
+    The members of an outermost `parallel` run apart (ECL-32): they are independent, and one machine for all of them would
+    have the product of their states."""
 
     detectors: tuple[Detector, ...]
 
@@ -40,33 +52,44 @@ class MonitorGroup:
         return self.detectors[0].partition or ()
 
     @cached_property
-    def _bodies(self) -> list[object]:
-        return [body(d.definition) for d in self.detectors]
+    def _members(self) -> list[list[Member]]:
+        """For each monitor, what it needs to run: equal ones are one program."""
+        return [[(body, d.inputs.detections) for body in components(d.definition)] for d in self.detectors]
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """Distinct machines, in the order of their first monitor."""
-        first = {self._bodies[i]: d for i, d in reversed(list(enumerate(self.detectors)))}
-        distinct = dict.fromkeys(self._bodies)
-        machines = [(transducer(first[b].definition), first[b].inputs.detections) for b in distinct]
         numbers = {test: n for n, test in enumerate(self.tests)}
-        return tuple(Program(m, tuple(numbers[p.test] for p in m.labels), mentions) for m, mentions in machines)
+        programs = []
+        for body, mentions in dict.fromkeys(member for members in self._members for member in members):
+            machine = transducer(body)
+            programs.append(Program(machine, tuple(numbers[p.test] for p in machine.labels), mentions))
+        return tuple(programs)
 
     @cached_property
     def tests(self) -> tuple[Expr, ...]:
         """Distinct predicates of all monitors."""
-        return tuple(dict.fromkeys(test for d in self.detectors for test in tests(d.definition)))
+        return tuple(dict.fromkeys(p.test for d in self.detectors for p in predicates(d.definition)))
 
     @cached_property
-    def program_of(self) -> tuple[int, ...]:
-        """Which program each monitor runs."""
-        numbers = {b: n for n, b in enumerate(dict.fromkeys(self._bodies))}
-        return tuple(numbers[b] for b in self._bodies)
+    def parts(self) -> tuple[tuple[Part, ...], ...]:
+        """For each monitor its parts, left to right."""
+        numbers = {member: n for n, member in enumerate(dict.fromkeys(m for members in self._members for m in members))}
+        return tuple(tuple(self._numbered([numbers[m] for m in members])) for members in self._members)
+
+    def _numbered(self, programs: Sequence[int]) -> Iterator[Part]:
+        first = 0
+        for program in programs:
+            yield Part(program, first)
+            first += len(self.programs[program].transducer.outputs)
 
     @cached_property
     def emitters(self) -> tuple[tuple[Emitter, ...], ...]:
-        """For each monitor, what its pushes make."""
-        return tuple(tuple(Emitter(output) for output in self.programs[p].transducer.outputs) for p in self.program_of)
+        """For each monitor, what its pushes make, in post-order."""
+        return tuple(
+            tuple(Emitter(output) for part in parts for output in self.programs[part.program].transducer.outputs)
+            for parts in self.parts
+        )
 
 
 class Emitter:
@@ -82,19 +105,23 @@ class Emitter:
         return {name: value for name, value in values if value is not None}
 
 
-def tests(definition: Monitor | Machine) -> list[Expr]:
-    from coincide.lang.ecl.definition import Predicate, walk
-
-    if isinstance(definition, Monitor):
-        return [node.test for node in walk(definition.body) if isinstance(node, Predicate)]
-    return [t.test.test for t in definition.transitions if t.test is not None]
+Member = tuple[Correlation | Machine, frozenset[str]]
+"""A machine's text, and the detections that the monitor mentions: all its parts see those."""
 
 
-def body(definition: Monitor | Machine) -> object:
-    """What two monitors must share to run as one machine."""
-    if isinstance(definition, Monitor):
-        return definition.body
-    return definition.initial, definition.transitions, definition.order
+def components(definition: Monitor | Machine) -> list[Correlation | Machine]:
+    """The independent parts of a monitor: the members of an outermost `parallel`, flattened."""
+    if isinstance(definition, Machine):
+        return [replace(definition, name="", keys=())]  # what it is called makes no difference
+    return list(_components(definition.body))
+
+
+def _components(body: Correlation) -> Iterator[Correlation]:
+    if isinstance(body, Parallel):
+        for part in body.parts:
+            yield from _components(part)
+    else:
+        yield body
 
 
 def key_reader(keys: tuple[str, ...]) -> Callable[[Event], Key | None]:

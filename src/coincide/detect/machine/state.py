@@ -18,43 +18,59 @@ Configurations = dict[Key, Any]
 
 @dataclass
 class Column:
-    """One running machine: monitors that run the same machine and have come the same way share it."""
+    """One running machine. Parts (monitor, number of the part) that run the same machine and have come the same way share
+    it."""
 
     program: int
-    monitors: list[int]
+    parts: list[tuple[int, int]]
     configurations: Configurations = field(default_factory=dict)
 
 
-def fresh(group: MonitorGroup) -> list[Column]:
-    return shared(group, {})
-
-
 def encode(group: MonitorGroup, columns: Iterable[Column]) -> dict[str, bytes]:
-    out: dict[str, bytes] = {}
-    for column in columns:
-        entries = [[[key_value(part) for part in key], configuration] for key, configuration in column.configurations.items()]
-        data = msgspec.msgpack.encode([VERSION, entries])
-        out.update((group.detectors[m].digest, data) for m in column.monitors)
-    return out
+    running = {part: column.configurations for column in columns for part in column.parts}
+    return {
+        detector.digest: _encode(group, monitor, [running[monitor, n] for n in range(len(group.parts[monitor]))])
+        for monitor, detector in enumerate(group.detectors)
+    }
 
 
-def shared(group: MonitorGroup, parts: Mapping[str, bytes]) -> list[Column]:
-    """Columns from encoded parts. Monitors share one where machine and state are equal."""
-    columns: dict[tuple[int, bytes], Column] = {}
-    for number, detector in enumerate(group.detectors):
-        data = parts.get(detector.digest, b"")
-        column = columns.setdefault((group.program_of[number], data), Column(group.program_of[number], []))
-        if data and not column.monitors:
-            column.configurations = _decode(data)
-        column.monitors.append(number)
+def _encode(group: MonitorGroup, monitor: int, parts: list[Configurations]) -> bytes:
+    """A key's configurations, part by part, for each key that any part of the monitor has left the start with."""
+    starts = _starts(group, monitor)
+    keys = dict.fromkeys(key for configurations in parts for key in configurations)
+    entries = [[[key_value(v) for v in key], [c.get(key, start) for c, start in zip(parts, starts, strict=True)]] for key in keys]
+    return msgspec.msgpack.encode([VERSION, entries])
+
+
+def shared(group: MonitorGroup, encoded: Mapping[str, bytes]) -> list[Column]:
+    """Columns from encoded states. Parts share one where machine and state are equal."""
+    columns: dict[tuple[int, bytes, int], Column] = {}
+    for monitor, detector in enumerate(group.detectors):
+        data = encoded.get(detector.digest, b"")
+        decoded = _decode(data, _starts(group, monitor)) if data else None
+        for number, part in enumerate(group.parts[monitor]):
+            identity = (part.program, data, number if data else 0)
+            column = columns.setdefault(identity, Column(part.program, []))
+            if decoded is not None and not column.parts:
+                column.configurations = decoded[number]
+            column.parts.append((monitor, number))
     return list(columns.values())
 
 
-def _decode(data: bytes) -> Configurations:
+def _starts(group: MonitorGroup, monitor: int) -> list[Any]:
+    return [group.programs[part.program].transducer.start for part in group.parts[monitor]]
+
+
+def _decode(data: bytes, starts: list[Any]) -> list[Configurations]:
     version, entries = msgspec.msgpack.decode(data)
     if version != VERSION:
         raise ValueError(f"state of version {version}; this release reads version {VERSION}")
-    return {tuple(key_part(v) for v in key): _frozen(configuration) for key, configuration in entries}
+    parts: list[Configurations] = [{} for _ in starts]
+    for key, configurations in entries:
+        for part, start, configuration in zip(parts, starts, map(_frozen, configurations), strict=True):
+            if configuration != start:
+                part[tuple(key_part(v) for v in key)] = configuration
+    return parts
 
 
 def _frozen(value: Any) -> Any:

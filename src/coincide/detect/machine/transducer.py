@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from coincide.detect.machine.expression import Node, compile_expression
 from coincide.detect.machine.literal import LiteralTransducer
-from coincide.lang.ecl.definition import Machine, Monitor, Output, Predicate, Push, walk
+from coincide.lang.ecl.definition import Correlation, Machine, Monitor, Output, Predicate, Push, walk
 
 Configuration = Any
 Step = tuple[Configuration, tuple[int, ...]]
@@ -33,13 +33,13 @@ class Transducer(Protocol):
 class ExpressionTransducer:
     """A correlation expression by the structural reading of section 3; pushes come out in post-order."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        nodes = list(walk(monitor.body))
+    def __init__(self, body: Correlation) -> None:
+        nodes = list(walk(body))
         predicates = {node.label: node for node in nodes if isinstance(node, Predicate)}
         self.labels = tuple(predicates.values())
         bits = {label: 1 << i for i, label in enumerate(predicates)}
         pushes: list[Push] = []
-        self._root: Node = compile_expression(monitor.body, bits, pushes)
+        self._root: Node = compile_expression(body, bits, pushes)
         self.outputs = tuple(push.output for push in pushes)
         self.start: Configuration = self._root.start
 
@@ -51,5 +51,7 @@ class ExpressionTransducer:
         return (outcome or following), tuple(emitted)
 
 
-def transducer(definition: Monitor | Machine) -> Transducer:
-    return ExpressionTransducer(definition) if isinstance(definition, Monitor) else LiteralTransducer(definition)
+def transducer(definition: Monitor | Machine | Correlation) -> Transducer:
+    if isinstance(definition, Machine):
+        return LiteralTransducer(definition)
+    return ExpressionTransducer(definition.body if isinstance(definition, Monitor) else definition)
