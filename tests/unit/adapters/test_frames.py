@@ -199,7 +199,9 @@ def test_pandas_and_polars() -> None:
 
 def test_pandas_with_objects_of_several_types() -> None:
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"type": "a", "time": [1, [2, 3], pd.Timestamp(NOON), 4], "v": [1, "x", pd.NA, [1]], "n": [1, 2, 3, 4]})
+    frame = pd.DataFrame(
+        {"type": "a", "time": [1, [2, 3], pd.Timestamp(NOON), 4], "v": [1, "x", pd.NA, {"w": 1}], "n": [1, 2, 3, 4]}
+    )
     reader = from_pandas(frame, batch_size=2)
     assert [(e.lo, e.hi, e.attributes) for e in all_events(reader)] == [
         (1000, 1000, {"v": 1.0, "n": 1.0}),

@@ -78,6 +78,8 @@ def _pushes(group: MonitorGroup, running: Sequence[Column], tables: Tables, made
     triples = np.array(flat, np.int64).reshape(-1, 3)
     cells = made.columns * width + made.outs
     sizes = starts[cells + 1] - starts[cells]
+    if (sizes == 1).all():
+        return Pushes(made.rows, *triples[starts[cells]].T)
     index = np.repeat(starts[cells] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
     return Pushes(np.repeat(made.rows, sizes), *triples[index].T)
 

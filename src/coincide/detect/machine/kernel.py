@@ -26,6 +26,8 @@ from coincide.model.table import EventTable
 MAXIMUM_STATES = 1 << 20
 """Cells' rows in all tables together; beyond, tables are begun anew with the states that are in use."""
 
+MANY_KEYS = 1 << 16
+
 
 @dataclass
 class KernelState:
@@ -36,7 +38,7 @@ class KernelState:
     running: list[Column]
     states: npt.NDArray[np.uint32]
     slots: dict[Key, int] = field(default_factory=dict)
-    swept: int = 1024  # number of keys after which those that are back at the start are looked for
+    swept: int = MANY_KEYS  # number of keys at which those that are back at the start are looked for
 
     @property
     def tables(self) -> Tables:
@@ -70,7 +72,7 @@ class KernelState:
         kept = [(key, slot) for key, slot in self.slots.items() if used.item(slot)]
         self.states = self.states[[0, *(slot for _, slot in kept)]]
         self.slots = {key: number for number, (key, _) in enumerate(kept, 1)}
-        self.swept = max(1024, 2 * len(kept))
+        self.swept = max(MANY_KEYS, 2 * len(kept))
 
 
 class Kernel:
@@ -106,7 +108,8 @@ class Kernel:
         entries, keys = self._entries(state, classes), self._slots(state, table)
         run = _run_one if len(state.running) == 1 else _run
         made = run(state, indices(classes.of_row, len(classes.numbers) - 1), entries, keys)
-        made = made.where(keys.slots[keys.of_row[made.rows]] > 0)
+        if keys.any_null:
+            made = made.where(keys.slots[keys.of_row[made.rows]] > 0)
         state.sweep()
         self._report_endless(state, table, made)
         return state, emission.detections(self.group, state.running, state.tables, table, made)
@@ -142,9 +145,10 @@ class Kernel:
 
     def _slots(self, state: KernelState, table: EventTable) -> Keys:
         if not self.group.keys:
-            return Keys(np.zeros(len(table), np.uint32), state.reserve([()]))
+            return Keys(np.zeros(len(table), np.uint32), state.reserve([()]), False)
         codes, keys = key_codes([table.column(key) for key in self.group.keys])
-        return Keys(indices(codes, len(keys)), np.append(state.reserve(keys), np.uint32(0)))
+        of_row = indices(codes, len(keys))
+        return Keys(of_row, np.append(state.reserve(keys), np.uint32(0)), bool(len(codes) and codes.min() < 0))
 
     def _report_endless(self, state: KernelState, table: EventTable, made: emission.Made) -> None:
         for row, column, out in zip(made.rows, made.columns, made.outs, strict=True) if self._may_end(state) else ():
@@ -173,6 +177,7 @@ class Keys:
 
     of_row: npt.NDArray[np.uint32]
     slots: npt.NDArray[np.uint32]
+    any_null: bool
 
 
 def _spread(interests: Interests, columns_of: list[list[int]]) -> tuple[Any, Any, Any]:

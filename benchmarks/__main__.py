@@ -1,0 +1,22 @@
+"""`python -m benchmarks [NAME …]`: all questions, or those named."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+QUESTIONS = ("startup", "monitor_kernel", "many_monitors", "spark_batch")
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in QUESTIONS]
+    if unknown:
+        print(f"unknown: {', '.join(unknown)}; there are: {', '.join(QUESTIONS)}", file=sys.stderr)
+        return 2
+    for name in names or QUESTIONS:
+        importlib.import_module(f"benchmarks.{name}").main()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

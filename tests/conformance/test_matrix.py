@@ -1,0 +1,65 @@
+"""Every case on every engine and tier: the same answer everywhere.
+
+`make test` takes all of it but Spark streaming, of which it takes a fixed sample; `make test-all` takes everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coincide.testing.cases import Case, Setup, find_cases, run_case
+
+CASES = [case for case in find_cases(Path(__file__).parent / "cases") if case.is_known]
+RUNS = [case for case in CASES if case.path("expected.jsonl")]
+LOADS = [case for case in CASES if not case.path("expected.jsonl")]
+
+# On Spark streaming a case takes seconds: one for each construct.
+SAMPLE = {
+    "ecl/accumulate", "ecl/avionics", "ecl/chained-monitors", "ecl/do-unless", "ecl/interval-time", "ecl/keys",
+    "ecl/keys-modes", "ecl/loop-max", "ecl/machine-example-3", "ecl/modes", "ecl/parallel", "ecl/persist-max",
+    "ecl/predicate-null", "ecl/push-attributes", "ecl/repeat", "ecl/select-star", "ecl/several-files", "ecl/total-order",
+}  # fmt: skip
+
+
+def check(case: Case, setup: Setup) -> None:
+    result = run_case(case, setup)
+    assert result.passed, "\n".join(f"{p.sign} {p.text}" for p in result.problems)
+
+
+def named(cases: list[Case]) -> list[object]:
+    return [pytest.param(case, id=case.name) for case in cases]
+
+
+@pytest.mark.parametrize("case", named(LOADS))
+def test_load(case: Case) -> None:
+    check(case, Setup())
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+@pytest.mark.parametrize("case", named(RUNS))
+def test_embedded(case: Case, tier: str) -> None:
+    check(case, Setup("embedded", tier))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", named(RUNS))
+def test_spark_batch(case: Case, spark: object) -> None:
+    check(case, Setup("spark"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", named([case for case in RUNS if case.name in SAMPLE]))
+def test_spark_streaming(case: Case, spark: object) -> None:
+    check(case, Setup("spark-streaming"))
+
+
+@pytest.mark.spark
+@pytest.mark.matrix
+@pytest.mark.parametrize("case", named([case for case in RUNS if case.name not in SAMPLE]))
+def test_spark_streaming_in_full(case: Case, spark: object) -> None:
+    check(case, Setup("spark-streaming"))
+
+
+def test_the_sample_names_cases_that_exist() -> None:
+    assert {case.name for case in CASES} >= SAMPLE

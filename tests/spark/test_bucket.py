@@ -1,0 +1,158 @@
+"""The state of a bucket, without Spark: micro-batches of any size, in any order within the delay."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+from support import chained, expected, random_events, texts
+
+from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket, Outcome
+from coincide.engines.spark.frame import Layout
+from coincide.engines.spark.outputs import Outputs
+from coincide.engines.spark.packing import balanced_buckets, spark_hash, to_bytes
+from coincide.engines.spark.spool import fitted_array
+from coincide.engines.spark.streaming import parse_delay
+from coincide.engines.spark.worker import Task, sources_of
+from coincide.errors import InputError, RunError
+from coincide.model.column import MIXED
+from coincide.model.event import Event
+from coincide.model.table import table_of
+from coincide.rulebook import Rulebook, loads
+
+FIELDS = ("hi", "lo", "type", "id", ".k", ".s", ".v", ".w")
+
+
+class Memory:
+    """A store that counts."""
+
+    def __init__(self) -> None:
+        self.data: dict[object, bytes] = {}
+        self.pages_read = 0
+
+    def meta(self) -> bytes | None:
+        return self.data.get("meta")
+
+    def put_meta(self, data: bytes) -> None:
+        self.data["meta"] = data
+
+    def segment(self, number: int) -> bytes:
+        return self.data["segment", number]
+
+    def put_segment(self, number: int, data: bytes) -> None:
+        self.data["segment", number] = data
+
+    def drop_segment(self, number: int) -> None:
+        del self.data["segment", number]
+
+    def page(self, number: int) -> bytes | None:
+        self.pages_read += 1
+        return self.data.get(("page", number))
+
+    def put_page(self, number: int, data: bytes) -> None:
+        self.data["page", number] = data
+
+
+class Run:
+    def __init__(self, rules: Rulebook, delay: int, pages: int = 3, tier: str = "interpreter") -> None:
+        members = tuple(d.order for d in rules.detectors)
+        self.task = Task(sources_of(rules), members, tier, Layout(FIELDS), Outputs(()))
+        self.delay, self.pages = delay, pages
+        self.store = Memory()
+        self.made: list[Event] = []
+        self.late = 0
+
+    def take(self, events: list[Event], closing: int | None = None) -> Outcome:
+        blobs = [self._blob(part) for part in (events[::2], events[1::2]) if part]  # of two tasks
+        stamps = [event.hi for event in events] or [0]
+        bucket = Bucket(self.task, self.delay, False, ([], 1, self.pages), self.store)
+        outcome = bucket.advance(Arrived(min(stamps), max(stamps), blobs, closing))
+        self.made += outcome.detections.events
+        self.late += outcome.late
+        return outcome
+
+    def _blob(self, events: list[Event]) -> bytes:
+        table = table_of(events)
+        columns = {"hi": pa.array(table.hi), "lo": pa.array(table.lo)}
+        for field in FIELDS[2:]:
+            columns[field] = table.fields.get(field.removeprefix("."), pa.nulls(len(events)))
+        columns[".w"] = fitted_array(table.fields.get("w"), MIXED, len(events))
+        columns["page"] = pa.array([hash(e.attributes.get("k")) % self.pages for e in events], pa.int32())
+        return to_bytes(pa.table(columns))
+
+
+KEYED = "monitor m by k = repeat { push(x, v: v) { sequential { a, b, c } } } monitor n by k = repeat { push(y) { x } }"
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_out_of_order_within_the_delay(seed: int, tier: str) -> None:
+    rng = random.Random(seed)
+    rules = loads(KEYED)
+    events = random_events(600, seed)
+    delay = rng.choice([0, 3_000_000, 50_000_000])
+    arrival = sorted(events, key=lambda e: e.hi + rng.randrange(delay + 1))
+    run = Run(rules, delay, tier=tier)
+    while arrival:
+        size = rng.randrange(1, 200)
+        run.take(arrival[:size])
+        arrival = arrival[size:]
+    run.take([], closing=FOREVER)
+    assert run.late == 0
+    assert texts(run.made) == expected(rules, events)
+
+
+def test_global_rules_have_one_page() -> None:
+    rules = chained()
+    events = sorted(random_events(300), key=lambda e: e.hi)
+    run = Run(rules, 0, pages=1)
+    run.take(events[:100])
+    run.take(events[100:])
+    run.take([], closing=FOREVER)
+    assert texts(run.made) == expected(rules, events)
+
+
+def test_late_events_are_counted_and_left_out() -> None:
+    rules = loads(KEYED)
+    events = sorted(random_events(100), key=lambda e: e.hi)
+    run = Run(rules, 1_000_000)
+    run.take([e for e in events if e is not events[3]])
+    run.take([events[3]])
+    run.take([], closing=FOREVER)
+    assert run.late == 1
+    assert texts(run.made) == expected(rules, [e for e in events if e is not events[3]])
+
+
+def test_only_pages_with_events_are_touched() -> None:
+    events = [e for e in random_events(200) if e.attributes.get("k") == 1.0]
+    run = Run(loads(KEYED), 0, pages=3)
+    run.take(sorted(events, key=lambda e: e.hi))
+    run.take([], closing=FOREVER)
+    assert run.store.pages_read == 2
+    assert not [key for key in run.store.data if isinstance(key, tuple) and key[0] == "segment"]
+
+
+def test_a_checkpoint_of_another_division_is_refused() -> None:
+    run = Run(loads(KEYED), 0)
+    run.take(random_events(5))
+    run.pages = 4
+    with pytest.raises(RunError, match="3 pages"):
+        run.take(random_events(5))
+
+
+def test_buckets_are_spread_evenly() -> None:
+    for count, partitions in ((2, 2), (8, 8), (200, 200), (6, 4)):
+        chosen = balanced_buckets(count, partitions)
+        assert chosen[0] == 0
+        assert len(set(chosen)) == count
+        loads_of = [sum(spark_hash(number) % partitions == p for number in chosen) for p in range(partitions)]
+        assert max(loads_of) <= -(-count // partitions)
+
+
+def test_delays() -> None:
+    assert parse_delay("10 seconds") == 10_000_000
+    assert parse_delay("1 hour 30 minutes") == 5_400_000_000
+    assert parse_delay("0 seconds") == 0
+    with pytest.raises(InputError):
+        parse_delay("soon")

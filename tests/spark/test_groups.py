@@ -1,0 +1,46 @@
+"""Which detectors run together."""
+
+from coincide.engines.spark.groups import groups
+from coincide.rulebook import loads
+
+
+def keys(text: str) -> list[tuple[tuple[str, ...] | None, tuple[str, ...]]]:
+    return [(group.key, group.names) for group in groups(loads(text))]
+
+
+def test_equal_keys_share_a_pass_in_any_order() -> None:
+    text = """
+    monitor a by k, l = push(x) { p }
+    monitor b by m = push(y) { p }
+    monitor c by l, k = push(z) { p }
+    """
+    assert keys(text) == [(("k", "l"), ("a", "c")), (("m",), ("b",))]
+
+
+def test_detectors_that_feed_one_another_share_what_they_have_in_common() -> None:
+    text = """
+    monitor a by k, l = push(x) { p }
+    monitor b by l, m = push(y) { x }
+    monitor c by l = push(z) { p }
+    """
+    assert keys(text) == [(("l",), ("a", "b", "c"))]
+
+
+def test_without_a_common_key_there_is_one_partition_and_a_reason() -> None:
+    [group] = groups(loads("monitor a by k = push(x) { p } monitor b by l = push(y) { x }"))
+    assert group.key is None
+    assert group.reasons == ("'a', 'b' feed one another but share no key",)
+
+
+def test_an_unkeyed_reader_takes_its_makers_along() -> None:
+    text = "monitor a by k = push(x) { p } monitor b = push(y) { x } monitor c by k = push(z) { p }"
+    found = groups(loads(text))
+    assert [(g.key, g.names) for g in found] == [(None, ("a", "b")), (("k",), ("c",))]
+    assert found[0].reasons == ("'b' has no key",)
+
+
+def test_plans_of_a_group_keep_the_order_of_all_definitions() -> None:
+    rules = loads("monitor a by k = push(x) { p } monitor b = push(y) { p } monitor c by k = push(z) { p }")
+    [keyed, _] = groups(rules)
+    assert keyed.members == (0, 2)
+    assert [plan.definitions for plan in keyed.plans(rules)] == [("a", "c")]
