@@ -63,5 +63,5 @@ class RunError(CoincideError):
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """A hint that names the nearest known name, if there is a near one."""
-    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    found = get_close_matches(name[:100], list(known), n=1, cutoff=0.6)
     return f"did you mean '{found[0]}'?" if found else None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coincide.testing.cases import Case, Setup, find_cases, run_case
+from coincide.testing.cases import Case, find_cases, run_case
 
 CASES = [case for case in find_cases(Path(__file__).parent / "cases") if case.is_known]
 RUNS = [case for case in CASES if case.path("expected.jsonl")]
@@ -22,8 +22,8 @@ SAMPLE = {
 }  # fmt: skip
 
 
-def check(case: Case, setup: Setup) -> None:
-    result = run_case(case, setup)
+def check(case: Case, engine: str = "embedded", tier: str = "auto") -> None:
+    result = run_case(case, engine, tier)
     assert result.passed, "\n".join(f"{p.sign} {p.text}" for p in result.problems)
 
 
@@ -33,32 +33,32 @@ def named(cases: list[Case]) -> list[object]:
 
 @pytest.mark.parametrize("case", named(LOADS))
 def test_load(case: Case) -> None:
-    check(case, Setup())
+    check(case)
 
 
 @pytest.mark.parametrize("tier", ["interpreter", "kernel"])
 @pytest.mark.parametrize("case", named(RUNS))
 def test_embedded(case: Case, tier: str) -> None:
-    check(case, Setup("embedded", tier))
+    check(case, "embedded", tier)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("case", named(RUNS))
 def test_spark_batch(case: Case, spark: object) -> None:
-    check(case, Setup("spark"))
+    check(case, "spark")
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("case", named([case for case in RUNS if case.name in SAMPLE]))
 def test_spark_streaming(case: Case, spark: object) -> None:
-    check(case, Setup("spark-streaming"))
+    check(case, "spark-streaming")
 
 
 @pytest.mark.spark
 @pytest.mark.matrix
 @pytest.mark.parametrize("case", named([case for case in RUNS if case.name not in SAMPLE]))
 def test_spark_streaming_in_full(case: Case, spark: object) -> None:
-    check(case, Setup("spark-streaming"))
+    check(case, "spark-streaming")
 
 
 def test_the_sample_names_cases_that_exist() -> None:

@@ -27,7 +27,7 @@ import numpy as np
 
 from coincide.expr.functions import Function
 from coincide.expr.parts import Flag, Parts, Unsupported, truth
-from coincide.expr.scalar import AliasScope, compile_scalar
+from coincide.expr.scalar import AliasScope, compile_scalar, single
 from coincide.expr.tree import ALIAS_FUNCTIONS, Alias, And, Call, Expr, Literal, Or, Reference, transform, walk
 from coincide.expr.vector import Rows, evaluate
 from coincide.model.column import Column, Numbers, column_of, concatenated
@@ -138,7 +138,7 @@ def split(tree: Expr) -> tuple[Expr, tuple[Leaf, ...]]:
     def cut(node: Expr) -> Expr:
         found = aliases_of(node)
         if not found:
-            return node if isinstance(node, Literal) else Literal(compile_scalar(node, AliasScope())({}))
+            return node if isinstance(node, Literal) else Literal(single(compile_scalar(node, AliasScope())({})))
         if len(found) == 1:
             (alias,) = found
             return Reference(str(leaves.setdefault(Leaf(alias, without_aliases(node)), len(leaves))), alias)
@@ -174,9 +174,20 @@ def _with_children(node: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 _Parts = Parts[str, str, str]
 
-COMPARE = {"=": "{0} == {1}", "!=": "{0} < {1} or {0} > {1}"}  # in the way that nan makes false
-UNARY = {"-": "-{0}", "abs": "abs({0})"}
+# Templates for every operator, so that no text but this file's gets into the source.
+COMPARE = {
+    "=": "{0} == {1}",
+    "!=": "{0} < {1} or {0} > {1}",  # false for nan, unlike !=
+    "<": "{0} < {1}",
+    "<=": "{0} <= {1}",
+    ">": "{0} > {1}",
+    ">=": "{0} >= {1}",
+}
+UNARY = {"-": "-{0}"} | {name: name + "({0})" for name in ("abs", "round", "floor", "ceil", "sqrt")}
 BINARY = {
+    "+": "{0} + {1}",
+    "-": "{0} - {1}",
+    "*": "{0} * {1}",
     "/": "{0} / {1} if {1} != 0.0 else NAN",
     "%": "fmod({0}, {1}) if {1} != 0.0 else NAN",
     "power": "{0} ** {1} if {0} == {0} and {1} == {1} else NAN",
@@ -254,7 +265,7 @@ class _Emitter:
         return self.value("{0} == {0}", a)
 
     def compare_numbers(self, op: str, a: str, b: str) -> str:
-        return self.value(COMPARE.get(op, f"{{0}} {op} {{1}}"), a, b)
+        return self.value(COMPARE[op], a, b)
 
     def number_in(self, a: str, values: Sequence[float]) -> str:
         return self.value(" or ".join(f"{a} == {self.constant(v)}" for v in values))
@@ -263,10 +274,10 @@ class _Emitter:
         return self.choose(test, yes, no)
 
     def unary(self, name: str, a: str) -> str:
-        return self.value(UNARY.get(name, f"{name}({{0}})"), a)
+        return self.value(UNARY[name], a)
 
     def binary(self, name: str, a: str, b: str) -> str:
-        result = self.value(BINARY.get(name, f"{{0}} {name} {{1}}"), a, b)
+        result = self.value(BINARY[name], a, b)
         return self.value("{0} if {0} - {0} == 0.0 else NAN", result)
 
     def has_text(self, a: str) -> str:

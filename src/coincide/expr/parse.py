@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from math import isinf
 
 from coincide.errors import RuleError, nearest
 from coincide.expr.functions import FUNCTIONS, Function
@@ -72,7 +73,10 @@ class ExpressionParser:
         """`NUMBER UNIT {NUMBER UNIT}` or a bare number, in milliseconds; None if no number stands here."""
         if self.tokens.peek().kind != "number":
             return None
-        total = float(self.tokens.next().text)
+        token = self.tokens.next()
+        total = float(token.text)
+        if isinf(total):
+            raise self.tokens.fail(token, f"the number '{token.text[:40]}' is too large")
         unit = self._unit()
         if unit is None:
             return total

@@ -25,6 +25,7 @@ from coincide.expr.tree import (
     Or,
     Reference,
 )
+from coincide.model.compound import Single
 from coincide.model.event import Event, Value
 from coincide.model.space import separation, within_box, within_radius
 from coincide.model.stamp import MILLISECOND
@@ -42,7 +43,7 @@ class Scope(Protocol):
 
 def compile_scalar(tree: Expr, scope: Scope, functions: Mapping[str, Function] = FUNCTIONS) -> Evaluate:
     """The expression as a function of the scope's environment."""
-    return _Compiler(scope, functions).compile(tree)
+    return ScalarCompiler(scope, functions).compile(tree)
 
 
 def condition(tree: Expr, scope: Scope, functions: Mapping[str, Function] = FUNCTIONS) -> Callable[[Any], bool]:
@@ -80,7 +81,12 @@ class AliasScope:
 def event_field(name: str) -> Callable[[Event], Value]:
     """How a name is read from an event."""
     special = ENVELOPE_FIELDS.get(name)
-    return special if special is not None else lambda event: event.attributes.get(name)
+    return special if special is not None else lambda event: single(event.attributes.get(name))
+
+
+def single(value: Value) -> Single | None:
+    """Sets and ranges are null wherever a language does not say otherwise."""
+    return value if isinstance(value, (float, str, bool)) else None
 
 
 ENVELOPE_FIELDS: dict[str, Callable[[Event], Value]] = {
@@ -134,7 +140,9 @@ def negation(value: Value) -> bool | None:
     return not value if type(value) is bool else None
 
 
-class _Compiler:
+class ScalarCompiler:
+    """One method a node. A language whose values or functions go further overrides what it must."""
+
     def __init__(self, scope: Scope, functions: Mapping[str, Function]) -> None:
         self.scope = scope
         self.functions = functions

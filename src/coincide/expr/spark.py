@@ -27,7 +27,7 @@ SparkColumn = Any  # pyspark is imported only where Spark is used
 SparkSchema = Any
 
 LARGEST = 2_000  # nodes of one Spark expression; beyond that its optimizer is slow
-ENVELOPE = {"type": ("string",), "source": ("string",), "id": ("string",), "time": ("number", "timestamp")}
+ENVELOPE = {"type": ("string",), "source": ("string",), "id": ("string",), "time": ("whole number", "timestamp")}
 
 
 class Untranslatable(Unsupported):
@@ -128,6 +128,7 @@ class _Number:
 
     raw: _Made
     wild: bool = True
+    whole: _Made | None = None  # the same as a long, of columns of whole numbers and of whole constants
 
     @property
     def there(self) -> _Made:
@@ -150,7 +151,8 @@ class _Spark:
         self.schema = schema
 
     def number(self, value: float | None) -> _Number:
-        return _Number(_literal(value, "double"), wild=False)
+        exact = value is not None and value.is_integer() and abs(value) < 2**53
+        return _Number(_literal(value, "double"), wild=False, whole=_literal(int(value or 0), "long") if exact else None)
 
     def text(self, value: str | None) -> _Made:
         return _literal(value, "string")
@@ -181,6 +183,8 @@ class _Spark:
         return a.there
 
     def compare_numbers(self, op: str, a: _Number, b: _Number) -> _Made:
+        if a.whole is not None and b.whole is not None and not (a.whole.arguments and b.whole.arguments):
+            return _Made(COMPARE[op], (a.whole, b.whole))  # a column with a constant: without the cast it can be pushed down
         compared = _Made(COMPARE[op], (a.raw, b.raw))
         return balanced(self.both, [compared, *(x.there for x in (a, b) if x.wild)])
 
@@ -342,13 +346,16 @@ def _kind(data_type: Any) -> str:
 
     if isinstance(data_type, (types.FloatType, types.DoubleType)):
         return "wild number"
+    if isinstance(data_type, types.IntegralType):
+        return "whole number"
     if isinstance(data_type, types.NumericType):
         return "number"
     if isinstance(data_type, types.StringType):
         return "string" if getattr(data_type, "collation", "UTF8_BINARY") == "UTF8_BINARY" else "collated"
     if isinstance(data_type, types.StructType):
         mixed = types.StructType().add("number", "double").add("text", "string").add("flag", "boolean")
-        return "mixed" if [(f.name, f.dataType) for f in data_type] == [(f.name, f.dataType) for f in mixed] else "other"
+        found = [(f.name, f.dataType) for f in data_type if f.name != "compound"]  # sets and ranges are null here
+        return "mixed" if found == [(f.name, f.dataType) for f in mixed] else "other"
     plain = {
         types.BooleanType: "boolean",
         types.TimestampType: "timestamp",
@@ -361,6 +368,9 @@ def _kind(data_type: Any) -> str:
 def _parts(kind: str, made: _Made) -> _Parts:
     if kind in ("number", "wild number"):
         return Parts(number=_Number(_Made(lambda c: c.cast("double"), (made,)), wild=kind == "wild number"))
+    if kind == "whole number":
+        double, long = (_Made(lambda c, t=t: c.cast(t), (made,)) for t in ("double", "long"))
+        return Parts(number=_Number(double, wild=False, whole=long))
     if kind == "string":
         return Parts(text=made)
     if kind == "boolean":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from coincide.model.event import Value
+from coincide.model.compound import Single
 from coincide.source import Span
 
 
@@ -32,7 +32,7 @@ class Expr:
 class Literal(Expr):
     """A constant; durations are numbers of milliseconds. `kind` keeps 1 and true apart in comparisons of trees."""
 
-    value: Value
+    value: Single | None
     kind: str = field(init=False, default="")
 
     def __post_init__(self) -> None:

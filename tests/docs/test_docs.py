@@ -1,0 +1,92 @@
+"""README and docs do what they say: their blocks are run, file by file, in a fresh folder.
+
+    ```ecl file=NAME      the block is written to a file (any language)
+    ```python             runs; what it prints must be the ```text block that follows, if one does
+    ```console            lines that begin with `$ ` run in a shell; the lines after each are what it prints
+
+Blocks of other kinds (sh, mermaid …) are only read."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(?P<kind>[\w-]*)(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    info: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [Block(m["kind"], m["info"].strip(), m["text"], text.count("\n", 0, m.start()) + 1) for m in FENCE.finditer(text)]
+
+
+def needs_spark(page: Path) -> bool:
+    return any("spark" in block.info for block in blocks(page))
+
+
+def parameters() -> Iterator[Any]:
+    for page in PAGES:
+        if any(block.kind in ("python", "console") or "file=" in block.info for block in blocks(page)):
+            marks = [pytest.mark.spark] if needs_spark(page) else []
+            yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", parameters())
+def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    namespace: dict[str, Any] = {"__name__": "docs"}
+    all_blocks = blocks(page)
+    for number, block in enumerate(all_blocks):
+        where = f"{page.name}:{block.line}"
+        if "file=" in block.info:
+            target = tmp_path / re.findall(r"file=(\S+)", block.info)[0]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(block.text, encoding="utf-8")
+        elif block.kind == "python":
+            following = all_blocks[number + 1] if number + 1 < len(all_blocks) else None
+            run_python(block, following if following and following.kind == "text" else None, namespace, where)
+        elif block.kind == "console":
+            run_console(block, where)
+
+
+def run_python(block: Block, expected: Block | None, namespace: dict[str, Any], where: str) -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block.text, where, "exec"), namespace)
+    if expected is not None:
+        assert printed.getvalue().rstrip() == expected.text.rstrip(), where
+
+
+def run_console(block: Block, where: str) -> None:
+    for command, expected in re.findall(r"^\$ ([^\n]*)\n((?:(?!\$ )[^\n]*\n)*)", block.text, re.MULTILINE):
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=300, check=False)
+        assert (done.stdout + done.stderr).rstrip() == expected.rstrip(), f"{where}: $ {command}"
+
+
+def test_links_lead_somewhere() -> None:
+    broken = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if not (page.parent / target).exists():
+                broken.append(f"{page.name}: {target}")
+    assert not broken
