@@ -1,5 +1,6 @@
 """Which detectors run together."""
 
+from coincide.engines.spark.description import explain_spark
 from coincide.engines.spark.groups import groups
 from coincide.rulebook import loads
 
@@ -44,3 +45,21 @@ def test_plans_of_a_group_keep_the_order_of_all_definitions() -> None:
     [keyed, _] = groups(rules)
     assert keyed.members == (0, 2)
     assert [plan.definitions for plan in keyed.plans(rules)] == [("a", "c")]
+
+
+def test_description_in_words() -> None:
+    rules = loads("monitor a by k = push(x) { p and v > 1 } monitor b = push(y) { q }")
+    assert explain_spark(rules).text() == "\n".join(
+        [
+            "pass 1",
+            "    detectors: a",
+            "    partitioned by: k",
+            "    filter: type = 'p' and v > 1",
+            "    columns: type, time, id, k, v",
+            "pass 2",
+            "    detectors: b",
+            "    in one partition: 'b' has no key",
+            "    filter: type = 'q'",
+            "    columns: type, time, id",
+        ]
+    )

@@ -72,7 +72,10 @@ class _CsvReader:
     def _read_header(self, block: bytes) -> None:
         lines = _lines(block)
         feed = _Feed(lines, self._blocks)
-        self.header = next(csv.reader(feed))
+        try:
+            self.header = next(csv.reader(feed))
+        except csv.Error as error:
+            raise InputError(f"{self._name}: the header is not CSV: {error}") from error
         self._blocks.put_back(b"".join(line + b"\n" for line in lines[feed.used :]))
         self.line += feed.used
         repeated = {cell for cell in self.header if self.header.count(cell) > 1}

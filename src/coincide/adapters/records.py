@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from math import floor, isfinite
 
 from coincide.adapters.mapping import FieldMapping, is_type_name
+from coincide.model.compound import compound_of, is_compound
 from coincide.model.event import Event, Value, plain_number, primitive
 from coincide.model.space import Space
 from coincide.model.stamp import parse_instant
@@ -196,6 +197,9 @@ def _attributes(raw: Mapping[str, object], envelope: frozenset[str], huge: Count
             out[name] = value
         elif isinstance(value, (int, float)):
             out[name] = _double(name, value, huge)
+        elif is_compound(value):
+            if (compound := compound_of(value)) is not None:
+                out[name] = compound
         else:
             raise BadRecord(no_value(name))
     return out

@@ -47,7 +47,7 @@ def total_order(lo: Instants, hi: Instants, ids: pa.Array) -> Rows | None:
     """The rows in total order; None: as they are. Ids are compared only where stamps are equal."""
     if bool((hi[1:] > hi[:-1]).all()):
         return None
-    order = None if _ascending(lo, hi) else np.lexsort((lo, hi))
+    order = None if _ascending(lo, hi) else _by_stamp(lo, hi)
     if order is not None:
         lo, hi = lo[order], hi[order]
     same = (hi[1:] == hi[:-1]) & (lo[1:] == lo[:-1])
@@ -66,6 +66,26 @@ def total_order(lo: Instants, hi: Instants, ids: pa.Array) -> Rows | None:
 
 def _ascending(lo: Instants, hi: Instants) -> bool:
     return bool(((hi[1:] > hi[:-1]) | ((hi[1:] == hi[:-1]) & (lo[1:] >= lo[:-1]))).all())
+
+
+def _by_stamp(lo: Instants, hi: Instants) -> Rows:
+    points = _by_point(hi) if lo is hi or np.array_equal(lo, hi) else None
+    return np.lexsort((lo, hi)) if points is None else points
+
+
+def _by_point(moments: Instants) -> Rows | None:
+    """The stable order of points: one sort of plain integers, moment and row in one, which is many times faster than a sort of
+    rows. None: the two do not fit into 64 bits."""
+    first, last = int(moments.min()), int(moments.max())
+    bits = (len(moments) - 1).bit_length()
+    unit = 1 if (last - first) >> (63 - bits) == 0 else 1000  # whole milliseconds leave room for more
+    if (last - first) // unit >> (63 - bits) or (unit > 1 and ((moments - first) % unit).any()):
+        return None
+    offsets = (moments - first) // unit if unit > 1 else moments - first
+    keys = (offsets << bits) | np.arange(len(moments))
+    keys.sort()
+    rows: Rows = keys & ((1 << bits) - 1)
+    return rows
 
 
 def _id_keys(ids: pa.Array) -> list[Instants]:

@@ -58,6 +58,8 @@ def _milliseconds(instants: Instants) -> list[int | float]:
 
 def _values(column: Column) -> list[Any]:
     parts = [part is not None for part in (column.numbers, column.codes, column.flags)]
+    if column.compounds is not None:
+        return [plain(column.value(row)) for row in range(len(column))]
     if parts == [False, True, False]:
         assert column.codes is not None
         texts = (*column.texts, None)  # code -1 is the last

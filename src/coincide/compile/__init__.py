@@ -2,6 +2,7 @@
 
 parse       each file by its language: syntax, then names and types inside it
 detectors   definitions as the graph sees them, numbered over all files
+linked      a language that must know what all the others make looks at its detectors again
 names       one name space of detectors
 cycles      nobody consumes what it makes
 stages      detectors that do not feed one another are planned together, so that they can share work
@@ -9,7 +10,7 @@ stages      detectors that do not feed one another are planned together, so that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,10 +45,10 @@ class Compiled:
 def compile_rules(sources: Sequence[SourceText]) -> Compiled:
     with room_for_recursion():
         parsed = _parsed(sources)
-        numbered = tuple(replace(d, order=order) for order, d in enumerate(_detectors(parsed)))
+        languages = {language.NAME: language for language, _, _ in parsed}
+        numbered = _linked([replace(d, order=order) for order, d in enumerate(_detectors(parsed))], languages)
         edges = feeds(numbered)
         check_cycles(numbered, edges)
-        languages = {language.NAME: language for language, _, _ in parsed}
         planned = _plans(numbered, stages(numbered, edges), languages)
     return Compiled(tuple((source, file) for _, source, file in parsed), numbered, tuple(planned), languages)
 
@@ -77,6 +78,22 @@ def _detectors(parsed: Parsed) -> list[Detector]:
         lists = language.detectors([parsed[n][1:] for n in numbers])
         of_file.update(zip(numbers, lists, strict=True))
     return [detector for n in sorted(of_file) for detector in of_file[n]]
+
+
+def _linked(detectors: Sequence[Detector], languages: dict[str, Language]) -> tuple[Detector, ...]:
+    """A language may offer `linked(its detectors, all detectors)`, which gives its own back, one for each."""
+    found = {d.order: d for d in detectors}
+    for name, language in languages.items():
+        link: Callable[..., Sequence[Detector]] | None = getattr(language, "linked", None)
+        if link is not None:
+            found.update((d.order, d) for d in link([d for d in detectors if d.language == name], detectors))
+    return tuple(found[order] for order in sorted(found))
+
+
+def plans_of(compiled: Compiled, detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    """Plans of some of the detectors, for a graph of their own. What feeds them must be among them."""
+    with room_for_recursion():
+        return _plans(detectors, stages(detectors, feeds(detectors)), compiled.languages)
 
 
 def _plans(detectors: Sequence[Detector], stage: Sequence[int], languages: dict[str, Language]) -> list[DetectorPlan]:

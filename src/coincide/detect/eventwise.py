@@ -84,16 +84,17 @@ class Cause:
         attributes: dict[str, Value],
         origin: tuple[OrderKey, ...],
         source: str | None = None,
+        hidden: bool = False,
     ) -> Event:
         """A detection of the definition with this number (`Detector.order`); null attributes are left out."""
         place = caused(self.place, definition, self._next(definition))
-        values = {name: value for name, value in attributes.items() if value is not None}
-        event = detection(type, stamp, values, origin, place, source)
+        values: dict[str, Value] = {name: value for name, value in attributes.items() if value is not None}
+        event = detection(type, stamp, values, origin, place, source, hidden=hidden)
         self.made.append(event)
         return event
 
     def set_timer(self, definition: int, due: int, payload: Any, recurring: bool = False) -> Timer:
-        place = timer_place(due, self.place, definition, self._next(definition))
+        place = timer_place(due, self.place, definition, self._next(definition), recurring)
         return self.timers.add(Timer(place, payload, recurring))
 
     def _next(self, definition: int) -> int:
@@ -114,12 +115,18 @@ def step_eventwise(
     def fire_before(reached: Callable[[Timer], bool]) -> None:
         while (timer := timers.first()) is not None and not reached(timer):
             timers.pop()
-            on_timer(timer, Cause(timer.place, timers, made))
+            on_timer(timer, Cause(_firing(timer.place, clock), timers, made))
 
     for event in batch.events:
         place = event.place
-        fire_before(lambda timer, place=place: timer.place > place)  # type: ignore[misc]
+        if clock.arrival is None:
+            fire_before(lambda timer, place=place: timer.place > place)  # type: ignore[misc]
         on_event(event, Cause(place, timers, made))
     fire_before(lambda timer: timer.due >= clock.bound)
     made.sort(key=lambda d: d.place)
     return EventBatch(made)
+
+
+def _firing(place: Place, clock: Clock) -> Place:
+    """Where a timer fires: at its place, or, where events are consumed as they arrive, not before the clock."""
+    return place if clock.arrival is None else (max(place[0], clock.arrival), *place[1:])

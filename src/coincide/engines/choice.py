@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from math import inf, isfinite
+from typing import Any
 
 from coincide.errors import CoincideError, Diagnostic, nearest
 from coincide.model.batch import EventBatch
@@ -28,10 +29,19 @@ def detections(
         from coincide.engines.embedded import run
 
         return run(book, batches, until, tier)
-    from coincide.engines.spark import runner
-
+    runner = _spark_runner()
     run_on_spark = runner.run_batch if engine == "spark" else runner.run_streaming
-    return iter(run_on_spark(book, batches, until))
+    found: Iterator[EventBatch] = run_on_spark(book, batches, until, "kernel" if tier == "auto" else tier)
+    return found
+
+
+def _spark_runner() -> Any:
+    try:
+        from coincide.engines.spark import runner
+    except ModuleNotFoundError as error:
+        hint = "pip install 'coincide[spark]' brings Spark, and Java where there is none"
+        raise CoincideError(Diagnostic(f"Spark is not installed ({error})", hint=hint)) from error
+    return runner
 
 
 def check_name(what: str, given: str, known: tuple[str, ...]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from coincide.engines.graph import Graph
 from coincide.model.batch import EMPTY, EventBatch
@@ -30,16 +31,20 @@ class Engine:
         self._state = self._graph.initial()
         self._last: object = None
 
-    def process(self, events: EventBatch | Iterable[Event]) -> EventBatch:
-        """The detections that these events make."""
+    def process(self, events: EventBatch | Iterable[Event | Mapping[str, Any]]) -> EventBatch:
+        """The detections that these events (objects or records) make. Raises BadRecord for a record that is no event."""
         from coincide.adapters.order import sort_batch
 
-        batch = sort_batch(events if isinstance(events, EventBatch) else EventBatch(list(events)))
+        batch = sort_batch(events if isinstance(events, EventBatch) else EventBatch(self._events(events)))
         return self._graph.advance(self._state, self._timely(batch)) if len(batch) else EMPTY
 
     def finish(self, until: float | None = None) -> EventBatch:
         """The end of input; `until` (microseconds, or inf) moves the clock on."""
         return self._graph.finish(self._state, until)
+
+    def statistics(self) -> dict[str, Any]:
+        """Counts of the run so far, as `--stats` writes them."""
+        return self._graph.statistics(self._state)
 
     def snapshot(self) -> bytes:
         return self._graph.encode(self._state)
@@ -52,6 +57,13 @@ class Engine:
         graph = Graph(rulebook(rules).plans(self.tier))
         self._state = graph.decode(self._graph.encode(self._state))
         self._graph = graph
+
+    def _events(self, items: Iterable[Event | Mapping[str, Any]]) -> list[Event]:
+        from coincide.adapters.mapping import DEFAULT
+        from coincide.adapters.records import event_of
+
+        numbered = enumerate(items, self._state.consumed + self.late + 1)
+        return [item if isinstance(item, Event) else event_of(item, DEFAULT, position) for position, item in numbered]
 
     def _timely(self, batch: EventBatch) -> EventBatch:
         first = batch.table.hi[0] if batch.has_table else batch.events[0].hi

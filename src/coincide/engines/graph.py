@@ -5,9 +5,10 @@ later plan reads its inputs merged in exactly the order that event-by-event proc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -42,25 +43,40 @@ class Graph:
 
     def __init__(self, plans: Sequence[DetectorPlan]) -> None:
         self.plans = tuple(plans)
+        self.hidden: frozenset[str] = frozenset().union(*(getattr(plan, "hidden", ()) for plan in plans))
 
     def initial(self) -> GraphState:
         return GraphState([plan.initial() for plan in self.plans])
 
-    def advance(self, state: GraphState, batch: EventBatch, bound: int | None = None) -> EventBatch:
+    def advance(
+        self,
+        state: GraphState,
+        batch: EventBatch,
+        bound: int | None = None,
+        arrival: int | None = None,
+        until: float | None = None,
+    ) -> EventBatch:
         """Consume external events that stand in total order and follow all consumed before; then let time come to `bound`
-        (microseconds, exclusive; by default to the last event). Returns the detections by place."""
+        (microseconds, exclusive; by default to the last event). Returns the detections by place. With a clock of `arrival`,
+        one event is consumed at that clock whatever its time. `until` is given when the input has ended."""
         if len(batch):
             first, last = _first_and_last(batch)
             state.start = first if state.start is None else state.start
             state.hi = max(state.hi, last)
-        external = batch.numbered(state.consumed)
+        external = batch.numbered(state.consumed, arrival)
         state.consumed += len(batch)
-        clock = Clock(state.hi if bound is None else bound, state.start)
+        end = None if until is None else state.hi
+        clock = Clock(state.hi if bound is None else bound, state.start, arrival, end, until == inf)
         made: list[EventBatch] = []
         for number, plan in enumerate(self.plans):
             state.states[number], detections = plan.step(state.states[number], self._inputs(plan, external, made), clock)
             made.append(detections)
-        return merged(made)
+        return merged([self._reported(plan, detections) for plan, detections in zip(self.plans, made, strict=True)])
+
+    def _reported(self, plan: DetectorPlan, detections: EventBatch) -> EventBatch:
+        """Without the detections that are only fed to others (Amit's internal situations)."""
+        shown = detections if self.hidden.isdisjoint(plan.outputs) else detections.of_types(plan.outputs - self.hidden)
+        return _given_out(shown)
 
     def finish(self, state: GraphState, until: float | None = None) -> EventBatch:
         """The end of input: timers due by the last event, or by `until` (microseconds or inf) if that is later, fire."""
@@ -68,10 +84,10 @@ class Graph:
             return EMPTY
         if until != inf:
             end = state.hi if until is None else max(state.hi, int(until))
-            return self.advance(state, EMPTY, end + 1)
-        made = [self.advance(state, EMPTY, state.hi + 1)]
+            return self.advance(state, EMPTY, end + 1, until=end)
+        made = [self.advance(state, EMPTY, state.hi + 1, until=inf)]
         while (due := self._next_finite(state)) is not None:
-            made.append(self.advance(state, EMPTY, due + 1))
+            made.append(self.advance(state, EMPTY, due + 1, until=inf))
         return merged(made)
 
     def encode(self, state: GraphState) -> bytes:
@@ -102,9 +118,43 @@ class Graph:
         pending = [p.due for plan, own in zip(self.plans, state.states, strict=True) if (p := plan.pending(own)) is not None]
         return min(pending, default=None)
 
+    def statistics(self, state: GraphState) -> dict[str, Any]:
+        """What `--stats` writes (AMIT-63): sums over the plans that count, and the external events read."""
+        total: dict[str, Any] = {"events": state.consumed}
+        for plan, own in zip(self.plans, state.states, strict=True):
+            if isinstance(plan, Counting):
+                add_statistics(total, plan.statistics(own))
+        return total
+
+    def waits(self, state: GraphState) -> bool:
+        """Is any pending timer not a recurring one?"""
+        pending = [plan.pending(own) for plan, own in zip(self.plans, state.states, strict=True)]
+        return any(p is not None and p.finite for p in pending)
+
     def _next_finite(self, state: GraphState) -> int | None:
-        pending = [p for plan, own in zip(self.plans, state.states, strict=True) if (p := plan.pending(own)) is not None]
-        return min(p.due for p in pending) if any(p.finite for p in pending) else None
+        return self.due(state) if self.waits(state) else None
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A plan that keeps statistics: numbers, or numbers by name."""
+
+    def statistics(self, state: State) -> Mapping[str, Any]: ...
+
+
+def add_statistics(total: dict[str, Any], part: Mapping[str, Any]) -> None:
+    for name, value in part.items():
+        if isinstance(value, Mapping):
+            add_statistics(total.setdefault(name, {}), value)
+        else:
+            total[name] = total.get(name, 0) + value
+
+
+def _given_out(detections: EventBatch) -> EventBatch:
+    """Without single detections that only other detectors see (CDL). Columns have none: kernels make no such ones."""
+    if detections.has_table or not any(event.hidden for event in detections.events):
+        return detections
+    return EventBatch([event for event in detections.events if not event.hidden])
 
 
 def _first_and_last(batch: EventBatch) -> tuple[int, int]:

@@ -13,6 +13,9 @@ from coincide.source import SourceText
 MODULES = {
     ".amit.xml": "coincide.lang.amit.language",
     ".ecl": "coincide.lang.ecl.language",
+    ".ce": "coincide.lang.opera.language",
+    ".say": "coincide.lang.pretty.language",
+    ".ecco": "coincide.lang.ecco.language",
 }
 
 

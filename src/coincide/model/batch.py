@@ -6,9 +6,9 @@ for kernels. Each face is made from the other when it is first asked for. Rows s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from coincide.model.event import Event
+from coincide.model.event import Event, record
 
 if TYPE_CHECKING:
     from coincide.model.table import EventTable
@@ -46,17 +46,21 @@ class EventBatch:
     def __len__(self) -> int:
         return len(self._events) if self._events is not None else len(self.table)
 
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as records of JSON Lines."""
+        return [record(event) for event in self.events]
+
     def of_types(self, types: frozenset[str]) -> EventBatch:
         """The rows whose type is one of these."""
         if self._table is not None and self._events is None:
             return EventBatch(table=self._table.of_types(types))
         return EventBatch([e for e in self.events if e.type in types])
 
-    def numbered(self, first: int) -> EventBatch:
-        """External events in total order, numbered in the order of consumption from `first`."""
-        if self._table is not None:
+    def numbered(self, first: int, clock: int | None = None) -> EventBatch:
+        """External events in total order (or, at a clock of arrival, as they came), numbered in that order from `first`."""
+        if self._table is not None and clock is None:
             return EventBatch(table=self._table.numbered(first))
-        return EventBatch([e.placed(first + i) for i, e in enumerate(self.events)])
+        return EventBatch([e.placed(first + i, clock) for i, e in enumerate(self.events)])
 
 
 EMPTY = EventBatch(())

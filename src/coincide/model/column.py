@@ -9,20 +9,30 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coincide.model.compound import Compound, ValueRange, ValueSet
 from coincide.model.event import Value
 
 Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.int8]
 Rows = npt.NDArray[np.int64]
+Compounds = npt.NDArray[np.object_]
 
 MIXED = pa.struct([("number", pa.float64()), ("text", pa.string()), ("flag", pa.bool_())])
 """A column of mixed types in Arrow, Parquet and Spark: a struct with at most one field that is not null."""
+
+COMPOUNDS = {ValueSet, ValueRange}
+
+COMPOUND = pa.struct([*MIXED, ("compound", pa.binary())])
+"""The same where some values are sets or ranges."""
+
+_decode_compound = msgspec.msgpack.Decoder(Compound).decode
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +42,7 @@ class Column:
     codes: Codes | None = None  # -1: none here; otherwise an index into texts
     texts: tuple[str, ...] = ()  # distinct
     flags: Flags | None = None  # -1: none here; 0 false, 1 true
+    compounds: Compounds | None = None  # None: none here; sets and ranges, which only CDL reads: to all others they are null
 
     def __len__(self) -> int:
         return self.length
@@ -43,13 +54,14 @@ class Column:
             return self.texts[code]
         if self.flags is not None and (flag := int(self.flags[row])) >= 0:
             return bool(flag)
-        return None
+        return None if self.compounds is None else self.compounds[row]
 
     def take(self, rows: Rows) -> Column:
         numbers = None if self.numbers is None else self.numbers[rows]
         codes = None if self.codes is None else self.codes[rows]
         flags = None if self.flags is None else self.flags[rows]
-        return Column(len(rows), numbers, codes, self.texts, flags)
+        compounds = None if self.compounds is None else self.compounds[rows]
+        return Column(len(rows), numbers, codes, self.texts, flags, compounds)
 
     @property
     def is_null(self) -> npt.NDArray[np.bool_]:
@@ -72,12 +84,15 @@ class Column:
             parts["text"] = pa.DictionaryArray.from_arrays(codes, pa.array(self.texts, pa.string())).cast(pa.string())
         if self.flags is not None:
             parts["flag"] = pa.array(self.flags == 1, mask=self.flags < 0)
+        if self.compounds is not None:
+            parts["compound"] = pa.array([None if c is None else msgspec.msgpack.encode(c) for c in self.compounds], pa.binary())
         if not parts:
             return pa.nulls(self.length, pa.float64())
-        if len(parts) == 1:
+        if len(parts) == 1 and self.compounds is None:
             return next(iter(parts.values()))
-        fields = [parts.get(f.name, pa.nulls(self.length, f.type)) for f in MIXED]
-        return pa.StructArray.from_arrays(fields, fields=list(MIXED))
+        kind = MIXED if self.compounds is None else COMPOUND
+        fields = [parts.get(f.name, pa.nulls(self.length, f.type)) for f in kind]
+        return pa.StructArray.from_arrays(fields, fields=list(kind))
 
 
 def column_of(values: Sequence[Value]) -> Column:
@@ -85,11 +100,18 @@ def column_of(values: Sequence[Value]) -> Column:
     kinds = {type(v) for v in values}
     numbers = np.array([v if type(v) is float else np.nan for v in values], np.float64) if float in kinds else None
     flags = np.array([v if type(v) is bool else -1 for v in values], np.int8) if bool in kinds else None
+    compounds = _objects([v if isinstance(v, Compound) else None for v in values]) if kinds & COMPOUNDS else None
     if str not in kinds:
-        return Column(len(values), numbers, None, (), flags)
+        return Column(len(values), numbers, None, (), flags, compounds)
     index: dict[str, int] = {}
     codes = np.array([index.setdefault(v, len(index)) if isinstance(v, str) else -1 for v in values], np.int32)
-    return Column(len(values), numbers, codes, tuple(index), flags)
+    return Column(len(values), numbers, codes, tuple(index), flags, compounds)
+
+
+def _objects(values: Sequence[Compound | None]) -> Compounds:
+    out = np.empty(len(values), np.object_)
+    out[:] = values
+    return out
 
 
 def column_from_arrow(array: pa.Array | pa.ChunkedArray) -> Column:
@@ -99,9 +121,10 @@ def column_from_arrow(array: pa.Array | pa.ChunkedArray) -> Column:
     kind = array.type
     if pa.types.is_null(kind):
         return Column(len(array))
-    if kind == MIXED:
+    if kind in (MIXED, COMPOUND):
         number, text, flag = (column_from_arrow(array.field(i)) for i in range(3))
-        return Column(len(array), number.numbers, text.codes, text.texts, flag.flags)
+        compounds = None if kind == MIXED else _objects([d and _decode_compound(d) for d in array.field(3).to_pylist()])
+        return Column(len(array), number.numbers, text.codes, text.texts, flag.flags, compounds)
     if pa.types.is_boolean(kind):
         return Column(len(array), flags=array.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False))
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -138,10 +161,11 @@ def concatenated(columns: Iterable[Column]) -> Column:
     for c in parts:
         mapping = np.array([index.setdefault(t, len(index)) for t in c.texts] + [-1], np.int32)
         recoded.append(None if c.codes is None else mapping[c.codes])
-    return Column(length, numbers, _joined(recoded, parts, -1, np.int32), tuple(index), flags)
+    compounds = _joined([c.compounds for c in parts], parts, None, np.object_)
+    return Column(length, numbers, _joined(recoded, parts, -1, np.int32), tuple(index), flags, compounds)
 
 
-def _joined(arrays: list[Any], columns: list[Column], none: float, dtype: Any) -> Any:
+def _joined(arrays: list[Any], columns: list[Column], none: float | None, dtype: Any) -> Any:
     if all(a is None for a in arrays):
         return None
     return np.concatenate([np.full(len(c), none, dtype) if a is None else a for a, c in zip(arrays, columns, strict=True)])

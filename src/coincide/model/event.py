@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
+from coincide.model.compound import Compound, ValueRange, ValueSet, compound_of, is_compound, plain_compound
 from coincide.model.space import Space
 from coincide.model.stamp import OrderKey, Stamp, milliseconds, order_key
 
-Value = float | str | bool | None
-"""An attribute's value. Numbers are doubles always, so that every tier and engine computes alike."""
+Value = float | str | bool | Compound | None
+"""An attribute's value. Numbers are doubles always, so that every tier and engine computes alike. Sets and ranges are null
+to every language but CDL."""
 
 ENVELOPE = frozenset({"type", "time", "id", "source", "space", "from", "arrival"})
 
@@ -19,7 +22,7 @@ Place = tuple[Any, ...]
 """Where an event stands in the order of processing. Places compare as tuples:
 
     external event    (hi, 0, n, 0)                 n: its number in the order of consumption
-    timer firing      (due, 1, place of what set it + (definition, k), 0)
+    timer firing      (due, 1, place of what set it + (definition, k, 1 if it is a recurring one else 0), 0)
     detection         as its root's, but with its generation, then (definition, k) for each cause on the way
 
 so that a detection comes after its cause and before the next external event or timer, first in first out."""
@@ -38,6 +41,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     space: Space | None = None
     place: Place = ()
     arrival: int | None = None
+    hidden: bool = False  # a detection that other detectors see but that is not given out (CDL, access="internal")
 
     @property
     def stamp(self) -> Stamp:
@@ -47,9 +51,9 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def is_detection(self) -> bool:
         return bool(self.place) and bool(self.place[3] > 0)  # one that is not placed yet is external
 
-    def placed(self, number: int) -> Event:
-        """This external event as the n-th that is consumed."""
-        return msgspec.structs.replace(self, place=(self.hi, 0, number, 0))
+    def placed(self, number: int, clock: int | None = None) -> Event:
+        """This external event as the n-th that is consumed: by its hi, or at the clock of its arrival."""
+        return msgspec.structs.replace(self, place=(self.hi if clock is None else clock, 0, number, 0))
 
 
 def primitive(
@@ -71,9 +75,39 @@ def caused(place: Place, definition: int, k: int) -> Place:
     return (*place[:3], place[3] + 1, *place[4:], definition, k)
 
 
-def timer_place(due: int, set_at: Place, definition: int, k: int) -> Place:
+def timer_place(due: int, set_at: Place, definition: int, k: int, recurring: bool = False) -> Place:
     """The place of a timer's firing: after every external event with hi <= due; ties by the order of setting."""
-    return due, 1, (*set_at, definition, k), 0
+    return due, 1, (*_bounded(set_at), definition, k, int(recurring)), 0
+
+
+def is_recurring(place: Place) -> bool:
+    """Was this caused, directly or through detections, by a recurring timer?"""
+    return bool(place[1] == 1 and place[2][-1] == 1)
+
+
+LEVELS = 4
+"""So many settings of a timer by a timer are kept in places as they are. What lies below, in a chain without end, becomes
+a mark: its root, where a newer one comes first (at a common instant it was set before the older one's timer fired), and
+a digest of what lies between, so that no two places are equal."""
+
+
+def _bounded(set_at: Place) -> Place:
+    return set_at if set_at[1] == 0 else (*set_at[:2], _cut(set_at[2], LEVELS), *set_at[3:])
+
+
+def _cut(setting: Place, levels: int) -> Place:
+    if setting[1] == 0:
+        return setting
+    inner = _cut(setting[2], levels - 1) if levels > 1 else _mark(setting[2])
+    return (*setting[:2], inner, *setting[3:])
+
+
+def _mark(setting: Place) -> Place:
+    if setting[1] == 0:
+        return (-setting[0], *setting[2:], 0)
+    *root, between = setting[2]
+    data = msgspec.msgpack.encode((between, setting[0], setting[3:]))
+    return (*root, int.from_bytes(blake2b(data, digest_size=7).digest(), "big"))
 
 
 def detection(
@@ -84,8 +118,9 @@ def detection(
     place: Place,
     source: str | None = None,
     space: Space | None = None,
+    hidden: bool = False,
 ) -> Event:
-    return Event(type, stamp[0], stamp[1], None, attributes, origin, source, space, place)
+    return Event(type, stamp[0], stamp[1], None, attributes, origin, source, space, place, None, hidden)
 
 
 def united_origin(events: Iterable[Event]) -> tuple[OrderKey, ...]:
@@ -98,7 +133,9 @@ def plain_number(value: float) -> int | float:
     return int(value) if value.is_integer() and abs(value) < 1e16 else value
 
 
-def plain(value: Value) -> int | float | str | bool | None:
+def plain(value: Value) -> Any:
+    if isinstance(value, (ValueSet, ValueRange)):
+        return plain_compound(value)
     return plain_number(value) if isinstance(value, float) else value
 
 
@@ -120,12 +157,14 @@ def record(event: Event) -> dict[str, Any]:
 
 
 def as_value(raw: object) -> Value:
-    """A value of a foreign record (JSON, CSV, Python) as ours. Raises TypeError for lists and mappings."""
+    """A value of a foreign record (JSON, CSV, Python) as ours. Raises TypeError for what is none."""
     if raw is None or isinstance(raw, (bool, str)):
         return raw
     if isinstance(raw, (int, float)):
         number = float(raw)
         return number if number - number == 0 else None  # inf and nan are no values
+    if is_compound(raw):
+        return compound_of(raw)
     raise TypeError(f"a value must be a number, a text, true, false or null, not {type(raw).__name__}")
 
 

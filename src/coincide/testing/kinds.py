@@ -58,6 +58,13 @@ def check_analysis(case: Case, setup: Setup) -> list[Problem]:
     return [Problem("!", line) for line in answers(expected, answer)]
 
 
+def check_policy(case: Case, setup: Setup) -> list[Problem]:
+    """`policy`: detections and latencies of events that come in the order of their arrival."""
+    from coincide.testing.policies import check_policy
+
+    return check_policy(case, setup)
+
+
 def check_unknown(case: Case, setup: Setup) -> list[Problem]:
     return [Problem("!", f"no kind of case that is known: {', '.join(sorted(p.name for p in case.folder.iterdir()))}")]
 
@@ -66,6 +73,7 @@ KINDS: list[tuple[str, Callable[[Case], bool], Check]] = [
     ("error", lambda case: case.path("expected-error") is not None, check_error),
     ("warnings", lambda case: case.path("expected-warnings") is not None, check_warnings),
     ("analysis", lambda case: case.suite.endswith("-analysis") and case.path("expected.json") is not None, check_analysis),
+    ("policy", lambda case: case.path("policy") is not None, check_policy),
     ("detections", lambda case: case.path("expected.jsonl") is not None, check_detections),
     ("unknown", lambda case: True, check_unknown),
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -148,9 +150,13 @@ def test_interrupted(tmp_path: Path, rules: Path) -> None:
         assert process.stderr is not None
         process.stdin.write(b"x" * 2_000_000)  # more than a pipe holds: it is reading now
         process.stdin.flush()
-        process.send_signal(2)
+        time.sleep(0.5)  # a signal just before a read blocks is noticed by Python only after it
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=30)
+        finally:
+            process.kill()
         assert process.stderr.read() == b""
-        process.stdin.close()
     assert process.returncode == 130
     assert not [path for path in tmp_path.iterdir() if "found" in path.name]
 

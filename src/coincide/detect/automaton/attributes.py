@@ -12,7 +12,7 @@ from coincide.detect.machine.program import key_part, key_value
 from coincide.expr.functions import FUNCTIONS, finite, number_text
 from coincide.expr.scalar import Evaluate, compile_scalar, event_field
 from coincide.expr.tree import Reference
-from coincide.lang.opera.attributes import aggregate_parts, used_aliases
+from coincide.lang.opera.attributes import aggregate_parts
 from coincide.lang.opera.definition import Definition
 from coincide.model.event import Event, Value, detection, plain
 
@@ -31,7 +31,7 @@ class Attributes:
 
     def __init__(self, definition: Definition) -> None:
         self.parameters = definition.parameters
-        scope = MatchScope(used_aliases(definition.attributes))
+        scope = MatchScope()
         self._computed = [(a.name, compile_scalar(a.value, scope, FUNCTIONS)) for a in definition.attributes]
 
     def of(self, match: Match) -> dict[str, Value]:
@@ -58,18 +58,13 @@ def json_text(attributes: dict[str, Value]) -> str:
 
 
 class MatchScope:
-    """Parameters by name; `alias.attr` of the last event matched under the alias; aggregates by their text."""
-
-    def __init__(self, aliases: frozenset[str]) -> None:
-        self.aliases = aliases
+    """Parameters by name; `alias.attr` of the last event matched under the alias; aggregates of all of them."""
 
     def reference(self, node: Reference) -> Evaluate:
-        if node.alias is not None:
-            return self._last(node.alias, node.name)
-        parts = aggregate_parts(node.name)
-        if parts is None:
+        if node.alias is None:
             return lambda environment: environment.parameters.get(node.name)
-        return self._aggregate(*parts)
+        parts = aggregate_parts(node.name)
+        return self._last(node.alias, node.name) if parts is None else self._aggregate(node.alias, *parts)
 
     def event(self, alias: str | None) -> Callable[[Any], Event | None]:
         if alias is None:
@@ -85,11 +80,10 @@ class MatchScope:
 
         return evaluate
 
-    def _aggregate(self, function: str, argument: str) -> Evaluate:
+    def _aggregate(self, alias: str, function: str, attribute: str) -> Evaluate:
         if function == "count":
-            return lambda environment: float(len(environment.events.get(argument, ())))
-        alias = max((a for a in self.aliases if argument.startswith(f"{a}.")), key=len)
-        read, combine = event_field(argument[len(alias) + 1 :]), AGGREGATES[function]
+            return lambda environment: float(len(environment.events.get(alias, ())))
+        read, combine = event_field(attribute), AGGREGATES[function]
 
         def evaluate(environment: Environment) -> Value:
             values = [read(event) for event in environment.events.get(alias, ())]

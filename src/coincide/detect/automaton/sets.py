@@ -14,6 +14,7 @@ from coincide.expr.tree import And, Compare, Expr, IsNull, Literal, Reference
 from coincide.lang.opera.definition import (
     All,
     Bind,
+    Condition,
     Difference,
     EventSet,
     Intersection,
@@ -21,7 +22,6 @@ from coincide.lang.opera.definition import (
     OfType,
     OwnTimer,
     Terms,
-    Test,
     Union,
 )
 from coincide.lang.opera.functions import FILTER_FUNCTIONS
@@ -48,7 +48,7 @@ class Leaf:
     def __init__(self, name: str | None, terms: Terms, external_only: bool = False) -> None:
         self.name = name
         self.external_only = external_only
-        self.tests = [term.test for term in terms if isinstance(term, Test)]
+        self.tests = [term.test for term in terms if isinstance(term, Condition)]
         self.bindings = [(term.attribute, term.parameter) for term in terms if isinstance(term, Bind)]
         self._conditions = [condition(test, EventScope(), FILTER_FUNCTIONS) for test in self.tests]
         self._fields = [(parameter, event_field(attribute)) for attribute, parameter in self.bindings]

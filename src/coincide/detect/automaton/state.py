@@ -116,6 +116,7 @@ class DetectorState:
     limits: dict[tuple[object, ...], int] = field(default_factory=dict)
     failures: dict[tuple[int, int], int] = field(default_factory=dict)
     by_value: dict[tuple[str, object], set[Assignment]] = field(default_factory=dict)
+    released: list[Place] = field(default_factory=list)
 
     @classmethod
     def fresh(cls, automata: int) -> DetectorState:
@@ -144,8 +145,15 @@ class DetectorState:
         holders = self.holders[place]
         del holders[holder]
         if not holders:
-            del self.holders[place]
-            self.pending.pop(place).cancelled = True
+            self.released.append(place)
+
+    def cancel_released(self) -> None:
+        """At the end of a step, when the runs that it made hold their timers."""
+        for place in self.released:
+            if place in self.holders and not self.holders[place]:
+                del self.holders[place]
+                self.pending.pop(place).cancelled = True
+        self.released.clear()
 
     # Assignments.
 

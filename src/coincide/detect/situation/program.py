@@ -180,6 +180,10 @@ class LifespanProgram:
         self.situations: list[SituationProgram] = []
         self.counts = False
 
+    def key(self, event: Event) -> Key | None:
+        """All situations of a lifespan read its key alike."""
+        return self.situations[0].global_key(event)
+
     def initiators_on(self, event: str) -> list[tuple[int, str, Condition]]:
         return [(n, i.correlate, where) for n, i, where in self.initiators if i.event == event]
 

@@ -20,7 +20,7 @@ Selection = tuple[tuple[int, Event], ...]
 """Candidates (operand, event), operands in order, oldest first."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Ending:
     """How a lifespan ends: the terminator that ends it, and its event; neither at its expiration."""
 
@@ -74,7 +74,7 @@ class SituationScope:
         assert alias is not None
         if alias.startswith(OPERAND):
             number = int(alias.removeprefix(OPERAND))
-            return lambda view: view.latest[number]  # type: ignore[no-any-return]
+            return lambda view: view.latest[number]
         if alias.startswith(INITIATOR):
             return _initiator({n for n, label in enumerate(self.initiators) if INITIATOR + label == alias})
         return _terminator({n for n, label in enumerate(self.terminators) if TERMINATOR + label == alias})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
@@ -12,7 +13,7 @@ from coincide.detect.situation.program import Conjunct, SituationProgram
 from coincide.detect.situation.scope import Ending, Selection, View
 from coincide.detect.situation.state import Key, Lifespan, Partition
 from coincide.lang.amit.definition import JOINS
-from coincide.model.event import Event
+from coincide.model.event import Event, Place
 
 
 class Decision:
@@ -70,14 +71,13 @@ class Decision:
 
     def _consume(self, kept: list[Selection]) -> None:
         """Each used candidate leaves the list that it was used from, unless it is retained."""
-        used: dict[int, set[int]] = {}
+        used: dict[int, dict[int, Event]] = {}
         for selection in kept:
             for operand, event in selection:
                 if not self.operands[operand].keeps(event):
-                    used.setdefault(operand, set()).add(id(event))
+                    used.setdefault(operand, {})[id(event)] = event
         for operand, gone in used.items():
-            candidates = self.partition.candidates
-            candidates[operand] = [event for event in candidates[operand] if id(event) not in gone]
+            remove(self.partition.candidates[operand], gone)
 
     # all, sequence
 
@@ -146,12 +146,15 @@ class Decision:
         if self.situation.operator.where is not None:
             selection = self._joined()
             return [selection] if satisfied(self.situation, total(self.situation, selection)) else []
-        lists = self.partition.candidates
-        counts = (len(c) if o.definition.quantifier == "each" else min(1, len(c)) for o, c in zip(self.operands, lists, strict=True))
-        reached = sum(
-            count * o.definition.weight for count, o in zip(counts, self.operands, strict=True) if o.definition.counted
-        )
+        reached = sum(self._weight(number) for number in range(len(self.operands)))
         return [tuple(self._quantified())] if satisfied(self.situation, reached) else []
+
+    def _weight(self, number: int) -> int:
+        """What an operand adds to the total; an instance in two lists counts twice."""
+        operand, count = self.operands[number].definition, len(self.partition.candidates[number])
+        if not operand.counted:
+            return 0
+        return operand.weight * (count if operand.quantifier == "each" else min(1, count))
 
     def _quantified(self) -> Iterator[tuple[int, Event]]:
         for number, operand in enumerate(self.operands):
@@ -191,6 +194,19 @@ class Decision:
     def _blocks(self, event: Event, other: Event) -> bool:
         first, second = self.situation.conjuncts
         return self._holds(first, (event, other)) and self._holds(second, (event, other))
+
+
+def remove(candidates: list[Event], gone: dict[int, Event]) -> None:
+    """Take some candidates (by identity) out of a list that is in order of arrival."""
+    if len(gone) < 8:
+        for event in gone.values():
+            del candidates[bisect_left(candidates, event.place, key=_place)]
+    else:
+        candidates[:] = [event for event in candidates if id(event) not in gone]
+
+
+def _place(event: Event) -> Place:
+    return event.place
 
 
 SATISFIED: dict[str, Callable[[int, int], bool]] = {

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from coincide.detect.eventwise import Timer, Timers
 from coincide.detect.machine.program import Key, key_part, key_value
 from coincide.model.event import Event, Place
 
-__all__ = ["Content", "Delayed", "Key", "Lifespan", "Partition", "SituationState", "key_part", "key_value"]
+if TYPE_CHECKING:
+    from coincide.detect.situation.program import SituationProgram
+
+__all__ = [
+    "Content",
+    "Delayed",
+    "Expire",
+    "Key",
+    "Lifespan",
+    "Partition",
+    "Passed",
+    "SituationState",
+    "Tick",
+    "fresh_content",
+    "key_part",
+    "key_value",
+    "partition_in",
+]
 
 
 @dataclass(eq=False, slots=True)
@@ -71,3 +89,43 @@ class SituationState:
     timers: Timers = field(default_factory=Timers)
     situations: list[Counter[str]] = field(default_factory=list)  # statistics of each situation
     lifespans: list[Counter[str]] = field(default_factory=list)  # and of each definition of lifespans
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """A timer's action: the lifespan ends."""
+
+    lifespan: Lifespan
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A timer's action: the next instant of `every` or `at`."""
+
+    lifespan: Lifespan
+    situation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A timer's action: the interval of `after` has passed."""
+
+    lifespan: Lifespan
+    situation: int
+    key: Key
+    selection: tuple[tuple[int, Event], ...]
+
+
+def fresh_content(situation: SituationProgram) -> Content:
+    """Without a local key the single partition exists from the opening (section 3)."""
+    content = Content()
+    if not situation.local_key.size:
+        partition_in(situation, content, ())
+    return content
+
+
+def partition_in(situation: SituationProgram, content: Content, key: Key) -> Partition:
+    partition = content.partitions.get(key)
+    if partition is None:
+        partition = content.partitions[key] = Partition([[] for _ in situation.operands])
+    return partition

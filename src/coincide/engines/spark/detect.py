@@ -60,8 +60,8 @@ def detect(
     """The detections that the rules make of the events in a DataFrame; without one, a function for `df.transform`.
 
     `mapping` tells which columns are the envelope of events. A batch run ends with its last event, or goes on `until`
-    (milliseconds since the epoch, ISO-8601 text, a datetime or inf). In a streaming run events may come `delay` late; `buckets` and `pages` divide its
-    state (see docs/decisions/0003) and must stay as they are over the life of a checkpoint."""
+    (milliseconds since the epoch, ISO-8601 text, a datetime or inf). In a streaming run events may come `delay` late; `buckets`
+    and `pages` divide its state (see docs/decisions/0003) and must stay as they are over the life of a checkpoint."""
     book = rulebook(rules)
 
     def apply(frame: DataFrame) -> DataFrame:

@@ -105,14 +105,16 @@ class Source:
 
     @cached_property
     def id(self) -> Column:
-        """What is given, or else a number made of all that the row holds: the same in every run, batch or streaming."""
-        hashed = F.xxhash64(*(c for c, kind in self._found.values() if not _holds_map(kind))).bitwiseAND(F.lit(2**63 - 1))
+        """What is given, or else a number made of all that the row holds: the same in every run, batch or streaming.
+
+        Where only some rows have no id, theirs is made of type and time alone, so that no more columns have to be read."""
         if self.mapping.id not in self._found:
-            return hashed
+            return _hashed(*(c for c, kind in self._found.values() if not _holds_map(kind)))
         column, kind = self._found[self.mapping.id]
+        made = _hashed(self.type, self.lo, self.hi)
         if isinstance(kind, T.IntegralType):
-            return F.coalesce(column.cast("bigint"), hashed)
-        return F.coalesce(_label(column, kind), hashed.cast("string"))
+            return F.coalesce(column.cast("bigint"), made)
+        return F.coalesce(_label(column, kind), made.cast("string"))
 
     @cached_property
     def source(self) -> Column | None:
@@ -217,6 +219,10 @@ class Source:
 
 def _names(frame: DataFrame) -> str:
     return "it has " + ", ".join(f"'{name}'" for name in frame.columns)
+
+
+def _hashed(*columns: Column) -> Column:
+    return F.xxhash64(*columns).bitwiseAND(F.lit(2**63 - 1))
 
 
 def _holds_map(kind: T.DataType) -> bool:

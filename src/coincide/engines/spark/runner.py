@@ -13,6 +13,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,7 +22,7 @@ from coincide.adapters.records import LIMIT
 from coincide.engines.spark.batch import detect_batch
 from coincide.engines.spark.bucket import FOREVER
 from coincide.engines.spark.frame import Source
-from coincide.engines.spark.outputs import ORDER
+from coincide.engines.spark.outputs import MOMENT, ORDER
 from coincide.engines.spark.session import session
 from coincide.engines.spark.spool import CLOSING, Spool
 from coincide.engines.spark.streaming import detect_streaming
@@ -103,7 +104,7 @@ def _ordered(table: pa.Table, names: list[str]) -> Iterator[EventBatch]:
 def _plain(column: pa.ChunkedArray) -> list[Any]:
     kind = column.type
     if pa.types.is_struct(kind) and {f.name for f in kind} == {"lo", "hi"}:
-        ends = [pa.compute.struct_field(column, end).cast(pa.int64()).to_pylist() for end in ("lo", "hi")]
+        ends = [pc.struct_field(column, end).cast(MOMENT).cast(pa.int64()).to_pylist() for end in ("lo", "hi")]
         return list(zip(*ends, strict=True))
     values: list[Any] = column.to_pylist()
     if pa.types.is_struct(kind):

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ UNKNOWN_MODULE = "--add-modules=jdk.incubator.vector"
 """Spark's launcher passes this; a runtime without that module would refuse to start."""
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
@@ -31,6 +33,15 @@ while [ "$count" -gt 0 ]; do
     count=$((count - 1))
 done
 exec "{java}" "$@"
+"""
+
+LOGGING = """rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
 
 DEFAULTS = {
@@ -97,6 +108,17 @@ def _make_home(home: Path, runtime: Path) -> None:
             raise
 
 
+def _quiet() -> str:
+    """An option for Java that keeps Spark's greetings and warnings away."""
+    path = cache_directory() / "log4j2.properties"
+    if not path.exists() or path.read_text(encoding="utf-8") != LOGGING:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            file.write(LOGGING)
+        Path(file.name).replace(path)
+    return f"-Dlog4j2.configurationFile={path.as_uri()}"
+
+
 def cache_directory() -> Path:
     """The user's, by the habit of the system."""
     if given := os.environ.get("XDG_CACHE_HOME"):
@@ -116,10 +138,12 @@ def session(app_name: str = "coincide", master: str = "local[*]", **conf: str) -
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers would take any python3 of the path
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(app_name).master(master)
     settings = {**DEFAULTS, **{name.replace("__", "."): value for name, value in conf.items()}}
+    settings[JAVA_OPTIONS] = f"{_quiet()} {settings.get(JAVA_OPTIONS, '')}".strip()
+    builder = SparkSession.builder.appName(app_name).master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
     made: SparkSession = builder.getOrCreate()

@@ -52,17 +52,19 @@ class Spool:
         writer.close()
         size = max(1, min(rows_per_file, -(-self.rows // files)))
         (self.folder / "events").mkdir()
-        parts = (
-            list(_pieces(read_segments(waiting), size)) if self.rows <= size * files else _pieces(read_segments(waiting), size)
-        )
-        number = -1
-        for number, part in enumerate(parts):
-            self._write(number, part)
-        self._write(number + 1, [self._end(closing)])
+        end = self._end(closing)
+        waits: list[pa.RecordBatch] | None = None
+        number = 0
+        for part in _pieces(read_segments(waiting), size):
+            if waits is not None:
+                self._write(number, waits)
+                number += 1
+            waits = part
+        self._write(number, [*(waits or []), end])
         waiting.unlink()
 
     def _take(self, table: EventTable, writer: SegmentWriter) -> None:
-        columns = {
+        columns: dict[str, pa.Array] = {
             "type": table.fields["type"].cast(pa.string()),
             "time": pa.StructArray.from_arrays([pa.array(table.lo), pa.array(table.hi)], fields=list(TIME)),
             "id": table.fields["id"].cast(pa.string()),
@@ -90,7 +92,7 @@ class Spool:
 
     def _fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         there = dict(zip(batch.schema.names, batch.columns, strict=True))
-        columns = [_as(there.get(n), f.type, len(batch)) for n, f in zip(self.names, self._schema, strict=True)]
+        columns = [fitted_array(there.get(n), f.type, len(batch)) for n, f in zip(self.names, self._schema, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
@@ -114,7 +116,7 @@ def _common(kinds: set[pa.DataType]) -> pa.DataType:
     return next(iter(kinds)) if len(kinds) == 1 else MIXED
 
 
-def _as(array: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
+def fitted_array(array: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
     if array is None:
         return pa.nulls(rows, kind)
     if array.type == kind or kind != MIXED:

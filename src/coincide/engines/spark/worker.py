@@ -80,10 +80,12 @@ def _instants(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 def named(layout: Layout, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
     """One array a field, of all batches."""
     table = pa.Table.from_batches(list(batches))
-    return {name: _whole(table.column(number)) for number, name in enumerate(layout.fields)}
+    return {name: _whole(name, table.column(number)) for number, name in enumerate(layout.fields)}
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _whole(name: str, column: pa.ChunkedArray) -> pa.Array:
+    if name == "type":  # few distinct texts: coded, they are sorted and compared as small numbers
+        column = column.dictionary_encode()
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

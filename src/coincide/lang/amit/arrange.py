@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coincide.compile.graph import components
-from coincide.expr.tree import Expr, Reference
 from coincide.lang.amit.definition import Definition, Lifespan
-from coincide.lang.amit.names import GLOBAL_KEY, INITIATOR, LOCAL_KEY, TERMINATOR
 from coincide.lang.amit.resolve import Resolved
 
 
@@ -53,7 +51,7 @@ def partitions(situations: Sequence[Resolved]) -> dict[str, tuple[str, ...] | No
         members = [by_name[name] for name in names]
         common = own[names[0]]
         kept = common is not None and all(own[name] == common for name in names)
-        if not kept or not all(_hands_on(m, common or ()) for m in members if _stays_inside(m, members)):
+        if not kept or not all(m.hands_on(key) for m in members if _stays_inside(m, members) for key in common or ()):
             own.update(dict.fromkeys(names))
     return own
 
@@ -67,18 +65,3 @@ def _own_partition(situation: Resolved) -> tuple[str, ...] | None:
 
 def _stays_inside(situation: Resolved, members: Sequence[Resolved]) -> bool:
     return any(situation.name in member.reads for member in members)
-
-
-def _hands_on(situation: Resolved, keys: Sequence[str]) -> bool:
-    """Are the key attributes of its detections just the key of what it was built from?"""
-    expressions = {a.name: a.expression for a in situation.situation.attributes}
-    return all(_is_key(situation, expressions.get(key), key) for key in keys)
-
-
-def _is_key(situation: Resolved, tree: Expr | None, key: str) -> bool:
-    if not isinstance(tree, Reference) or tree.alias is None:
-        return False
-    if tree.alias in (GLOBAL_KEY, LOCAL_KEY):
-        tables = situation.global_keys if tree.alias == GLOBAL_KEY else situation.local_keys
-        return {attribute for _, attribute in tables[int(tree.name)]} == {key}
-    return tree.alias.startswith((INITIATOR, TERMINATOR)) and tree.name == key

@@ -87,6 +87,10 @@ class Lifespan(Placed):
     keys: tuple[KeyBy, ...] = ()
 
     @property
+    def roles(self) -> tuple[Initiator | Terminator, ...]:
+        return (*self.initiators, *self.terminators)
+
+    @property
     def endless(self) -> bool:
         return not self.terminators and self.expiration is None
 

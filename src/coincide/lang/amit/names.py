@@ -183,10 +183,7 @@ class SituationNames:
         return None
 
 
-def _unhidden(
-    tier: str, roles: Sequence[Initiator] | Sequence[Terminator], hidden: set[str]
-) -> list[tuple[str, Slot]]:
+def _unhidden(tier: str, roles: Sequence[Initiator] | Sequence[Terminator], hidden: set[str]) -> list[tuple[str, Slot]]:
     """Aliases of initiators or terminators that no earlier tier hides."""
     labelled = [(role.alias or role.event, role.event) for role in roles]
     return [(label, Slot(f"{tier}{label}", event)) for label, event in labelled if label not in hidden]
-

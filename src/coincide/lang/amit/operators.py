@@ -145,5 +145,3 @@ def _quantifier(attributes: Attributes, default: str) -> tuple[str, bool]:
                 raise attributes.fail(f"quantifier '{written}' contradicts quantifierType 'relative'")
             return attributes.one_of("quantifier", written[7:].strip(), ("first", "last", "each")), True
     return attributes.one_of("quantifier", written, ("first", "last", "each")), kind == "absolute"
-
-

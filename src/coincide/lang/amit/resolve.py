@@ -22,7 +22,7 @@ from coincide.lang.amit.definition import (
     Terminator,
 )
 from coincide.lang.amit.functions import condition_functions, expression_functions, registered
-from coincide.lang.amit.names import EventNames, SituationNames
+from coincide.lang.amit.names import GLOBAL_KEY, INITIATOR, LOCAL_KEY, TERMINATOR, EventNames, SituationNames
 from coincide.lang.amit.pattern import PatternError, parse_pattern
 from coincide.source import SourceText, Span
 
@@ -58,6 +58,16 @@ class Resolved:
     def reads(self) -> frozenset[str]:
         return frozenset(event for event, _ in self.types)
 
+    def hands_on(self, key: str) -> bool:
+        """Is this attribute of its detections just the key of the same name, of an operand, initiator or terminator?"""
+        tree = next((a.expression for a in self.situation.attributes if a.name == key), None)
+        if not isinstance(tree, Reference) or tree.alias is None:
+            return False
+        if tree.alias in (GLOBAL_KEY, LOCAL_KEY):
+            tables = self.global_keys if tree.alias == GLOBAL_KEY else self.local_keys
+            return {attribute for _, attribute in tables[int(tree.name)]} == {key}
+        return tree.alias.startswith((INITIATOR, TERMINATOR)) and tree.name == key
+
     @property
     def digest(self) -> str:
         return sha256(repr(self).encode("utf-8", "backslashreplace")).hexdigest()
@@ -82,7 +92,7 @@ class _Lifespan:
         if lifespan.startup and lifespan.keys:
             raise error(lifespan.span, f"lifespan '{lifespan.name}' cannot have both 'startup' and a key")
         for key_by in lifespan.keys:
-            self.catalogue.key_attributes(key_by, [role.event for role in (*initiators, *terminators)])
+            self.catalogue.key_attributes(key_by, [role.event for role in lifespan.roles])
         return replace(lifespan, initiators=initiators, terminators=terminators)
 
     def _where(self, role: Initiator | Terminator) -> Expr | None:
@@ -90,9 +100,7 @@ class _Lifespan:
         return event_condition(role.where, role.event, role.alias, self.catalogue, role.span)
 
 
-def event_condition(
-    tree: Expr | None, event: str, alias: str | None, catalogue: Catalogue, span: Span | None
-) -> Expr | None:
+def event_condition(tree: Expr | None, event: str, alias: str | None, catalogue: Catalogue, span: Span | None) -> Expr | None:
     if tree is None:
         return None
     with inside_expression(span, text_of(tree)):
@@ -116,7 +124,7 @@ class _Situation:
     def resolved(self) -> Resolved:
         operands = tuple(self._operand(o) for o in self.operator.operands)
         self._check_pattern()
-        roles = [r.event for r in (*self.lifespan.initiators, *self.lifespan.terminators)]
+        roles = [role.event for role in self.lifespan.roles]
         events = list(dict.fromkeys([*roles, *(o.event for o in operands)]))
         self.global_keys = [self.catalogue.key_attributes(k, events) for k in self.lifespan.keys]
         self.local_keys = [self.catalogue.key_attributes(k, [o.event for o in operands]) for k in self.operator.keys]
@@ -198,6 +206,5 @@ def trees(situation: Situation, lifespan: Lifespan) -> list[Expr]:
     found: list[Expr | None] = [operator.where, *(a.expression for a in situation.attributes)]
     for operand in operator.operands:
         found += [operand.threshold, operand.override, operand.retain, operand.consumption]
-    found += [role.where for role in (*lifespan.initiators, *lifespan.terminators)]
+    found += [role.where for role in lifespan.roles]
     return [tree for tree in found if tree is not None]
-

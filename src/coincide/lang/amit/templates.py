@@ -24,7 +24,7 @@ def expand(files: Sequence[File]) -> list[list[Definition]]:
 
 def _templates(files: Sequence[File]) -> dict[str, Template]:
     found: dict[str, Template] = {}
-    for template in (item for file in files for item in file.items if isinstance(item, Template)):
+    for template in (entry for file in files for entry in file.items if isinstance(entry, Template)):
         if template.name in found:
             raise error(template.span, f"template '{template.name}' is defined twice")
         found[template.name] = template
@@ -53,8 +53,6 @@ def _copied(use: Use, templates: Mapping[str, Template]) -> Iterator[Definition]
 
 def _filled(element: Element, arguments: Mapping[str, str], span: Span) -> Element:
     """Whatever is wrong in the copy is reported at the use."""
-    attributes = {
-        name: PARAMETER.sub(lambda m: arguments.get(m[1], m[0]), value) for name, value in element.attributes.items()
-    }
+    attributes = {name: PARAMETER.sub(lambda m: arguments.get(m[1], m[0]), value) for name, value in element.attributes.items()}
     children = tuple(_filled(child, arguments, span) for child in element.children)
     return replace(element, attributes=attributes, children=children, span=span)

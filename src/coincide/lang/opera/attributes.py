@@ -19,7 +19,7 @@ from coincide.model.event import ENVELOPE
 def resolved_attributes(
     statement: Detect, body: Expression, parameters: Sequence[str], composites: frozenset[str]
 ) -> tuple[Attribute, ...]:
-    """The attributes with aliases told from dotted names and aggregates as references (`sum(a.x)` is one name)."""
+    """The attributes with aliases told from dotted names; an aggregate `sum(a.x)` is the reference `sum(x)` of alias a."""
     items = [node for node in walk_nodes(body) if isinstance(node, Item) and node.alias is not None]
     seen: set[str] = set()
     resolved = []
@@ -42,31 +42,31 @@ def _check_name(attribute: Attribute, seen: set[str], parameters: Sequence[str])
 
 def _resolved(value: Expr, aliases: frozenset[str]) -> Expr:
     def rewrite(node: Expr) -> Expr:
-        if isinstance(node, Call) and node.name in AGGREGATES and _is_aggregate(node, aliases):
-            return Reference(expression_text(node), span=node.span)
-        return node
+        return (_aggregate(node, aliases) or node) if isinstance(node, Call) and node.name in AGGREGATES else node
 
     return transform(with_aliases(value, aliases), rewrite)
 
 
-def _is_aggregate(node: Call, aliases: frozenset[str]) -> bool:
+def _aggregate(node: Call, aliases: frozenset[str]) -> Reference | None:
     (argument,) = node.arguments
     if not isinstance(argument, Reference):
-        return False
-    return argument.text in aliases if node.name == "count" else argument.alias is not None
+        return None
+    if node.name == "count":
+        return Reference("count()", argument.name, span=node.span) if argument.text in aliases else None
+    return Reference(f"{node.name}({argument.name})", argument.alias, span=node.span) if argument.alias else None
 
 
 def aggregate_parts(name: str) -> tuple[str, str] | None:
-    """`sum(a.x)` as ("sum", "a.x"); None if the name is no aggregate's."""
-    function, opened, argument = name.partition("(")
-    return (function, argument.removesuffix(")")) if opened else None
+    """`sum(x)` as ("sum", "x"); None if the name is no aggregate's."""
+    function, opened, attribute = name.partition("(")
+    return (function, attribute.removesuffix(")")) if opened else None
 
 
 def _check_references(attribute: Attribute, detector: str, parameters: Sequence[str], items: Sequence[Item]) -> None:
     for node in walk(attribute.value):
         wrong = isinstance(node, Reference) and node.alias is None and node.name not in parameters
         unfinished = isinstance(node, Call) and node.name in AGGREGATES
-        if (wrong and aggregate_parts(node.name) is None) or unfinished:  # type: ignore[attr-defined]
+        if wrong or unfinished:
             text = expression_text(node)
             raise _error(f"'{text}' is neither a parameter nor an attribute of an alias of '{detector}'", attribute)
     try:
@@ -85,31 +85,17 @@ def _check_ids(value: Expr, items: Sequence[Item], composites: frozenset[str], a
 
 def _aliases_of_ids(value: Expr) -> Iterator[str]:
     for node in walk(value):
-        if isinstance(node, Reference):
-            if node.alias is not None and node.name == "id":
+        if isinstance(node, Reference) and node.alias is not None:
+            parts = aggregate_parts(node.name)
+            if (parts[1] if parts else node.name) == "id":
                 yield node.alias
-            elif (parts := aggregate_parts(node.name)) is not None and parts[1].endswith(".id"):
-                yield parts[1].removesuffix(".id")
 
 
 def used_aliases(attributes: Sequence[Attribute]) -> frozenset[str]:
     """Aliases that any attribute reads: only their events need be remembered."""
-    found: set[str] = set()
-    for attribute in attributes:
-        for node in walk(attribute.value):
-            if isinstance(node, Alias) and node.name is not None:
-                found.add(node.name)
-            elif isinstance(node, Reference):
-                found |= {a for a in (node.alias, *_aggregated(node.name)) if a is not None}
-    return frozenset(found)
-
-
-def _aggregated(name: str) -> Iterator[str]:
-    """What an aggregate's argument may have as its alias: the longest prefix is the right one, shorter ones do no harm."""
-    parts = aggregate_parts(name)
-    while parts is not None and parts[1]:
-        yield parts[1]
-        parts = (parts[0], parts[1].rpartition(".")[0])
+    nodes = [node for attribute in attributes for node in walk(attribute.value)]
+    named = {node.name for node in nodes if isinstance(node, Alias)} | {n.alias for n in nodes if isinstance(n, Reference)}
+    return frozenset(alias for alias in named if alias is not None)
 
 
 def _error(message: str, attribute: Attribute) -> RuleError:

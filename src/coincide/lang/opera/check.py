@@ -12,6 +12,7 @@ from coincide.lang.opera.definition import (
     All,
     Atom,
     Bind,
+    Condition,
     Definition,
     Difference,
     EventDeclaration,
@@ -26,7 +27,6 @@ from coincide.lang.opera.definition import (
     OwnTimer,
     Parallel,
     Terms,
-    Test,
     Timing,
     Union,
     nullable,
@@ -93,7 +93,7 @@ class Checker:
             if name not in attributes:
                 raise _error(f"event type '{node.name}' has no attribute '{name}'", node.span)
         for term in node.terms:
-            if isinstance(term, Test):
+            if isinstance(term, Condition):
                 _check_types(term.test, attributes, node.span)
 
     def parameters(self, body: Expression) -> None:

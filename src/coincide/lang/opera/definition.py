@@ -46,13 +46,13 @@ class Bind(Node):
 
 
 @dataclass(frozen=True)
-class Test(Node):
+class Condition(Node):
     """A term of a filter that is an expression of one event."""
 
     test: Expr
 
 
-Terms = tuple[Bind | Test, ...]
+Terms = tuple[Bind | Condition, ...]
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def _timing(node: Timing) -> str:
 
 def _group(node: Group) -> str:
     """The first token inside must be a bracket or a parenthesis."""
-    body = core_text(node.body)
+    body = _at(node.body, PRIMARY)
     return f"[{body if body[0] in '[(' else f'({body})'} in {set_text(node.domain)}]"
 
 

@@ -9,7 +9,6 @@ from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.lang.opera.attributes import resolved_attributes
 from coincide.lang.opera.check import Checker, parameters
 from coincide.lang.opera.definition import (
-    All,
     Alternation,
     Atom,
     Concatenation,
@@ -95,19 +94,8 @@ class _Resolver:
         self.checker.parameters(body)
         names = parameters(body)
         attributes = resolved_attributes(statement, body, names, self.composites)
-        return Definition(
-            statement.name, body, statement.restart, statement.policy, attributes, names, self._limits(body), self._sources(),
-            span=statement.span,
-        )  # fmt: skip
-
-    def _limits(self, body: Expression) -> tuple[Limit, ...]:
-        """Those that bear on what the body reads."""
-        types = {node.name if isinstance(node, OfType) else None for node in walk(body)}
-        every = any(isinstance(node, All) for node in walk(body))
-        return tuple(s for s in self.statements if isinstance(s, Limit) and (every or s.type in types))
-
-    def _sources(self) -> tuple[str, ...]:
-        return tuple(name for s in self.statements if isinstance(s, Sources) for name in s.names)
+        policy, restart = statement.policy, statement.restart
+        return Definition(statement.name, body, restart, policy, attributes, names, span=statement.span)
 
     # Expressions. `stack` are the names that are being inlined.
 

@@ -25,6 +25,7 @@ class Element:
     children: tuple[Element, ...]
     text: str
     span: Span = field(compare=False, repr=False)  # of the start tag
+    content: str = field(default="", compare=False, repr=False)  # the character data with the white space around it
 
     @cached_property
     def value_spans(self) -> dict[str, Span]:
@@ -59,7 +60,8 @@ class _Open:
         self.text: list[str] = []
 
     def closed(self) -> Element:
-        return Element(self.name, self.attributes, tuple(self.children), "".join(self.text).strip(), self.span)
+        content = "".join(self.text)
+        return Element(self.name, self.attributes, tuple(self.children), content.strip(), self.span, content)
 
 
 class _Reader:

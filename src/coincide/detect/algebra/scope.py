@@ -1,0 +1,60 @@
+"""Conditions and values on occurrences: bare names mean the occurrence under test, the others are aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coincide.detect.algebra.occurrence import SPACE_FIELDS, Occurrence
+from coincide.expr.scalar import AliasScope, Evaluate, compile_scalar
+from coincide.expr.tree import Expr, Reference
+from coincide.model.event import Value
+
+Environment = dict[str | None, Occurrence]
+
+
+class OccurrenceScope(AliasScope):
+    """An occurrence stands for an event; `space.zone`, `space.x` … read its spacestamp."""
+
+    def reference(self, node: Reference) -> Evaluate:
+        prefix, _, name = node.name.partition(".")
+        if prefix != "space" or name not in SPACE_FIELDS:
+            return super().reference(node)
+        alias = node.alias
+
+        def evaluate(environment: Mapping[str | None, Any]) -> Value:
+            occurrence = environment.get(alias)
+            return None if occurrence is None or occurrence.space is None else getattr(occurrence.space, name)
+
+        return evaluate
+
+
+SCOPE = OccurrenceScope()
+
+
+def value_of(tree: Expr) -> Callable[[Environment], Value]:
+    return compile_scalar(tree, SCOPE)
+
+
+def environment(under_test: Occurrence | None, *bound: Occurrence) -> Environment:
+    """What the aliases of some occurrences mean, and what a bare name is an attribute of."""
+    names: Environment = {}
+    for occurrence in bound or ((under_test,) if under_test is not None else ()):
+        names.update(occurrence.aliases)
+    if under_test is not None:
+        names[None] = under_test
+    return names
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """One conjunct; the aliases in `whole` mean the occurrence under test itself."""
+
+    holds: Callable[[Environment], Value]
+    whole: frozenset[str] = frozenset()
+
+    def __call__(self, names: Environment) -> bool:
+        for alias in self.whole:
+            names = {**names, alias: names[None]}
+        return self.holds(names) is True

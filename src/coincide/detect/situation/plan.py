@@ -1,0 +1,133 @@
+"""A group of situations as a plan: the contract that engines know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from coincide.detect.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detect.situation import encoding
+from coincide.detect.situation.interpreter import Interpreter
+from coincide.detect.situation.program import Group
+from coincide.detect.situation.relevance import relevance
+from coincide.expr.tree import Expr, Literal, Reference
+from coincide.model.batch import EventBatch
+
+SOME: dict[str, float | str | bool] = {"number": 0.0, "string": "", "boolean": False}
+COUNTED = ("candidates", "conditions", "accesses")
+
+
+@dataclass(frozen=True)
+class SituationPlan:
+    """Situations of one stage that are partitioned alike, or that lie on one cycle."""
+
+    detectors: tuple[Detector, ...]
+
+    @property
+    def name(self) -> str:
+        first, more = self.detectors[0].name, len(self.detectors) - 1
+        return f"{first} and {more} more" if more else first
+
+    @cached_property
+    def definitions(self) -> tuple[str, ...]:
+        return tuple(d.name for d in self.detectors)
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        read = frozenset(event for d in self.detectors for event in d.definition.reads)
+        return Inputs(read, read - self.outputs)  # what goes round inside a cycle is not handed in
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(o for d in self.detectors for o in d.outputs)
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """Internal situations: fed to others, not reported (AMIT-50)."""
+        return frozenset(d.name for d in self.detectors if d.definition.situation.internal)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.group.columns
+
+    @cached_property
+    def produces(self) -> dict[str, tuple[Expr, ...]]:
+        """A key that is handed on as it is, or some value of the declared type: situation expressions mean nothing elsewhere."""
+        made: dict[str, dict[Expr, None]] = {}
+        for resolved in (d.definition for d in self.detectors):
+            for attribute in resolved.situation.attributes:
+                key = attribute.name in (self.partition or ()) and resolved.hands_on(attribute.name)
+                tree: Expr = Reference(attribute.name) if key else Literal(SOME[attribute.type])
+                made.setdefault(attribute.name, {})[tree] = None
+        return {name: tuple(trees) for name, trees in made.items()}
+
+    @cached_property
+    def relevant(self) -> Expr | None:
+        return relevance([d.definition for d in self.detectors])
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        return self.detectors[0].partition
+
+    @cached_property
+    def timed(self) -> bool:
+        return any(
+            d.definition.lifespan.expiration is not None or d.definition.operator.kind in ("every", "at", "after")
+            for d in self.detectors
+        )
+
+    @cached_property
+    def group(self) -> Group:
+        return Group(self.detectors)
+
+    @cached_property
+    def _interpreter(self) -> Interpreter:
+        return Interpreter(self.group)
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        return ("the kernel tier of situations is not built yet",)
+
+    def kernel(self) -> DetectorPlan:
+        return self
+
+    def initial(self) -> State:
+        return self.decode({})
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        return self._interpreter.step(state, batch, clock)
+
+    def pending(self, state: State) -> Pending | None:
+        found: Pending | None = state.timers.pending()
+        return found
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        return encoding.encode(self.group, state)
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        return encoding.decode(self.group, parts)
+
+    def statistics(self, state: State) -> dict[str, Any]:
+        """AMIT-63, as far as this plan goes: a lifespan of situations in several plans is counted in one of them."""
+        lifespans = [c for x, c in zip(self.group.lifespans, state.lifespans, strict=True) if x.counts]
+        sums: Counter[str] = Counter()
+        for counter in (*state.situations, *state.lifespans):
+            sums.update(counter)
+        detected = {s.name: c["detections"] for s, c in zip(self.group.situations, state.situations, strict=True)}
+        return {
+            "detections": sums["detections"],
+            "situations": detected,
+            **{name: sums[name] for name in COUNTED},
+            "lifespans_initiated": sum(c["initiated"] for c in lifespans),
+            "lifespans_terminated": sum(c["terminated"] for c in lifespans),
+        }
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    """Plans for the situations of one stage: those on one cycle go together, the others by what they are partitioned by."""
+    groups: dict[object, list[Detector]] = {}
+    for detector in detectors:
+        groups.setdefault((detector.definition.component, detector.partition), []).append(detector)
+    return [SituationPlan(tuple(group)) for group in groups.values()]

@@ -1,0 +1,70 @@
+"""What a run on Spark would do, in words; without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from coincide.detect.base import DetectorPlan
+from coincide.engines.spark.groups import Group, groups
+from coincide.expr.print import expression_text
+from coincide.rulebook import Rulebook, RuleSource, rulebook
+
+LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One group of detectors, and what Spark does for it before Python sees anything."""
+
+    group: Group
+    filter: str | None  # None: every event that has the key
+    columns: tuple[str, ...] | None  # None: all
+    timed: bool
+
+    def lines(self) -> Iterator[str]:
+        key = self.group.key
+        yield f"detectors: {', '.join(self.group.names)}"
+        if key is not None:
+            yield f"partitioned by: {', '.join(key)}"
+        else:
+            yield f"in one partition: {'; '.join(self.group.reasons)}"
+        yield f"filter: {_shortened(self.filter) if self.filter is not None else 'none'}"
+        yield f"columns: {'all' if self.columns is None else ', '.join(('type', 'time', 'id', *self.columns))}"
+        if self.timed:
+            yield "clock: first and last time of all events are found first (batch), or sent to every bucket (streaming)"
+
+
+@dataclass(frozen=True)
+class Description:
+    passes: tuple[Pass, ...]
+
+    def text(self) -> str:
+        out = []
+        for number, one in enumerate(self.passes, 1):
+            out += [f"pass {number}", *(f"    {line}" for line in one.lines())]
+        return "\n".join(out)
+
+
+def explain_spark(rules: Rulebook | RuleSource | Sequence[RuleSource]) -> Description:
+    """The passes over the data that the rules need."""
+    book = rulebook(rules)
+    return Description(tuple(_pass(group, group.plans(book)) for group in groups(book)))
+
+
+def _pass(group: Group, plans: Sequence[DetectorPlan]) -> Pass:
+    tests = [plan.relevant for plan in plans]
+    filters = dict.fromkeys(expression_text(test) for test in tests if test is not None)
+    columns: set[str] = set()
+    for plan in plans:
+        columns |= plan.columns or set()
+    return Pass(
+        group,
+        " or ".join(filters) if None not in tests else None,
+        None if any(plan.columns is None for plan in plans) else tuple(sorted(columns)),
+        any(plan.timed for plan in plans),
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 2] + " …"

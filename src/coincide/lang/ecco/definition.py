@@ -1,0 +1,246 @@
+"""ECCO definitions: frozen data, with source spans that do not count in comparisons. Names are the paper's and those of the
+specification's abstract syntax. Durations are in milliseconds, as users write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+
+from coincide.expr.tree import Expr
+from coincide.source import Span
+
+SEQUENCE, CONJUNCTION, CONCURRENCY, CONCATENATION = ";", "+", "||", " "
+RELATIONS = ("before", "meets", "overlaps", "finishes", "includes", "starts", "equals")
+CONSUMPTIONS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
+AGGREGATES = {"AVG": "avg", "MIN": "min", "MAX": "max", "SUM": "sum", "COUNT": "count"}
+"""Each with the attribute that holds its result."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An event expression. Each span is that of the word that errors and warnings about the node point at."""
+
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """The expressions directly inside, left to right."""
+        found: list[Expression] = []
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Expression):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(v for v in value if isinstance(v, Expression))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Ref(Expression):
+    """Events of a type, or detections of that name; no type: `any` primitive event."""
+
+    type: str | None
+
+
+@dataclass(frozen=True)
+class Null(Expression):
+    """`NULL`, `NULL{…}`: nothing at all in between."""
+
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Chain(Expression):
+    """Operands joined by one operator: `;`, `+`, `||`, ' ' (concatenation) or a relation. Only `;` and `+` have more
+    than two. Elements of a `;` chain may be gaps, groups and silences."""
+
+    operator: str
+    elements: tuple[Expression, ...]
+    starts: tuple[Span, ...] = field(default=(), compare=False, repr=False, kw_only=True)  # where the elements begin
+
+
+@dataclass(frozen=True)
+class Alt(Expression):
+    alternatives: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Neg(Expression):
+    """`A - B`."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Iter(Expression):
+    """`E*{least,most}`. What the bounds default to depends on where it stands (5.2, 5.3)."""
+
+    operand: Expression
+    least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class Sel(Expression):
+    """`E^function(argument) number over T every S`; `number` is the n of `^n` (function NTH) and of LESS and MORE."""
+
+    operand: Expression
+    function: str
+    argument: Expr | None = None
+    number: float | None = None
+    over: float | None = None
+    every: float | None = None
+    word: Span | None = field(default=None, compare=False, repr=False, kw_only=True)  # FIRST, LESS …
+
+
+@dataclass(frozen=True)
+class Not(Expression):
+    """`not E over T`; without `over`, a gap between two operands of a sequence."""
+
+    operand: Expression
+    over: float | None = None
+
+
+@dataclass(frozen=True)
+class Delay(Expression):
+    operand: Expression
+    duration: float
+
+
+@dataclass(frozen=True)
+class Wrapper(Expression):
+    """What changes an occurrence's trimmings but makes no composite."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True)
+class Filter(Wrapper):
+    condition: Expr
+
+
+@dataclass(frozen=True)
+class Within(Wrapper):
+    duration: float
+
+
+@dataclass(frozen=True)
+class Valid(Wrapper):
+    duration: float
+
+
+@dataclass(frozen=True)
+class As(Wrapper):
+    alias: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """kind: zone, group, box, circle, sphere; or `space`, a name that the file defines."""
+
+    kind: str
+    names: tuple[str, ...] = ()
+    numbers: tuple[float, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class At(Wrapper):
+    place: Place
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A consumption policy, `subset`, or `precision(aspect, level)`; a level is a word, a percentage or an interval."""
+
+    name: str
+    aspect: str | None = None
+    level: str | None = None
+    percent: float | None = None
+    interval: float | None = None
+
+
+@dataclass(frozen=True)
+class With(Wrapper):
+    policies: tuple[Policy, ...]
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all inside it, outer before inner, left to right."""
+    yield expression
+    for part in expression.parts:
+        yield from walk(part)
+
+
+def core(expression: Expression, through: tuple[type[Expression], ...] = (Wrapper,)) -> Expression:
+    """What stands inside the wrappers."""
+    while isinstance(expression, through) and isinstance(expression, Wrapper):
+        expression = expression.operand
+    return expression
+
+
+@dataclass(frozen=True)
+class Item:
+    """`name = value` of a `give` list."""
+
+    name: str
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """`detect name per keys = body give items`, or a hidden `let`."""
+
+    name: str
+    hidden: bool
+    keys: tuple[str, ...]
+    body: Expression
+    give: tuple[Item, ...] | None = None
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)  # of the word `detect` or `let`
+
+
+@dataclass(frozen=True)
+class Options:
+    skew: float = 0.0  # a ratio
+    maybe: str = "reject"
+    semantics: str = "interval"
+    policies: tuple[Policy, ...] = ()
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class StampRule:
+    """How the record's time becomes a stamp (section 4). No type among `types`: `any`."""
+
+    types: tuple[str | None, ...]
+    hops: str | None = None
+    maximum: float | None = None
+    drift: float | None = None  # parts per million
+    error: float = 0.0
+    delay: float = 0.0
+
+    @property
+    def drift_ratio(self) -> float:
+        ppm = self.drift if self.drift is not None else 10.0 if self.hops is not None else 0.0
+        return ppm * 1e-6
+
+
+@dataclass(frozen=True)
+class DuplicatesRule:
+    keep: str  # first or last
+    types: tuple[str | None, ...]
+    keys: tuple[str, ...] = ("id",)
+    horizon: float | None = None
+
+
+@dataclass(frozen=True)
+class File:
+    """One rule file. Among statements of one kind the order counts, between kinds it does not."""
+
+    options: Options = Options()
+    stamps: tuple[StampRule, ...] = ()
+    duplicates: tuple[DuplicatesRule, ...] = ()
+    spaces: tuple[tuple[str, Place], ...] = ()
+    definitions: tuple[Definition, ...] = ()

@@ -1,0 +1,152 @@
+"""What cannot last (5.1), and the checks that depend on it: whether a name is made by some definition of any language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from coincide.errors import Diagnostic, RuleError
+from coincide.lang.ecco.definition import (
+    AGGREGATES,
+    CONCATENATION,
+    SEQUENCE,
+    Alt,
+    As,
+    At,
+    Chain,
+    Definition,
+    Expression,
+    Filter,
+    Iter,
+    Neg,
+    Ref,
+    Sel,
+    Valid,
+    With,
+    Within,
+    Wrapper,
+    core,
+    walk,
+)
+
+LOOKED_THROUGH = (As, Filter, With, At, Valid)
+"""What `within` looks through for the chain, iteration or negation that it bounds."""
+
+NO_EFFECT = "'within' has no effect here; write (A + B) within T"
+
+
+@dataclass(frozen=True)
+class Names:
+    """What is known when all files are loaded: ECCO's definitions, and the names that other languages make."""
+
+    definitions: Mapping[str, Definition]
+    foreign: frozenset[str] = frozenset()
+
+    def cannot_last(self, node: Expression) -> bool:
+        """Only a point in time, exactly or roughly known."""
+        if isinstance(node, Ref):
+            definition = self.definitions.get(node.type or "")
+            return self.cannot_last(definition.body) if definition else node.type not in self.foreign
+        if isinstance(node, Alt):
+            return all(map(self.cannot_last, node.alternatives))
+        if isinstance(node, Within) and isinstance(core(node.operand, LOOKED_THROUGH), Neg):
+            return False  # (A - B) within T lasts until it is known
+        if isinstance(node, Neg):
+            return self.cannot_last(node.left)
+        if isinstance(node, Sel):
+            return _passes(node) and self.cannot_last(node.operand)
+        return isinstance(node, Wrapper) and self.cannot_last(node.operand)
+
+    def aggregate(self, node: Expression) -> str | None:
+        """The attribute of the aggregate that the expression is, seen through wrappers and names."""
+        inner = core(node)
+        if isinstance(inner, Ref):
+            definition = self.definitions.get(inner.type or "")
+            return self.aggregate(definition.body) if definition else None
+        if not isinstance(inner, Sel):
+            return None
+        if inner.function in ("LESS", "MORE") and inner.over is not None:
+            return "count" if inner.argument is None else "sum"
+        if inner.function in ("LESS", "MORE") and inner.argument is None:
+            return self.aggregate(inner.operand)
+        return AGGREGATES.get(inner.function)
+
+
+def _passes(node: Sel) -> bool:
+    """Does the selection pass its instances on unchanged?"""
+    if node.function in ("FIRST", "NTH"):
+        return True
+    if node.function == "LAST":
+        return node.over is None
+    return node.function in ("LESS", "MORE") and node.argument is not None and node.over is None
+
+
+def check_linked(definition: Definition, names: Names) -> None:
+    for node in walk(definition.body):
+        if isinstance(node, Sel) and node.function in ("LESS", "MORE"):
+            if node.argument is None and node.over is None and names.aggregate(node.operand) is None:
+                raise RuleError(Diagnostic(f"{node.function} needs an aggregate, an argument or 'over'", node.word))
+    allowed = set(map(id, _bounding_withins(definition.body)))
+    for node in walk(definition.body):
+        if isinstance(node, Within) and id(node) not in allowed and _bounds_nothing(node, names):
+            raise RuleError(Diagnostic(NO_EFFECT, node.span))
+
+
+def _bounds_nothing(node: Within, names: Names) -> bool:
+    inner = core(node.operand, LOOKED_THROUGH)
+    return not isinstance(inner, (Chain, Iter, Neg)) and names.cannot_last(inner)
+
+
+def _bounding_withins(body: Expression) -> Iterator[Within]:
+    """`within` on a later operand of `;` or on the right operand of `-`: the time since what comes before (5.1)."""
+    for node in walk(body):
+        if isinstance(node, Chain) and node.operator == SEQUENCE:
+            for element in node.elements[1:]:
+                yield from _withins(element)
+        elif isinstance(node, Neg):
+            yield from _withins(node.right)
+
+
+def _withins(element: Expression) -> Iterator[Within]:
+    while isinstance(element, Wrapper):
+        if isinstance(element, Within):
+            yield element
+        element = element.operand
+
+
+# Warnings.
+
+
+def warnings(definition: Definition, names: Names) -> Iterator[Diagnostic]:
+    bounded = {id(core(n.operand, LOOKED_THROUGH)) for n in walk(definition.body) if isinstance(n, Within)}
+    for node in walk(definition.body):
+        check = _CHECKS.get(type(node))
+        message = check(node, names, id(node) in bounded) if check else None
+        if message is not None:
+            yield Diagnostic(message, node.span, "warning")
+
+
+def _concatenation(node: Chain, names: Names, bounded: bool) -> str | None:
+    if node.operator != CONCATENATION or not all(map(names.cannot_last, node.elements)):
+        return None
+    return "a concatenation of points can never occur"
+
+
+def _negation(node: Neg, names: Names, bounded: bool) -> str | None:
+    if bounded or not names.cannot_last(node.left) or _has_life(node.right):
+        return None
+    return "'A - B' looks for B only at A's instant; for a sequence write (A ; B) - C"
+
+
+def _has_life(node: Expression) -> bool:
+    return any(isinstance(part, Valid) for part in walk(node))
+
+
+def _selection(node: Sel, names: Names, bounded: bool) -> str | None:
+    if node.function != "NTH" or node.over is None:
+        return None
+    number = int(node.number or 0)
+    return f"windows are fixed; for any {number} close together write A*{{{number}}} within T"
+
+
+_CHECKS: dict[type[Expression], Callable[..., str | None]] = {Chain: _concatenation, Neg: _negation, Sel: _selection}

@@ -1,0 +1,119 @@
+"""Definitions of all files together: who refers to whom, circles, and what must be evaluated together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from coincide.errors import Diagnostic, RuleError
+from coincide.lang.ecco.definition import Definition, DuplicatesRule, Expression, Null, Options, Place, Ref, StampRule, walk
+from coincide.lang.ecco.lasting import Names, check_linked
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the statements of a file say about its definitions; stamps and duplicates are those of all files."""
+
+    options: Options = Options()
+    stamps: tuple[StampRule, ...] = ()
+    duplicates: tuple[DuplicatesRule, ...] = ()
+    spaces: tuple[tuple[str, Place], ...] = ()
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A definition in its setting. `uses`: the definitions below it, each after those that it refers to. `foreign`: the
+    names in them that other languages make."""
+
+    definition: Definition
+    setting: Setting
+    uses: tuple[Linked, ...] = ()
+    foreign: frozenset[str] = frozenset()
+    order: int = field(default=0, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def together(self) -> tuple[Linked, ...]:
+        """It and all below it, in an order in which they can be evaluated."""
+        return (*self.uses, self)
+
+
+def referred(body: Expression) -> frozenset[str]:
+    """The types and names that an expression reads."""
+    return frozenset(node.type for node in walk(body) if isinstance(node, Ref) and node.type is not None)
+
+
+def reads_any(body: Expression) -> bool:
+    return any(isinstance(node, Null) or (isinstance(node, Ref) and node.type is None) for node in walk(body))
+
+
+def link(items: Sequence[Linked], foreign: frozenset[str]) -> list[Linked]:
+    """The definitions with what they use. RuleError for circles and for what their names cannot mean."""
+    definitions = {item.name: item for item in items}
+    for item in items:
+        _check_circle(item, definitions)
+    names = Names({name: item.definition for name, item in definitions.items()}, foreign)
+    for item in items:
+        check_linked(item.definition, names)
+    done: dict[str, Linked] = {}
+    return [_linked(item, definitions, foreign, done) for item in items]
+
+
+def _linked(item: Linked, definitions: Mapping[str, Linked], foreign: frozenset[str], done: dict[str, Linked]) -> Linked:
+    if item.name not in done:
+        read = referred(item.definition.body)
+        below = [_linked(definitions[name], definitions, foreign, done) for name in sorted(read & definitions.keys())]
+        uses = {used.name: used for linked in below for used in linked.together}
+        own = (read & foreign) - definitions.keys()
+        done[item.name] = replace(item, uses=_by_order(uses.values()), foreign=own.union(*(u.foreign for u in below)))
+    return done[item.name]
+
+
+def _by_order(items: Iterable[Linked]) -> tuple[Linked, ...]:
+    """Dependency order, otherwise the order of files."""
+    waiting = sorted(items, key=lambda item: item.order)
+    placed: list[Linked] = []
+    names: set[str] = set()
+    while waiting:
+        ready = next(item for item in waiting if {used.name for used in item.uses} <= names)
+        waiting.remove(ready)
+        placed.append(ready)
+        names.add(ready.name)
+    return tuple(placed)
+
+
+def _check_circle(start: Linked, definitions: Mapping[str, Linked]) -> None:
+    way = _way_back(start.name, definitions)
+    if way is not None:
+        message = f"definitions refer to each other in a circle: {', '.join(way)}"
+        raise RuleError(Diagnostic(message, start.definition.span))
+
+
+def _way_back(start: str, definitions: Mapping[str, Linked]) -> list[str] | None:
+    """The shortest way of references from a name back to it."""
+    ways = {start: [start]}
+    queue = [start]
+    for name in queue:
+        for other in sorted(referred(definitions[name].definition.body) & definitions.keys()):
+            if other == start:
+                return [*ways[name], start]
+            if other not in ways:
+                ways[other] = [*ways[name], other]
+                queue.append(other)
+    return None
+
+
+def components(items: Sequence[Linked]) -> list[list[Linked]]:
+    """Definitions that are connected by references, in order of definition."""
+    group: dict[str, int] = {item.name: number for number, item in enumerate(items)}
+    for item in items:
+        joined = {group[name] for name in (item.name, *(used.name for used in item.uses))}
+        least = min(joined)
+        group = {name: least if number in joined else number for name, number in group.items()}
+    found: dict[int, list[Linked]] = {}
+    for item in items:
+        found.setdefault(group[item.name], []).append(item)
+    return list(found.values())

@@ -1,0 +1,346 @@
+"""ECCO from text: recursive descent over the grammar of the specification's section 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from coincide.expr.parse import MAXIMUM_DEPTH
+from coincide.expr.tree import Reference
+from coincide.lang.ecco.check import check_file
+from coincide.lang.ecco.definition import (
+    AGGREGATES,
+    CONCATENATION,
+    CONCURRENCY,
+    CONJUNCTION,
+    RELATIONS,
+    SEQUENCE,
+    Alt,
+    As,
+    At,
+    Chain,
+    Definition,
+    Delay,
+    DuplicatesRule,
+    Expression,
+    File,
+    Filter,
+    Item,
+    Iter,
+    Neg,
+    Not,
+    Null,
+    Options,
+    Place,
+    Ref,
+    Sel,
+    StampRule,
+    Valid,
+    With,
+    Within,
+)
+from coincide.lang.ecco.reader import Reader
+from coincide.lang.ecco.words import STATEMENTS
+from coincide.source import SourceText, room_for_recursion
+
+
+def parse(source: SourceText) -> File:
+    """The definitions of one file; what concerns other files too is checked when all are linked."""
+    with room_for_recursion():
+        file = _Parser(source).file()
+        check_file(file)
+    return file
+
+
+class _Parser(Reader):
+    def __init__(self, source: SourceText) -> None:
+        super().__init__(source)
+        self.depth = 0
+        self.options = Options()
+        self.stamps: list[StampRule] = []
+        self.duplicates: list[DuplicatesRule] = []
+        self.spaces: list[tuple[str, Place]] = []
+        self.definitions: list[Definition] = []
+
+    def file(self) -> File:
+        while self.tokens.peek().kind != "end":
+            self._statement()
+        return File(self.options, tuple(self.stamps), tuple(self.duplicates), tuple(self.spaces), tuple(self.definitions))
+
+    # Statements.
+
+    def _statement(self) -> None:
+        word = self.tokens.take(*STATEMENTS)
+        if word is None:
+            after = self.tokens.last is not None
+            raise self.unexpected("an operator or a new statement" if after else "'detect', 'let' or another statement")
+        if word.text.lower() in ("detect", "let"):
+            self.definitions.append(self._definition(word.text.lower() == "let"))
+            return
+        rules: dict[str, Callable[[], None]] = {
+            "option": self._option,
+            "stamp": self._stamp,
+            "duplicates": self._duplicates,
+            "space": self._space,
+        }
+        rules[word.text.lower()]()
+
+    def _definition(self, hidden: bool) -> Definition:
+        word = self.tokens.last
+        assert word is not None
+        name = self.name().text
+        keys = self.names() if self.tokens.take("per") else ()
+        self.expect("=")
+        body = self._expr()
+        give = tuple(self.listed(self._item)) if self.tokens.take("give") else None
+        return Definition(name, hidden, keys, body, give, span=self.span(word))
+
+    def _item(self) -> Item:
+        """`name = value`, or a reference: `x.attr` gives attr."""
+        token = self.tokens.peek()
+        if self.tokens.peek(1).text == "=" and self.at_name():
+            name = self.name().text
+            self.tokens.next()
+            return Item(name, self.expression(), span=self.span(token))
+        name = self.name("an attribute").text
+        reference = Reference(name, span=self.span(token))
+        return Item(name.rpartition(".")[2], reference, span=self.span(token))
+
+    def _option(self) -> None:
+        word = self.expect("skew", "maybe", "semantics", "policy", "offset").text.lower()
+        if word == "skew":
+            number = self.number()
+            self.options = replace(self.options, skew=number / 1e6 if self.tokens.take("ppm") else number)
+        elif word == "maybe":
+            self.options = replace(self.options, maybe=self.expect("reject", "keep").text.lower())
+        elif word == "semantics":
+            self.options = replace(self.options, semantics=self.expect("interval", "point").text.lower())
+        elif word == "policy":
+            self.options = replace(self.options, policies=(*self.options.policies, *self.policies()))
+        else:
+            self.options = replace(self.options, offset=self.duration(None))
+
+    def _stamp(self) -> None:
+        rule = StampRule(self._types())
+        if self.tokens.take("hops"):
+            rule = replace(rule, hops=self.name().text)
+            if self.tokens.take("max"):
+                rule = replace(rule, maximum=self.duration())
+        if self.tokens.take("drift"):
+            rule = replace(rule, drift=self.number())
+            self.expect("ppm")
+        if self.tokens.take("error"):
+            rule = replace(rule, error=self.duration("zero"))
+        if self.tokens.take("delay"):
+            rule = replace(rule, delay=self.duration("zero"))
+        self.stamps.append(rule)
+
+    def _duplicates(self) -> None:
+        keep = self.expect("first", "last").text.lower()
+        rule = DuplicatesRule(keep, self._types())
+        if self.tokens.take("by"):
+            rule = replace(rule, keys=self.names())
+        if self.tokens.take("within"):
+            rule = replace(rule, horizon=self.duration("zero"))
+        self.duplicates.append(rule)
+
+    def _types(self) -> tuple[str | None, ...]:
+        return tuple(self.listed(lambda: None if self.tokens.take("any") else self.name("an event type").text))
+
+    def _space(self) -> None:
+        name = self.name().text
+        self.expect("=")
+        self.spaces.append((name, self.place()))
+
+    # Event expressions, one method a level of the grammar, loosest first.
+
+    def _expr(self) -> Expression:
+        self.depth += 1
+        if self.depth > MAXIMUM_DEPTH:
+            raise self.tokens.fail(self.tokens.peek(), f"the expression is nested more than {MAXIMUM_DEPTH} deep")
+        tree = self._alt()
+        if word := self.tokens.take("where"):
+            tree = Filter(tree, self.expression(), span=self.span(word))
+        if word := self.tokens.take("with"):
+            tree = With(tree, self.policies(), span=self.span(word))
+            self._check_closed()
+        self.depth -= 1
+        return tree
+
+    def _check_closed(self) -> None:
+        token = self.tokens.peek()
+        if token.kind != "end" and not self.tokens.at(")", "give", *STATEMENTS):
+            raise self.tokens.fail(token, "'with' closes an expression; put it inside the parentheses")
+
+    def _alt(self) -> Expression:
+        start = self.tokens.peek()
+        parts = [self._conj()]
+        while self.tokens.take("|"):
+            parts.append(self._conj())
+        return parts[0] if len(parts) == 1 else Alt(tuple(parts), span=self.span(start))
+
+    def _conj(self) -> Expression:
+        start = self.tokens.peek()
+        parts = [self._par()]
+        while plus := self.tokens.take("+"):
+            if self.tokens.peek().kind == "number":
+                operand = _chain(CONJUNCTION, parts)
+                parts = [Delay(replace(operand, span=self.span(start)), self.duration("zero"), span=self.span(plus))]
+            else:
+                parts.append(self._par())
+        return _chain(CONJUNCTION, parts)
+
+    def _par(self) -> Expression:
+        tree = self._seq()
+        while word := self.tokens.take(CONCURRENCY, *RELATIONS):
+            tree = Chain(word.text.lower(), (tree, self._seq()), span=self.span(word))
+        return tree
+
+    def _seq(self) -> Expression:
+        starts = [self.tokens.peek()]
+        parts = [self._element()]
+        while self.tokens.take(SEQUENCE):
+            starts.append(self.tokens.peek())
+            parts.append(self._element())
+        tree = _chain(SEQUENCE, parts)
+        if len(parts) > 1 and isinstance(tree, Chain):
+            return replace(tree, starts=tuple(map(self.span, starts)))
+        return tree
+
+    def _element(self) -> Expression:
+        word = self.tokens.take("null")
+        if word is None:
+            return self._neg()
+        return Null(self.condition() if self.tokens.at("{") else None, span=self.span(word))
+
+    def _neg(self) -> Expression:
+        tree = self._cat()
+        while word := self.tokens.take("-"):
+            tree = Neg(tree, self._cat(), span=self.span(word))
+        return tree
+
+    def _cat(self) -> Expression:
+        tree = self._unit()
+        while self.at_name() or self.tokens.at("not", "¬", "any", "("):
+            start = self.tokens.peek()
+            tree = Chain(CONCATENATION, (tree, self._unit()), span=self.span(start))
+        return tree
+
+    def _unit(self) -> Expression:
+        word = self.tokens.take("not", "¬")
+        if word is None:
+            return self._postfix()
+        operand = self._postfix()
+        over = self.duration() if self.tokens.take("over") else None
+        return Not(operand, over, span=self.span(word))
+
+    def _postfix(self) -> Expression:
+        tree = self._operand()
+        while (suffix := self._suffixes().get(self._word())) is not None:
+            tree = suffix(tree)
+        return tree
+
+    def _operand(self) -> Expression:
+        token = self.tokens.peek()
+        if self.tokens.take("any"):
+            return Ref(None, span=self.span(token))
+        if self.tokens.take("("):
+            tree = self._expr()
+            self.expect(")")
+            return tree
+        if token.text.lower() == "null":
+            raise self.tokens.fail(token, "NULL must stand between two operands of ';'")
+        return Ref(self.name("an event expression").text, span=self.span(token))
+
+    def _word(self) -> str:
+        token = self.tokens.peek()
+        return token.text.lower() if token.kind == "op" or (token.kind == "name" and self.tokens.at(token.text.lower())) else ""
+
+    def _suffixes(self) -> dict[str, Callable[[Expression], Expression]]:
+        return {
+            "{": self._filter,
+            "*": self._iteration,
+            "^": self._selection,
+            "@": self._at,
+            "within": self._within,
+            "valid": self._valid,
+            "as": self._alias,
+        }
+
+    def _filter(self, operand: Expression) -> Expression:
+        start = self.tokens.peek()
+        return Filter(operand, self.condition(), span=self.span(start))
+
+    def _iteration(self, operand: Expression) -> Expression:
+        star = self.tokens.next()
+        if not (self.tokens.at("{") and self._bounds_follow()):
+            return Iter(operand, span=self.span(star))
+        start = self.tokens.next()
+        least = self.whole() if self.tokens.peek().kind == "number" else None
+        comma = self.tokens.take(",")
+        most = self.whole() if comma and self.tokens.peek().kind == "number" else None if comma else least
+        self.expect("}")
+        if most is not None and (most == 0 or (least or 0) > most):
+            raise self.tokens.fail(start, "empty bounds")
+        return Iter(operand, least, most, span=self.span(star))
+
+    def _bounds_follow(self) -> bool:
+        """Only numbers and a comma in the braces; anything else is a filter on the run."""
+        distance = 1
+        while (token := self.tokens.peek(distance)).text != "}":
+            if token.kind != "number" and token.text != ",":
+                return False
+            distance += 1
+        return distance > 1
+
+    def _selection(self, operand: Expression) -> Expression:
+        caret = self.tokens.next()
+        tree = self._select(operand)
+        if self.tokens.take("over"):
+            tree = replace(tree, over=self.duration())
+            if self.tokens.take("every"):
+                tree = replace(tree, every=self.duration())
+        return replace(tree, span=self.span(caret))
+
+    def _select(self, operand: Expression) -> Sel:
+        token = self.tokens.peek()
+        span = self.span(token)
+        if token.kind == "number":
+            number = self.whole()
+            if number == 0:
+                raise self.tokens.fail(token, "must be positive")
+            return Sel(operand, "NTH", number=float(number), word=span)
+        word = self.expect("first", "last", *(name.lower() for name in AGGREGATES), "less", "more").text.upper()
+        if word in ("FIRST", "LAST"):
+            return Sel(operand, word, word=span)
+        argument = None
+        if word in ("AVG", "MIN", "MAX"):
+            self.expect("(")
+            argument = self.expression()
+            self.expect(")")
+        elif self.tokens.take("("):
+            argument = self.expression()
+            self.expect(")")
+        limit = self.number() if word in ("LESS", "MORE") else None
+        return Sel(operand, word, argument, limit, word=span)
+
+    def _at(self, operand: Expression) -> Expression:
+        word = self.tokens.next()
+        return At(operand, self.place(), span=self.span(word))
+
+    def _within(self, operand: Expression) -> Expression:
+        word = self.tokens.next()
+        return Within(operand, self.duration("zero"), span=self.span(word))
+
+    def _valid(self, operand: Expression) -> Expression:
+        word = self.tokens.next()
+        return Valid(operand, self.duration(), span=self.span(word))
+
+    def _alias(self, operand: Expression) -> Expression:
+        self.tokens.next()
+        name = self.name()
+        return As(operand, name.text, span=self.span(name))
+
+
+def _chain(operator: str, parts: list[Expression]) -> Expression:
+    return parts[0] if len(parts) == 1 else Chain(operator, tuple(parts), span=parts[0].span)

@@ -1,0 +1,333 @@
+"""Opera's English-like language (section 5 of its specification): each construct becomes an expression of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from coincide.detect.automaton.starts import start_can_fail
+from coincide.errors import RuleError
+from coincide.expr.parse import MAXIMUM_DEPTH, ExpressionParser
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
+from coincide.lang.opera.definition import (
+    Alternation,
+    Atom,
+    Attribute,
+    Bind,
+    Concatenation,
+    Condition,
+    Detect,
+    Empty,
+    EventSet,
+    Expression,
+    File,
+    Group,
+    Item,
+    Iteration,
+    Named,
+    Parallel,
+    Policy,
+    Sequence,
+    SetDefinition,
+    Timing,
+    Union,
+    chained,
+)
+from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
+from coincide.lang.opera.resolve import resolve
+from coincide.lang.opera.times import TimeSpec, time_of
+from coincide.lang.pretty.parameters import with_parameters
+from coincide.lang.pretty.phrases import KEYWORDS, Phrases, is_name
+from coincide.model.event import ENVELOPE
+from coincide.source import SourceText, Span, room_for_recursion
+
+T = TypeVar("T")
+
+OPERATORS = (*EXPRESSION_OPERATORS, ".", "?")
+
+
+def parse(source: SourceText) -> File:
+    """The definitions of one file, in the core language."""
+    with room_for_recursion():
+        return _Parser(source).file()
+
+
+class _Parser:
+    """One method a rule of the grammar."""
+
+    def __init__(self, source: SourceText) -> None:
+        self.tokens = Tokens(source, OPERATORS)
+        self.filters = ExpressionParser(self.tokens, EXPRESSION_KEYWORDS, FILTER_FUNCTIONS)
+        self.withs = ExpressionParser(self.tokens, EXPRESSION_KEYWORDS, WITH_FUNCTIONS)
+        self.phrases = Phrases()
+        self.timers = 0
+        self.depth = 0
+
+    def file(self) -> File:
+        statements: list[SetDefinition | Detect] = []
+        undecided: set[str] = set()  # `report` alone: `restart` if the start can fail
+        while self.tokens.peek().kind != "end":
+            if self._at_phrase():
+                self._means(statements)
+            else:
+                detect, decided = self._report()
+                statements.append(detect)
+                undecided |= set() if decided else {detect.name}
+            self._expect(".")
+        file = resolve(statements)
+        restart = {d.name for d in file.definitions if d.name in undecided and start_can_fail(d.body)}
+        return File(
+            tuple(replace(s, restart=True) if isinstance(s, Detect) and s.name in restart else s for s in statements),
+            tuple(replace(d, restart=True) if d.name in restart else d for d in file.definitions),
+        )
+
+    def _means(self, statements: list[SetDefinition | Detect]) -> None:
+        phrase = self.tokens.next()
+        also = self._take("also") is not None
+        self._expect("means")
+        kind = self._name("an event type")
+        terms = (Condition(self.filters.expression()),) if self._take("where") else ()
+        member = Named(kind.text, terms, span=self.tokens.span(kind))
+        known = self.phrases.name(phrase.value)
+        if known is None:
+            name = self.phrases.define(phrase.value)
+            statements.append(SetDefinition(name, Union((member,)), span=self.tokens.span(phrase)))
+            return
+        if not also:
+            hint = "'also means' adds to a phrase"
+            raise self.tokens.fail(phrase, f"'{phrase.value}' is already defined", hint)
+        index = next(n for n, s in enumerate(statements) if s.name == known)
+        old = statements[index]
+        assert isinstance(old, SetDefinition)
+        assert isinstance(old.events, Union)
+        statements[index] = replace(old, events=Union((*old.events.members, member)))
+
+    def _report(self) -> tuple[Detect, bool]:
+        manner = self._take("always", "once")
+        self._expect("report")
+        name = self._name("a name")
+        self._expect("when")
+        body = self._pattern()
+        if self._take_words("for", "the", "same"):
+            body = with_parameters(body, self._several("and", self._parameter))
+        attributes = tuple(self._several(",", self._attribute)) if self._take("with") else ()
+        policy = self._policy() if self._take("using") else None
+        restart = manner is not None and manner.text.lower() == "always"
+        detect = Detect(name.text, body, restart, policy, attributes, span=self.tokens.span(name))
+        return detect, manner is not None
+
+    def _parameter(self) -> Bind:
+        token = self._name("an attribute")
+        if token.text in ENVELOPE:
+            raise self.tokens.fail(token, f"'{token.text}' cannot be a parameter name")
+        return Bind(token.text, token.text, span=self.tokens.span(token))
+
+    def _attribute(self) -> Attribute:
+        name = self._name("an attribute")
+        self._expect("=")
+        return Attribute(name.text, self.withs.expression(), span=self.tokens.span(name))
+
+    def _policy(self) -> Policy:
+        start = self.tokens.peek()
+        threshold = 1.0
+        if self._take_words("best", "effort"):
+            kind = "best-effort"
+        elif self._take("guaranteed"):
+            kind = "guaranteed"
+        else:
+            kind = self._expect("probabilistic").text.lower()
+            threshold = self._probability()
+        self._expect("detection")
+        return Policy(kind, threshold, span=self.tokens.span(start))
+
+    def _probability(self) -> float:
+        number = self.tokens.peek()
+        if number.kind != "number" or not 0 < float(number.text) <= 1:
+            raise self._unexpected("a probability above 0 and not above 1")
+        return float(self.tokens.next().text)
+
+    # Patterns, loosest first.
+
+    def _pattern(self) -> Expression:
+        self.depth += 1
+        if self.depth > MAXIMUM_DEPTH:
+            raise self.tokens.fail(self.tokens.peek(), f"the pattern is nested more than {MAXIMUM_DEPTH} deep")
+        tree = self._either()
+        while operator := self._take_words("together", "with"):
+            tree = Parallel(tree, self._either(), span=self.tokens.span(operator))
+        self.depth -= 1
+        return tree
+
+    def _either(self) -> Expression:
+        tree = self._chain()
+        while self._take("or"):
+            tree = chained(Alternation, tree, self._chain())
+        return tree
+
+    def _chain(self) -> Expression:
+        start = self.tokens.peek()
+        tree = self._step()
+        while (link := self._link(tree, start)) is not None:
+            tree = link
+        return tree
+
+    def _link(self, chain: Expression, start: Token) -> Expression | None:
+        """What follows all of the chain so far."""
+        if self._take_words("then", "wait"):
+            return self._timed(chain, lambda timer: Atom((Item(timer),)), self._time(), start)
+        if self._take_words("followed", "by"):
+            return self._succession(Sequence, chain, start)
+        if self._take("then"):
+            return self._succession(Concatenation, chain, start)
+        if self._take_words("not", "followed", "by"):
+            return self._not_followed(chain, start)
+        if self._take("after"):
+            return chained(Sequence, self._step(), chain)
+        return None
+
+    def _succession(self, kind: type[Sequence] | type[Concatenation], chain: Expression, start: Token) -> Expression:
+        step = self._step()
+        time: TimeSpec | None = None
+        while word := self._take("within", "by", "without"):
+            if word.text.lower() == "without":
+                step = Group(step, Union(tuple(self._events())), span=self.tokens.span(word))
+            elif time is not None:
+                raise self.tokens.fail(word, "only one 'within' or 'by' is possible here")
+            else:
+                time = self._time()
+        if time is None:
+            return chained(kind, chain, step)
+        second = chained(Sequence, Empty(), step) if kind is Sequence else step
+        return self._timed(chain, lambda _: second, time, start)
+
+    def _not_followed(self, chain: Expression, start: Token) -> Expression:
+        events = self._events()
+        if not self._take("within", "by"):
+            raise self._unexpected("'within' or 'by'")
+        time = self._time()
+        return self._timed(chain, lambda timer: Atom((Item(timer),), Union((timer, *events))), time, start)
+
+    def _timed(self, first: Expression, second: Callable[[Named], Expression], time: TimeSpec, start: Token) -> Timing:
+        self.timers += 1
+        timer = f"T-{self.timers}"
+        span = self._since(start)
+        return Timing(first, second(Named(timer, span=span)), timer, time, span=span, timer_span=span)
+
+    def _step(self) -> Expression:
+        optional = self._take("optionally")
+        tree = self._repeated(self._unit())
+        return chained(Alternation, tree, Empty()) if optional else tree
+
+    def _repeated(self, unit: Expression) -> Expression:
+        if self._take_words("any", "number", "of", "times"):
+            return self._iteration(unit)
+        more = self._take_words("at", "least")
+        if more is None and self.tokens.peek().kind != "number":
+            return unit
+        tree, count = unit, self._count()
+        for _ in range(count - 1):
+            tree = chained(Concatenation, tree, unit)
+        return chained(Concatenation, tree, self._iteration(unit)) if more else tree
+
+    def _iteration(self, unit: Expression) -> Iteration:
+        assert self.tokens.last is not None
+        return Iteration(unit, span=self.tokens.span(self.tokens.last))
+
+    def _count(self) -> int:
+        token = self.tokens.peek()
+        if token.kind != "number" or not token.text.isdecimal() or int(token.text) < 1:
+            raise self._unexpected("a whole number above 0")
+        self.tokens.next()
+        self._expect("times")
+        return int(token.text)
+
+    def _unit(self) -> Expression:
+        start = self.tokens.peek()
+        if self.tokens.take("("):
+            tree = self._pattern()
+            self._expect(")")
+            return tree
+        if self._take_words("anything", "in"):
+            among = self._one()
+            self._expect("except")
+            excluded = self._one()
+            return Atom((Item(excluded, self._called()),), among, True, span=self._since(start))
+        events = self._events()
+        alias = self._called()
+        domain = Union((*events, *self._events())) if self._take("before") else None
+        return Atom(tuple(Item(e, alias, span=e.span) for e in events), domain, span=self._since(start))
+
+    def _called(self) -> str | None:
+        return self._name("an alias").text if self._take("called") else None
+
+    def _events(self) -> list[EventSet]:
+        return self._several(",", self._one) if self._take_words("any", "of") else [self._one()]
+
+    def _one(self) -> EventSet:
+        if not self._at_phrase():
+            token = self._name("an event type or a phrase")
+            return Named(token.text, span=self.tokens.span(token))
+        token = self.tokens.next()
+        name = self.phrases.name(token.value) or (token.value if is_name(token.value) else None)
+        if name is None:
+            raise self.tokens.fail(token, f'unknown phrase "{token.value}"', self.phrases.hint(token.value))
+        return Named(name, span=self.tokens.span(token))
+
+    def _time(self) -> TimeSpec:
+        token = self.tokens.peek()
+        if token.kind != "text":
+            raise self._unexpected("a duration or a time in quotes")
+        self.tokens.next()
+        try:
+            return time_of(token.value)
+        except KeyError as unknown:
+            raise self.tokens.fail(token, f"unknown time zone '{unknown.args[0]}'") from None
+        except (ValueError, OverflowError, RuleError):
+            raise self.tokens.fail(token, "expected a duration, an ISO-8601 instant or 'HH:MM[:SS] [ZONE]'") from None
+
+    # Tokens. Key words may be in any case.
+
+    def _at_phrase(self) -> bool:
+        token = self.tokens.peek()
+        return token.kind == "text" and token.text[0] == '"'
+
+    def _at(self, word: str, distance: int = 0) -> bool:
+        token = self.tokens.peek(distance)
+        return token.kind in ("name", "op") and token.text.lower() == word
+
+    def _take(self, *words: str) -> Token | None:
+        return self.tokens.next() if any(map(self._at, words)) else None
+
+    def _take_words(self, *words: str) -> Token | None:
+        """Several words that are one key word together."""
+        if not all(self._at(word, distance) for distance, word in enumerate(words)):
+            return None
+        first, *_ = [self.tokens.next() for _ in words]
+        return first
+
+    def _several(self, separator: str, rule: Callable[[], T]) -> list[T]:
+        found = [rule()]
+        while self._take(separator):
+            found.append(rule())
+        return found
+
+    def _expect(self, word: str) -> Token:
+        token = self._take(word)
+        if token is None:
+            raise self._unexpected(f"'{word}'")
+        return token
+
+    def _name(self, wanted: str) -> Token:
+        token = self.tokens.peek()
+        if token.kind != "name" or token.text.lower() in KEYWORDS:
+            raise self._unexpected(wanted)
+        return self.tokens.next()
+
+    def _unexpected(self, wanted: str) -> RuleError:
+        token = self.tokens.peek()
+        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}")
+
+    def _since(self, start: Token) -> Span:
+        assert self.tokens.last is not None
+        return self.tokens.source.span(start.start, self.tokens.last.end)

@@ -1,0 +1,44 @@
+"""Phrases, the names of event sets in the English-like language."""
+
+from __future__ import annotations
+
+import re
+
+from coincide.errors import nearest
+
+KEYWORDS = frozenset((
+    "after", "always", "also", "any", "anything", "at", "before", "by", "called", "detection", "except", "followed",
+    "for", "in", "least", "means", "not", "number", "of", "once", "optionally", "or", "report", "same", "the", "then",
+    "times", "together", "using", "wait", "when", "where", "with", "within", "without",
+))  # fmt: skip
+NAME = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")
+
+
+def is_name(text: str) -> bool:
+    """Can the text be an event type?"""
+    return NAME.fullmatch(text) is not None
+
+
+def slug(phrase: str) -> str:
+    return re.sub(r"[\W_]+", "_", phrase).strip("_")
+
+
+class Phrases:
+    """The sets that phrases have become."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def name(self, phrase: str) -> str | None:
+        return self._names.get(phrase)
+
+    def define(self, phrase: str) -> str:
+        """A second phrase with the same slug gets `_2`."""
+        wanted, count = f"p_{slug(phrase)}", 1
+        while (name := wanted if count == 1 else f"{wanted}_{count}") in self._names.values():
+            count += 1
+        self._names[phrase] = name
+        return name
+
+    def hint(self, phrase: str) -> str | None:
+        return nearest(phrase, self._names)

@@ -1,0 +1,70 @@
+"""Values that are not single: one value, known only to be among these (CDL, section 2.2).
+
+Only CDL reads them; to the expressions of every other language an attribute that holds one is null."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+Single = float | str | bool
+
+
+class ValueSet(msgspec.Struct, frozen=True, array_like=True, tag="set"):
+    """One of the members, which stand without repeats in the order of their first appearance."""
+
+    members: tuple[Single, ...] = ()
+
+
+class ValueRange(msgspec.Struct, frozen=True, array_like=True, tag="range"):
+    """Somewhere from `lo` to `hi`, both included; None: open on that side."""
+
+    lo: Single | None = None
+    hi: Single | None = None
+
+
+Compound = ValueSet | ValueRange
+
+
+def distinct(members: list[Single]) -> tuple[Single, ...]:
+    """Without repeats; true is not 1."""
+    return tuple({(type(m), m): m for m in members}.values())
+
+
+def is_compound(raw: object) -> bool:
+    """Is this meant as a set or range? An object with other fields is neither."""
+    return isinstance(raw, (list, tuple)) or (isinstance(raw, Mapping) and (not raw or "lo" in raw or "hi" in raw))
+
+
+def compound_of(raw: Any) -> Compound | None:
+    """The set or range that a foreign record (JSON, Python) holds; None where a member or bound is no single value."""
+    try:
+        if isinstance(raw, (list, tuple)):
+            return ValueSet(distinct([_single(m) for m in raw if m is not None]))
+        if raw.keys() <= {"lo", "hi"}:
+            return ValueRange(*(None if (bound := raw.get(side)) is None else _single(bound) for side in ("lo", "hi")))
+    except (TypeError, OverflowError):
+        pass
+    return None
+
+
+def _single(raw: object) -> Single:
+    if isinstance(raw, (bool, str)):
+        return raw
+    if not isinstance(raw, (int, float)) or (number := float(raw)) - number != 0:
+        raise TypeError(raw)
+    return number
+
+
+def plain_compound(value: Compound) -> list[Any] | dict[str, Any]:
+    """As JSON writes it; an open bound is left out."""
+    if isinstance(value, ValueSet):
+        return [_plain(member) for member in value.members]
+    bounds = {"lo": value.lo, "hi": value.hi}
+    return {side: _plain(bound) for side, bound in bounds.items() if bound is not None}
+
+
+def _plain(value: Single) -> Single:
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e16 else value

@@ -1,0 +1,197 @@
+"""Stability policies (Opera, section 4): which of the records that have arrived are consumed, in which order, and when.
+
+A stage stands between arrivals and whatever consumes events. It is told of arrivals in their order, and tells the
+consumer what to consume at which clock. All times are microseconds."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import inf
+from typing import Protocol
+
+from coincide.model.event import Event
+
+HEARTBEAT = "heartbeat"
+OBSERVED = 100  # delays that are remembered of each source
+NEVER = -(2**63)
+
+
+class Consumer(Protocol):
+    """What stands behind a stage: a graph of detectors."""
+
+    def due(self) -> int | None:
+        """When its next timer is due."""
+
+    def finite(self) -> bool:
+        """Is any pending timer not a recurring one?"""
+
+    def consume(self, event: Event, clock: int) -> None: ...
+
+    def fire(self, due: int, clock: int) -> None:
+        """Let the timers due at `due` (and none later) fire."""
+
+
+class Stage(Protocol):
+    """An input stage. `late` are the events that were never consumed because they came too late."""
+
+    late: list[Event]
+
+    def arrive(self, record: Event) -> None: ...
+
+    def finish(self, until: float | None = None) -> None: ...
+
+
+def arrival_of(record: Event) -> int:
+    return record.hi if record.arrival is None else record.arrival
+
+
+class BestEffort:
+    """Everything is consumed on arrival, and timers go by the arrival clock (decision D-20): nothing waits."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+        self.clock = NEVER
+        self.late: list[Event] = []
+
+    def arrive(self, record: Event) -> None:
+        arrival = max(self.clock, arrival_of(record))
+        self._fire(arrival - 1)
+        self.clock = arrival
+        if record.type != HEARTBEAT:
+            self.consumer.consume(record, self.clock)
+
+    def finish(self, until: float | None = None) -> None:
+        self._fire(max(self.clock, until if until is not None else NEVER))
+
+    def _fire(self, last: float) -> None:
+        while (due := self.consumer.due()) is not None and due <= last and (last != inf or self.consumer.finite()):
+            self.clock = max(self.clock, due)
+            self.consumer.fire(due, self.clock)
+
+
+@dataclass
+class Guaranteed:
+    """An item (an event, or a timer) is consumed once every known source has passed its time, so in total order.
+
+    `declared` are the sources that a rule file names; without them, those heard so far are the known ones."""
+
+    consumer: Consumer
+    declared: tuple[str, ...] = ()
+    clock: int = NEVER
+    marks: dict[str, int] = field(default_factory=dict)
+    heard: set[str] = field(default_factory=set)
+    buffer: list[tuple[tuple[object, ...], int, Event]] = field(default_factory=list)
+    arrived: int = 0
+    last: tuple[object, ...] = ()  # place in the total order of the last item consumed
+    late: list[Event] = field(default_factory=list)
+
+    def arrive(self, record: Event) -> None:
+        arrival = max(self.clock, arrival_of(record))
+        self._pass_time(arrival)
+        self.clock = arrival
+        source = record.source or ""
+        if record.type != HEARTBEAT or source:
+            self.heard.add(source)
+        self._observe(source, arrival_of(record) - record.hi)
+        self._receive(record, source)
+        self.marks[source] = max(self.marks.get(source, record.hi), record.hi)
+        while (item := self._next()) is not None and self.stable(item[0], self.clock):
+            self._take(*item)
+
+    def _receive(self, record: Event, source: str) -> None:
+        """An event that breaks its source's order is late even if it could still be put in place (decision D-25)."""
+        if record.type == HEARTBEAT:
+            return
+        place = record.origin[0]
+        if record.hi < self.marks.get(source, NEVER) or place < self.last:
+            self.late.append(record)
+        else:
+            heapq.heappush(self.buffer, (place, self.arrived, record))
+            self.arrived += 1
+
+    @property
+    def known(self) -> Collection[str]:
+        return self.declared or self.heard
+
+    def stable(self, time: int, clock: int) -> bool:
+        return all(self.marks.get(source, NEVER) > time for source in self.known)
+
+    def _next(self) -> tuple[int, Event | None] | None:
+        """The next item: the first event of the buffer, or a timer due before its hi."""
+        due = self.consumer.due()
+        if self.buffer and (due is None or due >= self.buffer[0][2].hi):
+            return self.buffer[0][2].hi, self.buffer[0][2]
+        return None if due is None else (due, None)
+
+    def _take(self, time: int, event: Event | None) -> None:
+        if event is None:
+            self.last = (time, inf)  # after every event with hi up to this
+            self.consumer.fire(time, self.clock)
+        else:
+            self.last = heapq.heappop(self.buffer)[0]
+            self.consumer.consume(event, self.clock)
+
+    def finish(self, until: float | None = None) -> None:
+        """What is not stable stays unconsumed; `until` declares all sources silent through that time."""
+        while until is not None and (item := self._next()) is not None and item[0] <= until:
+            if until == inf and not self.buffer and not self.consumer.finite():
+                return
+            self.clock = max(self.clock, item[0])
+            self._take(*item)
+
+    # What the probabilistic policy does besides.
+
+    def _observe(self, source: str, delay: int) -> None:
+        pass
+
+    def _pass_time(self, arrival: int) -> None:
+        pass
+
+
+@dataclass
+class Probabilistic(Guaranteed):
+    """As guaranteed, but an item is consumed as soon as nothing earlier comes with probability `threshold`, judged by the
+    delays that were seen of each source. A threshold of 1 equals guaranteed."""
+
+    threshold: float = 1.0
+    delays: dict[str, deque[int]] = field(default_factory=dict)
+
+    def stable(self, time: int, clock: int) -> bool:
+        probability = Fraction(1)
+        for source in self.known:
+            if self.marks.get(source, NEVER) <= time:
+                probability *= self._heard_within(source, clock - time)
+        return probability >= Fraction(str(self.threshold))
+
+    def _heard_within(self, source: str, delay: int) -> Fraction:
+        """F of the specification: the part of the observed delays that are not longer."""
+        observed = self.delays.get(source, ())
+        return Fraction(sum(d <= delay for d in observed), len(observed) + 1)
+
+    def _observe(self, source: str, delay: int) -> None:
+        self.delays.setdefault(source, deque(maxlen=OBSERVED)).append(delay)
+
+    def _pass_time(self, arrival: int) -> None:
+        """Between two arrivals items become stable one after another; at one instant arrivals come first."""
+        while (item := self._next()) is not None and (instant := self._stable_at(item[0], arrival)) is not None:
+            self.clock = instant
+            self._take(*item)
+
+    def _stable_at(self, time: int, before: int) -> int | None:
+        if self.clock == NEVER or self.clock >= before:
+            return None
+        observed = {time + delay for source in self.known for delay in self.delays.get(source, ())}
+        instants = [self.clock, *sorted(instant for instant in observed if self.clock < instant < before)]
+        return next((instant for instant in instants if self.stable(time, instant)), None)
+
+
+def stage(kind: str, consumer: Consumer, sources: Iterable[str] = (), threshold: float = 1.0) -> Stage:
+    """The stage of a policy: best-effort, guaranteed or probabilistic."""
+    if kind == "best-effort":
+        return BestEffort(consumer)
+    declared = tuple(dict.fromkeys(sources))
+    return Guaranteed(consumer, declared) if kind == "guaranteed" else Probabilistic(consumer, declared, threshold=threshold)

@@ -1,0 +1,88 @@
+"""The English-like language: what it becomes in the core, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coincide.lang.opera.print import print_file as core
+from coincide.lang.pretty.parse import parse
+from coincide.lang.pretty.print import NotExpressible, print_file
+from coincide.source import SourceText
+from coincide.testing.cases import find_cases, run_case
+
+CASES = Path(__file__).parents[2] / "conformance" / "cases"
+RULES = sorted(CASES.glob("pretty/*/rules.say"))
+
+
+def parsed(text: str):
+    return parse(SourceText("rules.say", text))
+
+
+@pytest.mark.parametrize("case", find_cases(CASES / "pretty"), ids=lambda case: case.name)
+def test_cases(case) -> None:
+    result = run_case(case)
+    assert result.passed, str(result)
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("A followed by B", "[A] ; [B]"),
+        ("A then B", "[A] [B]"),
+        ("A after B", "[B] ; [A]"),
+        ('A followed by B within "1h"', "([A], eps ; [B]) T-1 = 1h"),
+        ('A then B within "1h"', "([A], [B]) T-1 = 1h"),
+        ('A then B by "19:00"', "([A], [B]) T-1 = at '19:00'"),
+        ("A then B without C", "[A] [[B] in {C}]"),
+        ('A not followed by B within "10 ms"', "([A], [T-1 in {T-1, B}]) T-1 = 10ms"),
+        ('A then wait "10s"', "([A], [T-1]) T-1 = 10s"),
+        ("A or B", "[A] | [B]"),
+        ("A together with B", "[A] || [B]"),
+        ("optionally A then B", "([A] | eps) [B]"),
+        ("A 3 times", "[A] [A] [A]"),
+        ("A at least 2 times", "[A] [A] [A]*"),
+        ("A then B any number of times", "[A] [B]*"),
+        ("any of A, B called x", "[A as x, B as x]"),
+        ('A then (B then C within "5min") within "1h"', "([A], ([B], [C]) T-1 = 5min) T-2 = 1h"),
+        ("A then B then C followed by D", "[A] [B] [C] ; [D]"),
+    ],
+)
+def test_core(text: str, body: str) -> None:
+    file = parsed(f"REPORT X When {text}.")
+    assert core(file) == f"detect X = {body}\n"
+    assert parsed(print_file(file)) == file
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.parent.name)
+def test_printing_a_case_and_parsing_it_gives_the_same(path: Path) -> None:
+    file = parsed(path.read_text())
+    assert parsed(print_file(file)).statements == file.statements
+
+
+def test_the_example_of_the_specification() -> None:
+    file = parsed(
+        "\"Brian enters\" means Enter where who = 'Brian'. \"Peter enters\" means Enter where who = 'Peter'.\n"
+        'Report Visit when "Brian enters" followed by "Peter enters" within "1h".'
+    )
+    assert core(file).splitlines()[-1] == "detect Visit = ([p_Brian_enters], eps ; [p_Peter_enters]) T-1 = 1h"
+
+
+def test_phrases_with_the_same_slug() -> None:
+    file = parsed('"Cold!" means A. "cold?" means B. "Cold" means C. Report X when "Cold" then "cold?".')
+    assert core(file).splitlines()[-1] == "detect X = [p_Cold_2] [p_cold]"
+
+
+def test_restart() -> None:
+    assert core(parsed("Report X when A before B.")) == "detect X restart = [A in {A, B}]\n"
+    assert core(parsed("Once report X when A before B.")) == "detect X = [A in {A, B}]\n"
+    assert core(parsed("Always report X when A.")) == "detect X restart = [A]\n"
+    assert core(parsed("Report X when A using probabilistic 0.9 detection.")) == "detect X policy probabilistic 0.9 = [A]\n"
+
+
+def test_what_has_no_sentence() -> None:
+    from coincide.lang.opera.parse import parse as parse_core
+
+    with pytest.raises(NotExpressible):
+        print_file(parse_core(SourceText("rules.ce", "detect X = [[A] in {B}]")))
