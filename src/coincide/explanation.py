@@ -121,7 +121,8 @@ def _memory(plan: DetectorPlan) -> str:
     each = "for each value of the key that is not at its start" if plan.partition else "in all"
     if isinstance(plan, MonitorPlan):
         return f"no events are kept; one configuration a machine ({_counted(len(plan.group.programs), 'machine')}) {each}"
-    return f"state {each}" + ("; timers" if plan.timed else "")
+    waiting = "what it waits for" + (" and its timers" if plan.timed else "")
+    return f"{waiting}, {each} (warnings tell what may pile up)"
 
 
 def _pushed_down(plans: Iterable[DetectorPlan]) -> Iterator[Row]:
@@ -141,15 +142,10 @@ def _pushed_down(plans: Iterable[DetectorPlan]) -> Iterator[Row]:
 
 
 def _on_spark(book: Rulebook, engine: str) -> Iterator[str]:
-    from coincide.engines.spark.groups import groups
+    from coincide.engines.spark.description import explain_spark
 
     yield f"on {engine}"
-    for number, group in enumerate(groups(book), 1):
-        yield f"    pass {number}    {', '.join(group.names)}"
-        if group.key:
-            yield f"              partitioned by {', '.join(group.key)}, in parallel"
-        else:
-            yield f"              in one partition, because {'; '.join(group.reasons) or 'there is no key'}"
+    yield from (f"    {line}" for line in explain_spark(book).text().splitlines())
 
 
 def _counted(count: int, word: str) -> str:

@@ -11,7 +11,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
-from typing import Protocol
+from typing import Any, Protocol
+
+import msgspec
 
 from coincide.model.event import Event
 
@@ -35,14 +37,33 @@ class Consumer(Protocol):
         """Let the timers due at `due` (and none later) fire."""
 
 
+class StageState(msgspec.Struct, array_like=True):
+    """All that a stage remembers, as it is written. `last` is a place in the total order, of whatever length."""
+
+    clock: int = NEVER
+    refused: int = 0
+    marks: dict[str, int] = msgspec.field(default_factory=dict)
+    heard: list[str] = msgspec.field(default_factory=list)
+    arrived: int = 0
+    last: tuple[Any, ...] = ()
+    buffer: list[tuple[int, Event]] = msgspec.field(default_factory=list)
+    delays: dict[str, list[int]] = msgspec.field(default_factory=dict)
+
+
 class Stage(Protocol):
-    """An input stage. `late` are the events that were never consumed because they came too late."""
+    """An input stage. `late` are the events, since it was made or restored, that were never consumed because they came too
+    late; `refused` counts them from the beginning."""
 
     late: list[Event]
+    refused: int
 
     def arrive(self, record: Event) -> None: ...
 
     def finish(self, until: float | None = None) -> None: ...
+
+    def state(self) -> StageState: ...
+
+    def restore(self, state: StageState) -> None: ...
 
 
 def arrival_of(record: Event) -> int:
@@ -56,6 +77,13 @@ class BestEffort:
         self.consumer = consumer
         self.clock = NEVER
         self.late: list[Event] = []
+        self.refused = 0
+
+    def state(self) -> StageState:
+        return StageState(self.clock)
+
+    def restore(self, state: StageState) -> None:
+        self.clock = state.clock
 
     def arrive(self, record: Event) -> None:
         arrival = max(self.clock, arrival_of(record))
@@ -88,6 +116,16 @@ class Guaranteed:
     arrived: int = 0
     last: tuple[object, ...] = ()  # place in the total order of the last item consumed
     late: list[Event] = field(default_factory=list)
+    refused: int = 0
+
+    def state(self) -> StageState:
+        buffer = [(number, event) for _, number, event in self.buffer]
+        return StageState(self.clock, self.refused, self.marks, sorted(self.heard), self.arrived, self.last, buffer)
+
+    def restore(self, state: StageState) -> None:
+        self.clock, self.refused, self.marks, self.heard = state.clock, state.refused, dict(state.marks), set(state.heard)
+        self.arrived, self.last = state.arrived, state.last
+        self.buffer = [(event.origin[0], number, event) for number, event in state.buffer]  # a heap was written, one is read
 
     def arrive(self, record: Event) -> None:
         arrival = max(self.clock, arrival_of(record))
@@ -109,9 +147,13 @@ class Guaranteed:
         place = record.origin[0]
         if record.hi < self.marks.get(source, NEVER) or place < self.last:
             self.late.append(record)
+            self.refused += 1
         else:
-            heapq.heappush(self.buffer, (place, self.arrived, record))
-            self.arrived += 1
+            self._keep(record)
+
+    def _keep(self, record: Event) -> None:
+        heapq.heappush(self.buffer, (record.origin[0], self.arrived, record))
+        self.arrived += 1
 
     @property
     def known(self) -> Collection[str]:
@@ -160,6 +202,14 @@ class Probabilistic(Guaranteed):
     threshold: float = 1.0
     delays: dict[str, deque[int]] = field(default_factory=dict)
 
+    def state(self) -> StageState:
+        delays = {source: list(observed) for source, observed in self.delays.items()}
+        return msgspec.structs.replace(super().state(), delays=delays)
+
+    def restore(self, state: StageState) -> None:
+        super().restore(state)
+        self.delays = {source: deque(observed, maxlen=OBSERVED) for source, observed in state.delays.items()}
+
     def stable(self, time: int, clock: int) -> bool:
         probability = Fraction(1)
         for source in self.known:
@@ -189,9 +239,25 @@ class Probabilistic(Guaranteed):
         return next((instant for instant in instants if self.stable(time, instant)), None)
 
 
+@dataclass
+class InOrder(Guaranteed):
+    """No policy: the whole input is waited for and consumed in total order, so nothing is late."""
+
+    def arrive(self, record: Event) -> None:
+        self.clock = max(self.clock, arrival_of(record))
+        self.marks[""] = max(self.marks.get("", record.hi), record.hi)
+        if record.type != HEARTBEAT:
+            self._keep(record)
+
+    def finish(self, until: float | None = None) -> None:
+        super().finish(max(self.marks.get("", NEVER), NEVER if until is None else until))
+
+
 def stage(kind: str, consumer: Consumer, sources: Iterable[str] = (), threshold: float = 1.0) -> Stage:
-    """The stage of a policy: best-effort, guaranteed or probabilistic."""
+    """The stage of a policy: best-effort, guaranteed or probabilistic; of none: in-order."""
     if kind == "best-effort":
         return BestEffort(consumer)
+    if kind == "in-order":
+        return InOrder(consumer)
     declared = tuple(dict.fromkeys(sources))
     return Guaranteed(consumer, declared) if kind == "guaranteed" else Probabilistic(consumer, declared, threshold=threshold)

@@ -27,8 +27,10 @@ def outline(value: Any, depth: int = 0, label: str = "") -> Iterator[str]:
             if not _is_plain(inner):
                 yield from _inside(name, inner, depth + 1)
     elif isinstance(value, tuple):
-        yield head.rstrip()
-        yield from _inside("", value, depth + 1)
+        yield (head + " ".join(_short(item) for item in value if _is_plain(item))).rstrip()
+        for item in value:
+            if not _is_plain(item):
+                yield from outline(item, depth + 1)
     else:
         yield head + _short(value)
 

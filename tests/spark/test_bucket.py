@@ -29,7 +29,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.data: dict[object, bytes] = {}
-        self.pages_read = 0
+        self.bases_read = 0
 
     def meta(self) -> bytes | None:
         return self.data.get("meta")
@@ -46,12 +46,27 @@ class Memory:
     def drop_segment(self, number: int) -> None:
         del self.data["segment", number]
 
-    def page(self, number: int) -> bytes | None:
-        self.pages_read += 1
-        return self.data.get(("page", number))
+    def base(self, page: int) -> bytes | None:
+        self.bases_read += 1
+        return self.data.get(("base", page))
 
-    def put_page(self, number: int, data: bytes) -> None:
-        self.data["page", number] = data
+    def put_base(self, page: int, data: bytes) -> None:
+        self.data["base", page] = data
+
+    def entry(self, page: int, number: int) -> bytes:
+        return self.data["entry", page, number]
+
+    def put_entry(self, page: int, number: int, data: bytes) -> None:
+        self.data["entry", page, number] = data
+
+    def drop_entry(self, page: int, number: int) -> None:
+        del self.data["entry", page, number]
+
+    def rules(self, digest: str) -> bytes | None:
+        return self.data.get(("rules", digest))
+
+    def put_rules(self, digest: str, data: bytes) -> None:
+        self.data["rules", digest] = data
 
 
 class Run:

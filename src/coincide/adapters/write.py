@@ -70,7 +70,9 @@ class JsonDetections(DetectionWriter):
         records = _records(batch)
         if self._made is not None:
             records = (self._identified(r) for r in records)
-        self._stream.write(self._encoder.encode_lines(records))
+        left = memoryview(self._encoder.encode_lines(records))
+        while left:  # an unbuffered standard output (PYTHONUNBUFFERED) may take a part only
+            left = left[self._stream.write(left) :]
         if self._file is None:
             self._stream.flush()  # who reads a pipe should see a detection when it is made
 

@@ -58,14 +58,14 @@ Parsed = list[tuple[Language, SourceText, Any]]
 
 def _parsed(sources: Sequence[SourceText]) -> Parsed:
     parsed: Parsed = []
-    taken: set[str | None] = set()
+    taken: dict[str | None, Language] = {}
     for source in sources:
         language = language_of(source.name)
         file = language.parse(source)
         for definition in language.names(file):
-            if definition.name in taken:
+            if definition.name in taken and not (taken[definition.name] is language and getattr(language, "VERSIONED", False)):
                 raise RuleError(definition)
-            taken.add(definition.name)
+            taken[definition.name] = language
         parsed.append((language, source, file))
     return parsed
 

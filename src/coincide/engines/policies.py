@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from coincide.compile import Compiled, plans_of
 from coincide.compile.graph import feeds
@@ -13,8 +15,10 @@ from coincide.errors import CoincideError
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import Event
 from coincide.model.stamp import milliseconds
-from coincide.ordering import NEVER, Stage, stage
+from coincide.ordering import NEVER, StageState, stage
 from coincide.rulebook import Rulebook, RuleSource, rulebook
+
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class StabilityPolicy:
 
     @classmethod
     def parse(cls, text: str) -> StabilityPolicy:
-        kind, *rest = text.split()
+        kind, *rest = text.split() or [""]
         try:
             threshold = float(rest[0]) if rest else 1.0
         except ValueError:
@@ -36,6 +40,13 @@ class StabilityPolicy:
             raise CoincideError(f"unknown policy '{text}': best-effort, guaranteed, or probabilistic P with 0 < P <= 1")
         return cls(kind, threshold)
 
+    def __str__(self) -> str:
+        return f"{self.kind} {self.threshold:g}" if self.kind == "probabilistic" else self.kind
+
+
+IN_ORDER = StabilityPolicy("in-order")
+"""No policy: the whole input in total order."""
+
 
 @dataclass(frozen=True)
 class Latency:
@@ -44,6 +55,7 @@ class Latency:
     type: str
     origin: tuple[str, ...]
     milliseconds: int | float
+    policy: StabilityPolicy = field(compare=False)
 
     def record(self) -> dict[str, object]:
         return {"type": self.type, "from": list(self.origin), "latency": self.milliseconds}
@@ -57,11 +69,17 @@ class PolicyRun:
     latencies: list[Latency] = field(default_factory=list)
     late: dict[StabilityPolicy, list[Event]] = field(default_factory=dict)
 
+    def add(self, detection: Event, clock: int, policy: StabilityPolicy) -> None:
+        self.detections.append(detection)
+        if policy != IN_ORDER:
+            origin = tuple(key[4] for key in detection.origin)
+            self.latencies.append(Latency(detection.type, origin, milliseconds(clock - detection.hi), policy))
+
 
 def run_with_policy(
     rules: Rulebook | RuleSource | Sequence[RuleSource],
     events: Iterable[Event],
-    policy: StabilityPolicy | str = "guaranteed",
+    policy: StabilityPolicy | str | None = "guaranteed",
     until: float | None = None,
 ) -> PolicyRun:
     """Detections of events that are given in the order of their arrival. `policy` is for definitions that name none."""
@@ -72,28 +90,64 @@ def run_with_policy(
     return engine.result
 
 
-class PolicyEngine:
-    """Detects in records that arrive one by one, each policy with its stage and its graph."""
+def names_policies(rules: Rulebook) -> bool:
+    """Does any definition say under which policy it is detected?"""
+    return any(getattr(detector.definition, "policy", None) is not None for detector in rules.detectors)
 
-    def __init__(self, rules: Rulebook | RuleSource | Sequence[RuleSource], policy: StabilityPolicy | str) -> None:
+
+class PolicyEngine:
+    """Detects in records that arrive one by one, each policy with its stage and its graph. State can be taken (`snapshot`)
+    and given back (`restore`) between any two calls; a policy that the snapshot does not have starts afresh."""
+
+    def __init__(self, rules: Rulebook | RuleSource | Sequence[RuleSource], policy: StabilityPolicy | str | None = None) -> None:
         compiled = rulebook(rules).compiled
-        default = StabilityPolicy.parse(policy) if isinstance(policy, str) else policy
+        default = StabilityPolicy.parse(policy) if isinstance(policy, str) else policy or IN_ORDER
         self.result = PolicyRun()
-        self._stages: list[Stage] = []
-        sources = [name for _, file in compiled.files for name in getattr(file, "sources", ())]
+        self.instances: list[Instance] = []
         for some, own in _by_policy(compiled.detectors, default).items():
-            consumer = _Instance(compiled, own, self.result)
-            self._stages.append(stage(some.kind, consumer, sources, some.threshold))
-            self.result.late[some] = self._stages[-1].late
-            consumer.by_arrival = some.kind == "best-effort"
+            self.instances.append(Instance(some, compiled, own, self._report))
+            self.result.late[some] = self.instances[-1].stage.late
 
     def arrive(self, record: Event) -> None:
-        for each in self._stages:
-            each.arrive(record)
+        for each in self.instances:
+            each.stage.arrive(record)
 
     def finish(self, until: float | None = None) -> None:
-        for each in self._stages:
-            each.finish(until)
+        for each in self.instances:
+            each.stage.finish(until)
+
+    def take(self) -> PolicyRun:
+        """What has come of the arrivals since the last call."""
+        found = PolicyRun(self.result.detections, self.result.latencies, {p: [*late] for p, late in self.result.late.items()})
+        self.result.detections, self.result.latencies = [], []
+        for late in self.result.late.values():
+            late.clear()
+        return found
+
+    def refused(self) -> dict[StabilityPolicy, int]:
+        """How many events were late, from the beginning, under each policy."""
+        return {each.policy: each.stage.refused for each in self.instances}
+
+    def snapshot(self) -> bytes:
+        return msgspec.msgpack.encode(Snapshot(VERSION, {str(each.policy): each.encode() for each in self.instances}))
+
+    def restore(self, data: bytes) -> None:
+        snapshot = msgspec.msgpack.decode(data, type=Snapshot)
+        if snapshot.version != VERSION:
+            raise ValueError(f"snapshot of version {snapshot.version}; this release reads version {VERSION}")
+        for each in self.instances:
+            if (kept := snapshot.instances.get(str(each.policy))) is not None:
+                each.decode(kept)
+
+    def _report(self, detection: Event, clock: int, policy: StabilityPolicy) -> None:
+        self.result.add(detection, clock, policy)
+
+
+class Snapshot(msgspec.Struct, array_like=True, tag="policies"):
+    """The state as it is written: instances by their policies."""
+
+    version: int
+    instances: dict[str, bytes]
 
 
 def _by_policy(detectors: Sequence[Detector], default: StabilityPolicy) -> dict[StabilityPolicy, list[Detector]]:
@@ -105,15 +159,37 @@ def _by_policy(detectors: Sequence[Detector], default: StabilityPolicy) -> dict[
     return found
 
 
-class _Instance:
-    """The detectors of one policy with all that feeds them; only the policy's own are reported."""
+class Instance:
+    """The detectors of one policy with all that feeds them, behind the policy's stage; only its own are reported."""
 
-    def __init__(self, compiled: Compiled, own: Sequence[Detector], result: PolicyRun) -> None:
-        self.graph = Graph(plans_of(compiled, _with_feeders(compiled.detectors, own)))
+    def __init__(
+        self,
+        policy: StabilityPolicy,
+        compiled: Compiled,
+        own: Sequence[Detector],
+        report: Callable[[Event, int, StabilityPolicy], None],
+    ) -> None:
+        self.policy = policy
+        self.report = report
+        self.stage = stage(policy.kind, self, sources_of(compiled), policy.threshold)
+        self.graph = Graph(())
         self.state = self.graph.initial()
+        self.change(compiled, own)
+
+    def change(self, compiled: Compiled, own: Sequence[Detector]) -> None:
+        """Other detectors from the next event on; those whose text is unchanged keep their state."""
+        kept = self.graph.encode(self.state)
+        self.graph = Graph(plans_of(compiled, _with_feeders(compiled.detectors, own)))
+        self.state = self.graph.decode(kept)
         self.reported = {detector.order for detector in own}
-        self.result = result
-        self.by_arrival = False
+
+    def encode(self) -> bytes:
+        return msgspec.msgpack.encode([self.stage.state(), self.graph.encode(self.state)])
+
+    def decode(self, data: bytes) -> None:
+        state, graph = msgspec.msgpack.decode(data, type=tuple[StageState, bytes])
+        self.state = self.graph.decode(graph)
+        self.stage.restore(state)
 
     def due(self) -> int | None:
         return self.graph.due(self.state)
@@ -122,19 +198,25 @@ class _Instance:
         return self.graph.waits(self.state)
 
     def consume(self, event: Event, clock: int) -> None:
-        bound = NEVER if self.by_arrival else None
-        self._advance(EventBatch([event]), bound, clock)
+        self._advance(EventBatch([event]), NEVER if self._by_arrival else None, clock)
 
     def fire(self, due: int, clock: int) -> None:
         self._advance(EMPTY, due + 1, clock)
 
+    @property
+    def _by_arrival(self) -> bool:
+        return self.policy.kind == "best-effort"
+
     def _advance(self, batch: EventBatch, bound: int | None, clock: int) -> None:
-        made = self.graph.advance(self.state, batch, bound, clock if self.by_arrival else None)
+        made = self.graph.advance(self.state, batch, bound, clock if self._by_arrival else None)
         for detection in made.events:
             if detection.place[-2] in self.reported:  # a place ends with the definition that made it, and a count
-                origin = tuple(key[4] for key in detection.origin)
-                self.result.detections.append(detection)
-                self.result.latencies.append(Latency(detection.type, origin, milliseconds(clock - detection.hi)))
+                self.report(detection, clock, self.policy)
+
+
+def sources_of(compiled: Compiled) -> list[str]:
+    """The sources that rule files name, of any language that can."""
+    return [name for _, file in compiled.files for name in getattr(file, "sources", ())]
 
 
 def _with_feeders(detectors: Sequence[Detector], own: Sequence[Detector]) -> list[Detector]:

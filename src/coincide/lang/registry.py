@@ -11,6 +11,7 @@ from coincide.errors import Diagnostic, RuleError
 from coincide.source import SourceText
 
 MODULES = {
+    ".cdl.xml": "coincide.lang.cdl.language",
     ".amit.xml": "coincide.lang.amit.language",
     ".ecl": "coincide.lang.ecl.language",
     ".ce": "coincide.lang.opera.language",

@@ -113,9 +113,17 @@ def run_case(case: Case, engine: str = "embedded", tier: str = "auto") -> CaseRe
         problems = check(case, Setup(engine, tier))
     except CoincideError as error:
         problems = [Problem("!", line) for line in str(error).splitlines()]
-    except OSError as error:
-        problems = [Problem("!", str(error))]
+    except Exception as error:  # a mistake of ours in one case should not hide what becomes of the others
+        problems = [Problem("!", f"{type(error).__name__}: {error}"), Problem("!", _last_place(error))]
     return CaseResult(case, kind, tuple(problems))
+
+
+def _last_place(error: Exception) -> str:
+    """Where it happened."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "nowhere"
 
 
 def _file_order(path: Path) -> tuple[int, str]:

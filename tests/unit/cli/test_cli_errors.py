@@ -128,9 +128,12 @@ def test_a_mistake_of_ours_leaves_its_trace_in_a_file(coincide: Coincide, rules:
     trace.unlink()
 
 
-def test_a_reader_that_goes_away(tmp_path: Path) -> None:
-    rules = written(tmp_path / "all.ecl", "monitor m = repeat { push(x) { true } }")
-    events = jsonl(tmp_path / "events.jsonl", [{"type": "a", "time": n} for n in range(5000)])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unbuffered: str) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    pushes = ", ".join(["repeat { push(x) { true } }"] * 100)  # much more than any pipe holds
+    rules = written(tmp_path / "all.ecl", f"monitor m = parallel {{ {pushes} }}")
+    events = jsonl(tmp_path / "events.jsonl", [{"type": "a", "time": n} for n in range(1000)])
     with subprocess.Popen([*RUN, "run", rules, "--events", events], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

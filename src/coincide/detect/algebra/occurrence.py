@@ -80,7 +80,7 @@ class Occurrence:
     def sources(self) -> tuple[Occurrence, ...]:
         """Itself if it is a primitive, a detection or an aggregate; else those of its parts, each once (5.5)."""
         if not self.parts:
-            return (self,) if self.origin or self.mark else ()
+            return (self,) if self.origin or self.detections or self.mark else ()
         found = {source.identity: source for part in self.parts for source in part.sources}
         return tuple(found.values())
 
@@ -109,9 +109,7 @@ def attribute_key(attributes: Mapping[str, Value]) -> frozenset[tuple[str, str, 
 def conflict(a: Occurrence, b: Occurrence) -> bool:
     """One event fills one role: they share a leaf, or a primitive leaf of one is in the other's `from`."""
     return not (
-        a.detections.isdisjoint(b.detections)
-        and a.primitives.isdisjoint(b.members)
-        and b.primitives.isdisjoint(a.members)
+        a.detections.isdisjoint(b.detections) and a.primitives.isdisjoint(b.members) and b.primitives.isdisjoint(a.members)
     )
 
 
@@ -167,9 +165,7 @@ class Composer:
         inner = (min(p.latest_start for p in given), max(p.earliest_end for p in given))
         return self.stamped(given, ends, inner)
 
-    def stamped(
-        self, parts: tuple[Occurrence, ...], ends: tuple[int, int], inner: tuple[int, int] | None = None
-    ) -> Occurrence:
+    def stamped(self, parts: tuple[Occurrence, ...], ends: tuple[int, int], inner: tuple[int, int] | None = None) -> Occurrence:
         """The parts as one, with a stamp of its own; `inner`: latest start and earliest end, if they are not the ends."""
         lo, hi = (ends[1], ends[1]) if self.points else ends
         start, end = (hi, hi) if self.points else inner or ends

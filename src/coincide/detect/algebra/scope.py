@@ -40,19 +40,21 @@ def value_of(tree: Expr) -> Callable[[Environment], Value]:
 def environment(under_test: Occurrence | None, *bound: Occurrence) -> Environment:
     """What the aliases of some occurrences mean, and what a bare name is an attribute of."""
     names: Environment = {}
-    for occurrence in bound or ((under_test,) if under_test is not None else ()):
+    for occurrence in bound:
         names.update(occurrence.aliases)
     if under_test is not None:
+        names.update(under_test.aliases)
         names[None] = under_test
     return names
 
 
 @dataclass(frozen=True, eq=False)
-class Test:
-    """One conjunct; the aliases in `whole` mean the occurrence under test itself."""
+class Conjunct:
+    """A test. The aliases in `whole` mean the occurrence under test itself; `on_composite`: it needs the one under test."""
 
     holds: Callable[[Environment], Value]
     whole: frozenset[str] = frozenset()
+    on_composite: bool = True
 
     def __call__(self, names: Environment) -> bool:
         for alias in self.whole:

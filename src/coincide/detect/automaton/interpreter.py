@@ -31,7 +31,7 @@ class Interpreter:
             return
         reading = program.leaves.read(event)
         if reading.held:
-            assignments = concerned(self.state, reading)
+            assignments = concerned(self.state, reading, program.uniform)
             self._consume(Step(program, self.state, reading, cause), assignments)
             if program.uniform:
                 forget_idle(self.state, assignments)

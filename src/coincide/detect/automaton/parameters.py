@@ -10,12 +10,16 @@ from coincide.detect.automaton.sets import FREE, Assignment, Reading
 from coincide.detect.automaton.state import DetectorState
 
 
-def concerned(state: DetectorState, reading: Reading) -> list[Assignment]:
-    """The assignments under which some leaf holds the event; first those it is the first to show are told apart."""
+def concerned(state: DetectorState, reading: Reading, uniform: bool = False) -> list[Assignment]:
+    """The assignments under which some leaf holds the event; first those it is the first to show are told apart.
+    `uniform`: every event shows all parameters or none, so that assignments have nothing in common."""
     needs = set(reading.held.values())
     for shown in sorted(needs - {FREE}, key=repr):
         if shown not in state.instances:
-            _tell_apart(state, shown)
+            if uniform:
+                state.copy(FREE, shown)
+            else:
+                _tell_apart(state, shown)
     if FREE in needs:
         return list(state.instances)
     found = {assignment: None for shown in needs for assignment in _covering(state, shown)}

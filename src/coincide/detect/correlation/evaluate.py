@@ -45,7 +45,7 @@ class Evaluation:
         if meaning is not None and meaning.computation is None and meaning.attribute is None:
             pick, source = INSTANCES[meaning.of], meaning.source
             assert source is not None
-            return lambda view: (of := pick(view)) is not None and of.messages[source] is not None
+            return lambda view: (of := pick(view)) is not None and of.has(source)
         evaluate = self.compile(tree)
         return lambda view: evaluate(view) is not None
 
@@ -195,8 +195,7 @@ class _Compiler(ScalarCompiler):
 
     def _call_lookup(self, node: Call) -> Evaluate:
         name, column, key = node.arguments[0], self.compile(node.arguments[1]), self.compile(node.arguments[2])
-        assert isinstance(name, Literal) and isinstance(name.value, str)
-        provider = self.own.evaluation.lookups[name.value]
+        provider = self.own.evaluation.lookups[_text(name)]
 
         def evaluate(view: View) -> Value:
             which, value = column(view), key(view)
@@ -265,8 +264,7 @@ class _Compiler(ScalarCompiler):
 
     def _call_complete(self, node: Call) -> Evaluate:
         (of,) = node.arguments
-        assert isinstance(of, Literal) and isinstance(of.value, str)
-        pick = INSTANCES[of.value]
+        pick = INSTANCES[_text(of)]
         return lambda view: None if (which := pick(view)) is None else which.complete
 
     def _call_equivalent(self, node: Call) -> Evaluate:
@@ -278,11 +276,16 @@ class _Compiler(ScalarCompiler):
     def _call_predicate(self, node: Call) -> Evaluate:
         """One that this installation has registered."""
         name, *rest = node.arguments
-        assert isinstance(name, Literal) and isinstance(name.value, str)
-        kind, arguments = predicate_kind(name.value), [self.compile(a) for a in rest]
-        assert kind is not None and kind.test is not None
-        test = kind.test
+        kind, arguments = predicate_kind(_text(name)), [self.compile(a) for a in rest]
+        test = kind.test if kind else None
+        assert test is not None
         return lambda view: test(*(argument(view) for argument in arguments))
+
+
+def _text(tree: Expr) -> str:
+    value = tree.value if isinstance(tree, Literal) else None
+    assert isinstance(value, str)
+    return value
 
 
 def _mapped(view: View) -> list[bool]:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coincide.detect.correlation import values as cdl
-from coincide.detect.correlation.equality import followed
 from coincide.detect.correlation.evaluate import Evaluation
 from coincide.detect.correlation.view import ENVELOPE, Evaluate, Message, View, message_of
 from coincide.expr.tree import And, Expr, Not, Or, Reference
 from coincide.lang.cdl.conditions import condition_of, filter_condition
 from coincide.lang.cdl.definition import Collection, Description, Preference, Source, TimeEvent
+from coincide.lang.cdl.equality import floor, followed
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.providers import open_providers
 from coincide.lang.cdl.terms import Group, Literal, Term, groups, literal_sources
@@ -32,12 +32,14 @@ class SourceProgram:
     number: int
     node: Source | Collection | TimeEvent
     within: int | None  # microseconds
+    floor: int | None  # how old, by its hi, a remembered message can be and still count
     declared: tuple[tuple[str, str, bool, Evaluate | None], ...]  # name, type, optional, look-up
     own: tuple[Test, ...]  # filters that refer to no other source
     joins: tuple[tuple[frozenset[int], Expr], ...]  # join filters: all sources that they read, and the condition
     join_tests: tuple[Test, ...]
     kept: bool  # in history
     triggers: tuple[int, ...]  # time events that it sets
+    trigger: int  # of a time event: the source that sets it; otherwise -1
 
     @property
     def anchor(self) -> str:
@@ -46,6 +48,10 @@ class SourceProgram:
     @property
     def is_collection(self) -> bool:
         return isinstance(self.node, Collection)
+
+    @property
+    def is_time(self) -> bool:
+        return self.trigger >= 0
 
     def content(self, message: Message) -> tuple[object, ...]:
         """What `duplicates` compares: declared attributes that are not the envelope's (section 4.7)."""
@@ -183,12 +189,14 @@ class _Compilation:
             number,
             node,
             microseconds(self.cd.within_of(node)),
+            microseconds(floor(number, self.names)),
             tuple((a.name, a.type, a.optional, self._lookup(a.lookup, number)) for a in attributes),
             tuple(self._condition(t, owner=number) for r, t in zip(reads, filters, strict=True) if len(r) == 1),
             joins,
             tuple(self._condition(tree, owner=number) for _, tree in joins),
             any(number in group.cols or any(number in neg for _, neg in group.terms) for group in self.groups),
             tuple(t for t, s in enumerate(self.cd.sources) if isinstance(s, TimeEvent) and s.trigger == node.anchor),
+            self.cd.index[node.trigger] if isinstance(node, TimeEvent) else -1,
         )
 
     def _lookup(self, tree: Expr | None, owner: int) -> Evaluate | None:
@@ -263,14 +271,10 @@ class _Compilation:
     def _is_late(self, tree: Expr) -> bool:
         return self.names.aggregates(tree) or self.names.uses(tree, "node")
 
-    def _followed(
-        self, term: Term, group: Group, sources: tuple[SourceProgram, ...]
-    ) -> list[tuple[frozenset[int], Test]]:
+    def _followed(self, term: Term, group: Group, sources: tuple[SourceProgram, ...]) -> list[tuple[frozenset[int], Test]]:
         """Equalities that follow from those of positive early literals and join filters."""
         given = [
-            (condition_of(literal.predicate), self.names)
-            for literal in term
-            if literal.presence is None and not literal.negated
+            (condition_of(literal.predicate), self.names) for literal in term if literal.presence is None and not literal.negated
         ]
         given += [(tree, self.names.inside(s)) for s in sorted(group.pos) for _, tree in sources[s].joins]
         return [(self.names.sources(tree), self._condition(tree)) for tree in followed(given, self.names)]

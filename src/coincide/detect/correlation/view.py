@@ -54,6 +54,10 @@ class View:
     other: View | None = None
     previous: View | None = None
 
+    def has(self, source: int) -> bool:
+        """Is a message mapped to the source, or has the collection a member?"""
+        return self.messages[source] is not None or bool(self.members and self.members.get(source))
+
     def with_message(self, source: int, message: Message) -> View:
         """The same with one more message, and nothing computed yet."""
         messages = (*self.messages[:source], message, *self.messages[source + 1 :])

@@ -2,13 +2,14 @@
 
 An event waits in the buffer until the clock (the latest hi that any task has seen, less the delay) has passed it; then it is
 consumed, in total order. What is older than what has been consumed is late and left out. The buffer is a list of *segments*,
-each written once, when its events came, and read when the clock reaches it. Keys are spread over *pages*; only the pages of the
-keys that have events, or timers that are due, are read and written."""
+each written once, when its events came, and read when the clock reaches it. Keys are spread over *pages* (pages.py); only the
+pages of the keys that have events, or timers that are due, are read and written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 from typing import Any, Protocol
 
@@ -16,10 +17,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from coincide.adapters.tableorder import taken, total_order
+from coincide.adapters.tableorder import total_order
 from coincide.engines.graph import Graph
 from coincide.engines.spark.packing import from_bytes, to_bytes
-from coincide.engines.spark.worker import Task, events_of, graph_for
+from coincide.engines.spark.pages import Page, Pages, PageStore
+from coincide.engines.spark.worker import Task, events_of
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
 
@@ -47,10 +49,11 @@ class Meta(msgspec.Struct, array_like=True):
     start: int | None = None
     next: int = 0
     segments: list[Segment] = []
+    pages: dict[int, Page] = {}
     due: dict[int, int] = {}  # page → when its next timer is due
 
 
-class Store(Protocol):
+class Store(PageStore, Protocol):
     """Where a bucket keeps its parts."""
 
     def meta(self) -> bytes | None: ...
@@ -58,8 +61,6 @@ class Store(Protocol):
     def segment(self, number: int) -> bytes: ...
     def put_segment(self, number: int, data: bytes) -> None: ...
     def drop_segment(self, number: int) -> None: ...
-    def page(self, number: int) -> bytes | None: ...
-    def put_page(self, number: int, data: bytes) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Bucket:
         self.timed = timed
         self.store = store
         self.meta = self._meta(list(division))
+        self.pages = Pages(task, not timed, store, self.meta.pages)
         self.outcome = Outcome()
 
     def _meta(self, division: list[Any]) -> Meta:
@@ -152,29 +154,27 @@ class Bucket:
     # The pages.
 
     def _run(self, released: pa.Table | None, bound: int, closing: int | None) -> Iterator[EventBatch]:
-        batches = {} if released is None else dict(self._by_page(released))
+        tables = {} if released is None else dict(self._by_page(released))
         self.outcome.consumed = 0 if released is None else len(released)
-        for page in sorted(batches.keys() | {page for page, due in self.meta.due.items() if due < bound}):
-            batch = batches.get(page, EMPTY)
-            yield self._run_page(page, batch, bound, closing)
+        for page in sorted(tables.keys() | {page for page, due in self.meta.due.items() if due < bound}):
+            yield self._run_page(page, tables.get(page), bound, closing)
 
-    def _by_page(self, table: pa.Table) -> Iterator[tuple[int, EventBatch]]:
-        columns = {name: table.column(name).combine_chunks() for name in table.column_names}
-        pages = columns.pop("page").to_numpy()
-        for name in self.task.layout.fields:
-            columns.setdefault(name, pa.nulls(len(pages)))  # events that were kept before rules needed the field
-        events = events_of(self.task.layout, columns)
-        order = total_order(events.lo, events.hi, events.fields["id"])
+    def _by_page(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """Events in total order, page by page."""
+        columns = {name: table.column(name).combine_chunks() for name in ("hi", "lo", "id") if name in table.column_names}
+        hi = columns["hi"].to_numpy()
+        order = total_order(columns["lo"].to_numpy() if "lo" in columns else hi, hi, columns["id"])
+        pages = table.column("page").to_numpy()
         order = np.arange(len(pages)) if order is None else order
         by_page = order[np.argsort(pages[order], kind="stable")]
         here, starts = np.unique(pages[by_page], return_index=True)
-        for page, rows in zip(here.tolist(), np.split(by_page, starts[1:]), strict=True):
-            yield page, EventBatch(table=taken(events, rows))
+        arranged = table.drop_columns(["page"]).take(pa.array(by_page))
+        for page, (start, stop) in zip(here.tolist(), pairwise([*starts.tolist(), len(pages)]), strict=True):
+            yield page, arranged.slice(start, stop - start)
 
-    def _run_page(self, page: int, batch: EventBatch, bound: int, closing: int | None) -> EventBatch:
-        graph = graph_for(self.task, len(batch))
-        data = self.store.page(page)
-        state = graph.initial() if data is None else graph.decode(data)
+    def _run_page(self, page: int, table: pa.Table | None, bound: int, closing: int | None) -> EventBatch:
+        graph, state = self.pages.graph, self.pages.load(page)
+        batch = EMPTY if table is None else self._events(table)
         if self.timed:
             state.start = self.meta.start
         if closing is None:
@@ -184,8 +184,14 @@ class Bucket:
             state.hi = max(state.hi, self.meta.clock)
             made = merged([first, graph.finish(state, inf if closing == FOREVER else closing)])
         self._note_due(graph, state, page)
-        self.store.put_page(page, graph.encode(state))
+        self.pages.save(page, state, table)
         return made
+
+    def _events(self, table: pa.Table) -> EventBatch:
+        fields = self.task.layout.fields
+        there = set(table.column_names)  # events that were kept before rules needed a field do not have it
+        columns = {n: table.column(n).combine_chunks() if n in there else pa.nulls(len(table)) for n in fields}
+        return EventBatch(table=events_of(self.task.layout, columns))
 
     def _note_due(self, graph: Graph, state: Any, page: int) -> None:
         due = graph.due(state) if self.timed else None

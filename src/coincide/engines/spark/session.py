@@ -36,6 +36,8 @@ exec "{java}" "$@"
 """
 
 LOGGING = """rootLogger.level = error
+logger.shell.name = org.apache.spark.repl.Main
+logger.shell.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr

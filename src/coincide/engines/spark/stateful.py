@@ -28,7 +28,9 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._meta = handle.getValueState("meta", "data binary")
         self._segments = handle.getMapState("segments", "number int", "data binary")
-        self._pages = handle.getMapState("pages", "number int", "data binary")
+        self._bases = handle.getMapState("bases", "page int", "data binary")
+        self._logs = handle.getMapState("logs", "page int, number int", "data binary")
+        self._rules = handle.getMapState("rules", "digest string", "data binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         bucket = Bucket(self.task, self.delay, self.timed, self.division, self)
@@ -62,11 +64,28 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
     def drop_segment(self, number: int) -> None:
         self._segments.removeKey((number,))
 
-    def page(self, number: int) -> bytes | None:
-        return _bytes(self._pages.getValue((number,)))
+    def base(self, page: int) -> bytes | None:
+        return _bytes(self._bases.getValue((page,)))
 
-    def put_page(self, number: int, data: bytes) -> None:
-        self._pages.updateValue((number,), (data,))
+    def put_base(self, page: int, data: bytes) -> None:
+        self._bases.updateValue((page,), (data,))
+
+    def entry(self, page: int, number: int) -> bytes:
+        data = _bytes(self._logs.getValue((page, number)))
+        assert data is not None
+        return data
+
+    def put_entry(self, page: int, number: int, data: bytes) -> None:
+        self._logs.updateValue((page, number), (data,))
+
+    def drop_entry(self, page: int, number: int) -> None:
+        self._logs.removeKey((page, number))
+
+    def rules(self, digest: str) -> bytes | None:
+        return _bytes(self._rules.getValue((digest,)))
+
+    def put_rules(self, digest: str, data: bytes) -> None:
+        self._rules.updateValue((digest,), (data,))
 
 
 def _bytes(found: Any) -> bytes | None:

@@ -42,7 +42,8 @@ def _condition(name: str, arguments: tuple[Expr, ...], of: str | None, span: Spa
     if name in ABOUT_INSTANCES:
         return Call(name, (Literal(of or "self"),), span=span)
     if name == "between":
-        return Between(*arguments, span=span)
+        x, low, high = arguments
+        return Between(x, low, high, span=span)
     if name in ("in", "notin"):
         return In(arguments[0], arguments[1:], name == "notin", span=span)
     if name == "holds":

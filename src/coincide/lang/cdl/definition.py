@@ -161,6 +161,7 @@ class Description(Node):
     providers: tuple[Provider, ...] = ()
     shared: tuple[Provider, ...] = ()
     digest: str = field(default="", compare=False, repr=False)
+    replaced: tuple[Description, ...] = field(default=(), compare=False, repr=False)  # lower versions of it that were loaded
 
     @cached_property
     def index(self) -> dict[str, int]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from coincide.expr.functions import ANY, BOOLEAN, NUMBER, TEXT
+from coincide.expr.functions import ANY, BOOLEAN, NUMBER, TEXT, Function
 from coincide.expr.functions import FUNCTIONS as SHARED
-from coincide.expr.functions import Function
 
 AGGREGATES = frozenset({"sum", "product", "avg", "count", "first", "last"})
 """These are aggregates always; one-argument `min`, `max` and `set` where they refer to a collection."""

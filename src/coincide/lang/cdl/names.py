@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from coincide.errors import nearest
@@ -24,6 +25,8 @@ from coincide.source import Span
 
 PREFIXES = ("self", "other", "previous")
 
+Anchored = AnySource | tuple[int, Attribute] | Computation | Predicate | Expression
+
 
 @dataclass(frozen=True)
 class Meaning:
@@ -41,30 +44,30 @@ class Names:
 
     cd: Description
     owner: int | None = None
+    root: Names | None = None  # where computations are read: they do not know the names of a source's attributes
+    _read: dict[tuple[str, bool], frozenset[int]] = field(default_factory=dict, repr=False)
 
     def inside(self, source: int) -> Names:
-        return Names(self.cd, source)
+        return Names(self.cd, source, self._outer)
 
     @cached_property
-    def anchors(self) -> dict[str, AnySource | tuple[int, Attribute] | Computation | Predicate | Expression]:
+    def anchors(self) -> dict[str, Anchored]:
         """Each anchor's own. Raises for one that is defined twice."""
-        found: dict[str, AnySource | tuple[int, Attribute] | Computation | Predicate | Expression] = {}
-
-        def define(
-            anchor: str, span: Span | None, node: AnySource | tuple[int, Attribute] | Computation | Predicate | Expression
-        ) -> None:
+        found: dict[str, Anchored] = {}
+        for anchor, span, node in self._definitions():
             if anchor in found:
                 fail(span, f"anchor '{anchor}' is defined twice")
             found[anchor] = node
+        return found
 
+    def _definitions(self) -> Iterator[tuple[str, Span | None, Anchored]]:
         for number, source in enumerate(self.cd.sources):
-            define(source.anchor, source.span, source)
+            yield source.anchor, source.span, source
             for attribute in () if isinstance(source, TimeEvent) else source.attributes:
                 if attribute.anchor is not None:
-                    define(attribute.anchor, attribute.span, (number, attribute))
-        for node in (*self.cd.computations, *self.cd.predicates, *self.cd.expressions):
-            define(node.anchor, node.span, node)
-        return found
+                    yield attribute.anchor, attribute.span, (number, attribute)
+        rest: list[Computation | Predicate | Expression] = [*self.cd.computations, *self.cd.predicates, *self.cd.expressions]
+        yield from ((node.anchor, node.span, node) for node in rest)
 
     @cached_property
     def computations(self) -> dict[str, Computation]:
@@ -141,13 +144,19 @@ class Names:
         if isinstance(tree, (Reference, Alias)) and tree.name is not None:
             meaning = self.meaning(tree)
             if meaning.computation is not None:
-                return self._outer.reads(self.computations[meaning.computation].value, through_aggregates)
+                return self._outer._computation_reads(meaning.computation, through_aggregates)
             assert meaning.source is not None
             return frozenset({meaning.source})
         if isinstance(tree, Alias) or (isinstance(tree, Call) and tree.name in EVENT_CALLS and self._omits_alias(tree)):
             own = frozenset() if self.owner is None else frozenset({self.owner})
             return own.union(*(self.reads(child, through_aggregates) for child in tree.children))
         return frozenset[int]().union(*(self.reads(child, through_aggregates) for child in tree.children))
+
+    def _computation_reads(self, anchor: str, through_aggregates: bool) -> frozenset[int]:
+        key = anchor, through_aggregates
+        if key not in self._read:
+            self._read[key] = self.reads(self.computations[anchor].value, through_aggregates)
+        return self._read[key]
 
     def _omits_alias(self, call: Call) -> bool:
         return not any(isinstance(a, Reference) and self._names_source(a) for a in call.arguments)
@@ -156,10 +165,9 @@ class Names:
         meaning = self.meaning(node)
         return meaning.source is not None and meaning.attribute is None
 
-    @cached_property
+    @property
     def _outer(self) -> Names:
-        """Computations do not know the names of a source's attributes."""
-        return self if self.owner is None else Names(self.cd)
+        return self.root or self
 
     def aggregates(self, tree: Expr) -> bool:
         """Does the tree use an aggregate, through computations too?"""
@@ -172,14 +180,22 @@ class Names:
         """Which instances the tree reads: self, other, previous."""
         return frozenset(self.meaning(n).of for n in walk(tree) if isinstance(n, Reference))
 
-    def expanded(self, tree: Expr) -> list[Expr]:
-        """All nodes of the tree and of the computations that it refers to."""
-        out: list[Expr] = []
-        for node in walk(tree):
-            out.append(node)
-            if isinstance(node, Reference) and (used := self.meaning(node).computation) is not None:
-                out += self._outer.expanded(self.computations[used].value)
-        return out
+    def expanded(self, tree: Expr) -> Iterator[Expr]:
+        """All nodes of the tree and of the computations that it refers to, each once."""
+        yield from walk(tree)
+        seen: set[str] = set()
+        queue = self._used(tree)
+        while queue:
+            anchor = queue.pop()
+            if anchor not in seen:
+                seen.add(anchor)
+                value = self.computations[anchor].value
+                yield from walk(value)
+                queue += self._outer._used(value)
+
+    def _used(self, tree: Expr) -> list[str]:
+        found = (self.meaning(node).computation for node in walk(tree) if isinstance(node, Reference))
+        return [anchor for anchor in found if anchor is not None]
 
 
 EVENT_CALLS = frozenset({"start", "end", "duration", "zone", "within_box", "within_radius"})

@@ -245,7 +245,7 @@ def _flag(element: Element, name: str) -> bool | None:
 
 
 def digest_of(element: Element) -> str:
-    """Of a description's id and its document without id and version: attributes in any order, white space collapsed (section 8)."""
+    """Of the id and the document without id and version: attributes in any order, white space collapsed (section 8)."""
     data = "\x00".join(_canonical(element, ("id", "version")))
     return blake2b(f"cdl\x00{element.attributes['id']}\x00{data}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

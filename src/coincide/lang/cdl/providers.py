@@ -103,7 +103,7 @@ def parquet_table(provider: Provider) -> Table:
 
 def sql_table(provider: Provider) -> Table:
     """`href` is a database's URL with the table behind `#`: `sqlite:///badges.db#badges`."""
-    import sqlalchemy
+    import sqlalchemy  # type: ignore[import-not-found, unused-ignore]
 
     url, _, table = provider.href.partition("#")
     with sqlalchemy.create_engine(url).connect() as connection:

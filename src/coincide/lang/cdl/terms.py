@@ -88,38 +88,45 @@ def _check_term(term: Term, pos: frozenset[int], cols: frozenset[int], names: Na
 
 def terms(names: Names, trigger: str) -> list[Term]:
     expression = names.expressions[trigger]
-    found = _normal_form(_expanded(expression.logic, names), False, names, expression.span)
+    found = _NormalForm(names, expression.span).of(expression.logic, False)
     if len(found) > MAXIMUM_TERMS:
         fail(expression.span, f"expression '{trigger}' has more than {MAXIMUM_TERMS} terms")
     return found
 
 
-def _expanded(tree: Expr, names: Names) -> Expr:
-    """With the expressions that it refers to in their places."""
-    if isinstance(tree, Reference):
-        return tree if tree.name in names.predicates else _expanded(names.expressions[tree.name].logic, names)
-    if isinstance(tree, Not):
-        return Not(_expanded(tree.operand, names))
-    assert isinstance(tree, (And, Or))
-    return type(tree)(tuple(_expanded(operand, names) for operand in tree.operands))
-
-
-def _normal_form(tree: Expr, negated: bool, names: Names, span: Span | None) -> list[Term]:
+class _NormalForm:
     """Negations move inward; `and` distributes over `or`, left operand outermost."""
-    if isinstance(tree, Reference):
-        return [(Literal(tree.name, negated, names.predicates[tree.name]),)]
-    if isinstance(tree, Not):
-        return _normal_form(tree.operand, not negated, names, span)
-    assert isinstance(tree, (And, Or))
-    parts = [_normal_form(operand, negated, names, span) for operand in tree.operands]
-    if isinstance(tree, Or) is not negated:
-        return _distinct(term for part in parts for term in part)
-    product: list[Term] = [()]
-    for part in parts:
-        if len(product) * len(part) > MAXIMUM_ON_THE_WAY:
-            fail(span, f"an expression has more than {MAXIMUM_TERMS} terms")
-        product = _distinct(left + right for left in product for right in part)
-    return product
+
+    def __init__(self, names: Names, span: Span | None) -> None:
+        self.names = names
+        self.span = span
+        self._known: dict[tuple[str, bool], list[Term]] = {}
+
+    def of(self, tree: Expr, negated: bool) -> list[Term]:
+        if isinstance(tree, Reference):
+            return self._named(tree.name, negated)
+        if isinstance(tree, Not):
+            return self.of(tree.operand, not negated)
+        assert isinstance(tree, (And, Or))
+        parts = [self.of(operand, negated) for operand in tree.operands]
+        if isinstance(tree, Or) is not negated:
+            return _distinct(term for part in parts for term in part)
+        return self._product(parts)
+
+    def _named(self, name: str, negated: bool) -> list[Term]:
+        if name in self.names.predicates:
+            return [(Literal(name, negated, self.names.predicates[name]),)]
+        if (name, negated) not in self._known:
+            self._known[name, negated] = self.of(self.names.expressions[name].logic, negated)
+        return self._known[name, negated]
+
+    def _product(self, parts: list[list[Term]]) -> list[Term]:
+        product: list[Term] = [()]
+        for part in parts:
+            if len(product) * len(part) > MAXIMUM_ON_THE_WAY:
+                fail(self.span, f"an expression has more than {MAXIMUM_TERMS} terms")
+            product = _distinct(left + right for left in product for right in part)
+        return product
 
 
 def _distinct(found: Iterable[Term]) -> list[Term]:

@@ -233,13 +233,14 @@ class DuplicatesRule:
     types: tuple[str | None, ...]
     keys: tuple[str, ...] = ("id",)
     horizon: float | None = None
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
 class File:
     """One rule file. Among statements of one kind the order counts, between kinds it does not."""
 
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     stamps: tuple[StampRule, ...] = ()
     duplicates: tuple[DuplicatesRule, ...] = ()
     spaces: tuple[tuple[str, Place], ...] = ()

@@ -83,13 +83,17 @@ def _passes(node: Sel) -> bool:
 
 def check_linked(definition: Definition, names: Names) -> None:
     for node in walk(definition.body):
-        if isinstance(node, Sel) and node.function in ("LESS", "MORE"):
-            if node.argument is None and node.over is None and names.aggregate(node.operand) is None:
-                raise RuleError(Diagnostic(f"{node.function} needs an aggregate, an argument or 'over'", node.word))
+        if isinstance(node, Sel) and _compares_nothing(node, names):
+            raise RuleError(Diagnostic(f"{node.function} needs an aggregate, an argument or 'over'", node.word))
     allowed = set(map(id, _bounding_withins(definition.body)))
     for node in walk(definition.body):
         if isinstance(node, Within) and id(node) not in allowed and _bounds_nothing(node, names):
             raise RuleError(Diagnostic(NO_EFFECT, node.span))
+
+
+def _compares_nothing(node: Sel, names: Names) -> bool:
+    alone = node.function in ("LESS", "MORE") and node.argument is None and node.over is None
+    return alone and names.aggregate(node.operand) is None
 
 
 def _bounds_nothing(node: Within, names: Names) -> bool:

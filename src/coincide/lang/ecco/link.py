@@ -14,7 +14,7 @@ from coincide.lang.ecco.lasting import Names, check_linked
 class Setting:
     """What the statements of a file say about its definitions; stamps and duplicates are those of all files."""
 
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     stamps: tuple[StampRule, ...] = ()
     duplicates: tuple[DuplicatesRule, ...] = ()
     spaces: tuple[tuple[str, Place], ...] = ()

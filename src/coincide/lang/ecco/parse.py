@@ -136,8 +136,10 @@ class _Parser(Reader):
         self.stamps.append(rule)
 
     def _duplicates(self) -> None:
+        word = self.tokens.last
+        assert word is not None
         keep = self.expect("first", "last").text.lower()
-        rule = DuplicatesRule(keep, self._types())
+        rule = DuplicatesRule(keep, self._types(), span=self.span(word))
         if self.tokens.take("by"):
             rule = replace(rule, keys=self.names())
         if self.tokens.take("within"):

@@ -14,6 +14,7 @@ from coincide.lang.ecco.definition import (
     SEQUENCE,
     Chain,
     Definition,
+    DuplicatesRule,
     Expression,
     Iter,
     Policy,
@@ -66,3 +67,9 @@ def _grows(node: Expression, policy: str) -> str | None:
     if isinstance(node, Sel) and node.function in AGGREGATES and node.over is None:
         return "a running aggregate keeps the ids of all its events; add 'over T'"
     return None
+
+
+def unbounded_duplicates(rules: tuple[DuplicatesRule, ...]) -> Iterator[Diagnostic]:
+    for rule in rules:
+        if rule.horizon is None:
+            yield Diagnostic("the keys of all instances are kept for ever; add 'within T'", rule.span, "warning", name=NAME)

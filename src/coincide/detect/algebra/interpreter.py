@@ -1,0 +1,218 @@
+"""The algebra, instant by instant (ECCO-39): all events of an instant are taken together, definitions are evaluated in
+dependency order, each expression bottom-up, each operator once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from coincide.detect.algebra.intake import Copies, Stamping
+from coincide.detect.algebra.nodes import Instant, Keys
+from coincide.detect.algebra.occurrence import Occurrence, of_detection, of_event
+from coincide.detect.algebra.program import Program
+from coincide.detect.algebra.state import Copy, PlanState
+from coincide.detect.base import Clock, Pending
+from coincide.detect.eventwise import Cause, Timer, step_eventwise
+from coincide.detect.machine.program import Key
+from coincide.lang.ecco.link import Setting
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event
+
+INSTANT, WAKE = "instant", "wake"
+Arrivals = dict[str, list[Occurrence]]
+
+
+@dataclass(frozen=True, eq=False)
+class Interpreter:
+    """Steps the definitions of a plan, which stand in dependency order."""
+
+    programs: tuple[Program, ...]
+    setting: Setting
+    order: int  # for the places of timers
+    foreign: frozenset[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stamping", Stamping(self.setting.stamps))
+        object.__setattr__(self, "duplicates", Copies(self.setting.duplicates))
+        object.__setattr__(self, "types", frozenset().union(*(p.types for p in self.programs)))
+        object.__setattr__(self, "reads_any", any(p.reads_any for p in self.programs))
+
+    stamping: Stamping = None  # type: ignore[assignment]
+    duplicates: Copies = None  # type: ignore[assignment]
+    types: frozenset[str] = frozenset()
+    reads_any: bool = False
+
+    def step(self, state: PlanState, batch: EventBatch, clock: Clock) -> tuple[PlanState, EventBatch]:
+        return _Run(self, state, clock).step(batch)
+
+    def pending(self, state: PlanState) -> Pending | None:
+        first = state.timers.first()
+        if first is None:
+            return None
+        due = first.payload[1] if state.ended else first.due
+        return Pending(due, bool(state.waiting) or self._waits(state))
+
+    def _waits(self, state: PlanState) -> bool:
+        return any(
+            node.waits(own, state.latest)
+            for program, copies in zip(self.programs, state.copies, strict=True)
+            for copy in copies.values()
+            for node, own in zip(program.nodes, copy.states, strict=True)
+        )
+
+
+@dataclass(eq=False)
+class _Run:
+    """One step of the plan."""
+
+    interpreter: Interpreter
+    state: PlanState
+    clock: Clock
+
+    def step(self, batch: EventBatch) -> tuple[PlanState, EventBatch]:
+        state, stamping = self.state, self.interpreter.stamping
+        if state.start is None and self.clock.start is not None and not stamping.rules:
+            self._begin(self.clock.start, Cause((self.clock.start, 0, 0, 0), state.timers, []))
+        state.ended = state.ended or self.clock.end is not None
+        made = step_eventwise(batch, self.clock, state.timers, self.on_event, self.on_timer)
+        if state.ended and stamping.lag:
+            made = self._rest(made)
+        return state, made
+
+    def _rest(self, made: EventBatch) -> EventBatch:
+        """At the end of input no stamp can come late any more. Without `until`, the clock stops at the last new stamp."""
+        state, found = self.state, list(made.events)
+        plain = self.clock.end is not None and self.clock.bound == self.clock.end + 1
+        limit = state.latest if plain else max(state.latest, self.clock.bound - 1)
+        while (timer := state.timers.first()) is not None and timer.payload[1] <= limit:
+            state.timers.pop()
+            self.on_timer(timer, Cause(timer.place, state.timers, found))
+        return EventBatch(sorted(found, key=lambda event: event.place))
+
+    # Events wait for the timer of their instant.
+
+    def on_event(self, event: Event, cause: Cause) -> None:
+        interpreter, state = self.interpreter, self.state
+        restamps = bool(interpreter.stamping.rules)
+        shown: Event | None = event
+        if event.is_detection:
+            if event.type not in interpreter.foreign:
+                return
+        else:
+            shown = interpreter.stamping.stamped(event)
+            if shown is None:
+                return
+            state.latest = max(state.latest, shown.hi)
+            if not interpreter.reads_any and event.type not in interpreter.types and not restamps:
+                return
+        self._wait(shown, shown.hi if restamps else cause.now, cause)
+
+    def _wait(self, event: Event, instant: int, cause: Cause) -> None:
+        state = self.state
+        if instant not in state.waiting:
+            state.waiting[instant] = []
+            cause.set_timer(self.interpreter.order, instant + self.interpreter.stamping.lag, (INSTANT, instant))
+        state.waiting[instant].append(event)
+
+    def on_timer(self, timer: Timer, cause: Cause) -> None:
+        kind, now = timer.payload
+        if kind == WAKE and (now in self.state.waiting or now not in self.state.wakes):
+            return  # the events of the instant have a timer of their own, set by the first of them
+        self._evaluate(now, cause)
+
+    # Evaluation.
+
+    def _begin(self, start: int, cause: Cause) -> None:
+        """The start of observation: that of keys comes with their first event."""
+        self.state.start = start
+        for number, program in enumerate(self.interpreter.programs):
+            if not program.keys and () not in self.state.copies[number]:
+                self._copy(number, (), start, start, cause)
+
+    def _copy(self, number: int, key: Key, start: int, now: int, cause: Cause) -> Copy:
+        program = self.interpreter.programs[number]
+        copy = self.state.copies[number][key] = Copy([node.fresh() for node in program.nodes], start)
+        instant = self._instant(number, key, copy, now, {}, cause)
+        for node in program.nodes:
+            node.begin(instant)
+        return copy
+
+    def _evaluate(self, now: int, cause: Cause) -> None:
+        state = self.state
+        if state.start is None:
+            self._begin(now, cause)
+        arrivals = self._arrivals(state.waiting.pop(now, []), now)
+        wakes = state.wakes.pop(now, set())
+        for number, program in enumerate(self.interpreter.programs):
+            keys = {key for n, key in wakes if n == number}
+            found = self._found(number, program, arrivals, keys, now, cause)
+            made = program.detections(found, state.serials.get(program.name, 0))
+            state.serials[program.name] = state.serials.get(program.name, 0) + len(made)
+            arrivals.setdefault(program.name, []).extend(made)
+            if program.order is not None:
+                for d in made:
+                    cause.emit(program.order, program.name, (d.lo, d.hi), d.attributes, d.origin)
+
+    def _arrivals(self, events: Sequence[Event], now: int) -> Arrivals:
+        """By type, after duplicates; copies that were replaced leave all states."""
+        state, duplicates = self.state, self.interpreter.duplicates
+        external = sorted((e for e in events if not e.is_detection), key=lambda e: e.origin)
+        if duplicates.rules:
+            external, replaced = duplicates.kept(external, state.seen)
+            duplicates.forget(state.seen, now)
+            if replaced:
+                self._discard(replaced)
+        arrivals: Arrivals = {}
+        for event in external:
+            arrivals.setdefault(event.type, []).append(of_event(event))
+        for event in events:
+            if event.is_detection:
+                number = state.serials[event.type] = state.serials.get(event.type, 0) + 1
+                arrivals.setdefault(event.type, []).append(of_detection(event, number))
+        return arrivals
+
+    def _discard(self, keys: Keys) -> None:
+        for program, copies in zip(self.interpreter.programs, self.state.copies, strict=True):
+            for copy in copies.values():
+                for node, own in zip(program.nodes, copy.states, strict=True):
+                    node.discard(own, keys)
+
+    def _found(
+        self, number: int, program: Program, arrivals: Arrivals, woken: set[Key], now: int, cause: Cause
+    ) -> Mapping[Key, Sequence[Occurrence]]:
+        """What the definition's expression makes now, by key."""
+        by_key: dict[Key, Arrivals] = {key: {} for key in sorted(woken, key=repr)}
+        for occurrence in _relevant(program, arrivals):
+            key = program.key_of(occurrence)
+            if key is not None:
+                own = by_key.setdefault(key, {})
+                own.setdefault(occurrence.type or "", []).append(occurrence)
+        found: dict[Key, Sequence[Occurrence]] = {}
+        for key, own in by_key.items():
+            copy = self.state.copies[number].get(key) or self._copy(number, key, now, now, cause)
+            found[key] = program.root.advance(self._instant(number, key, copy, now, own, cause))
+        return found
+
+    def _instant(self, number: int, key: Key, copy: Copy, now: int, arrivals: Arrivals, cause: Cause) -> Instant:
+        def wake(due: int) -> None:
+            if due <= now:
+                return
+            asked = self.state.wakes.get(due)
+            if asked is None:
+                asked = self.state.wakes[due] = set()
+                cause.set_timer(self.interpreter.order, due + self.interpreter.stamping.lag, (WAKE, due))
+            asked.add((number, key))
+
+        primitives = sorted((o for own in arrivals.values() for o in own if o.primitives), key=lambda o: o.order)
+        keyed = bool(self.interpreter.programs[number].keys)
+        end = self.state.latest if self.clock.endless else None
+        return Instant(now, copy.states, arrivals, primitives, wake, copy.start, bool(arrivals), keyed, end)
+
+
+def _relevant(program: Program, arrivals: Mapping[str, Iterable[Occurrence]]) -> Iterable[Occurrence]:
+    """What the definition refers to; `any` and NULL see every primitive event."""
+    for name, occurrences in arrivals.items():
+        if name in program.types:
+            yield from occurrences
+        elif program.reads_any:
+            yield from (o for o in occurrences if o.primitives)

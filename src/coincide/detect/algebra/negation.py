@@ -1,0 +1,99 @@
+"""Negation `A - B` and `(A - B) within T` (5.4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from coincide.detect.algebra.nodes import Instant, Keys, Node, State, without
+from coincide.detect.algebra.occurrence import Composer, Occurrence, conflict
+from coincide.detect.algebra.scope import Conjunct, environment
+
+
+class NegationState(msgspec.Struct, array_like=True):
+    """Occurrences of B that may still count, by hi; those with a life of their own; a's that wait for their time."""
+
+    negated: list[Occurrence] = []
+    living: list[Occurrence] = []
+    pending: list[Occurrence] = []
+
+
+def _end(occurrence: Occurrence) -> int:
+    return occurrence.hi
+
+
+@dataclass(eq=False)
+class Negation(Node):
+    """`children` are A and B. `length`: the T of `(A - B) within T`; `right_length`: that of `- (C within T)`; `reach`: how
+    long an A can last, if that is known."""
+
+    length: int | None = None
+    right_length: int | None = None
+    counts: tuple[Conjunct, ...] = ()
+    reach: int | None = None
+    composer: Composer = field(default_factory=Composer)
+
+    state_type = NegationState
+
+    def made(self, instant: Instant) -> Iterable[Occurrence]:
+        state: NegationState = self.state(instant)
+        left, right = (child.advance(instant) for child in self.children)
+        for b in right:
+            insort(state.negated if b.expires is None else state.living, b, key=_end)
+        if self.length is None:
+            found = [a for a in left if not self._hit(state, a, a.hi)]
+        else:
+            found = self._after(state, left, instant, self.length)
+        self._prune(state, instant.now)
+        return found
+
+    def _after(self, state: NegationState, left: list[Occurrence], instant: Instant, length: int) -> list[Occurrence]:
+        """Known only when the time is over."""
+        for a in left:
+            state.pending.append(a)
+            instant.wake(self._due(a))
+        due = sorted((a for a in state.pending if self._due(a) <= instant.now), key=lambda a: a.order)
+        state.pending = [a for a in state.pending if self._due(a) > instant.now]
+        passed = [a for a in due if not self._hit(state, a, a.lo + length)]
+        return [self.composer.stamped((a,), (a.lo, self._due(a)), (a.latest_start, self._due(a))) for a in passed]
+
+    def _due(self, a: Occurrence) -> int:
+        return max(a.hi, a.lo + (self.length or 0))
+
+    def _hit(self, state: NegationState, a: Occurrence, end: int) -> bool:
+        if self.right_length is not None:
+            end = min(end, a.lo + self.right_length)
+        inside = state.negated[bisect_left(state.negated, a.lo, key=_end) : bisect_right(state.negated, end, key=_end)]
+        if any(a.lo <= b.lo and self._counts(a, b) for b in inside):
+            return True
+        living = state.living[: bisect_right(state.living, end, key=_end)]
+        return any(b.alive(a.lo) and self._counts(a, b) for b in living)
+
+    def _counts(self, a: Occurrence, b: Occurrence) -> bool:
+        if conflict(a, b):
+            return False
+        if not self.counts:
+            return True
+        names = environment(a)
+        names.update(b.aliases)
+        return all(test(names) for test in self.counts)
+
+    def _prune(self, state: NegationState, now: int) -> None:
+        """No later A starts before `now - reach`; pending ones may."""
+        if self.reach is None:
+            return
+        least = min((now - self.reach, *(a.lo for a in state.pending)))
+        if state.negated and state.negated[0].hi < least:
+            state.negated = state.negated[bisect_left(state.negated, least, key=_end) :]
+        state.living = [b for b in state.living if b.alive(least)]
+
+    def discard(self, state: State, keys: Keys) -> None:
+        state.negated = without(state.negated, keys)
+        state.living = without(state.living, keys)
+        state.pending = without(state.pending, keys)
+
+    def waits(self, state: State, last: int) -> bool:
+        return bool(state.pending)

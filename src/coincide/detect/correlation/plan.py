@@ -1,0 +1,119 @@
+"""A description as a plan: the contract that engines know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from coincide.detect.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detect.correlation import encoding
+from coincide.detect.correlation.interpreter import Interpreter
+from coincide.detect.correlation.program import Program, compile_description
+from coincide.detect.correlation.state import fresh
+from coincide.expr.tree import Compare, Expr, In, Literal, Reference
+from coincide.lang.cdl.definition import Description, TimeEvent
+from coincide.model.batch import EventBatch
+from coincide.model.event import ENVELOPE
+
+EXAMPLES: dict[str, Expr] = {"string": Literal(""), "boolean": Literal(True)}
+"""A value of each type, to tell the types of detections' attributes by; all others are numbers."""
+
+
+@dataclass(frozen=True)
+class CorrelationPlan:
+    """One description."""
+
+    detector: Detector
+
+    @property
+    def name(self) -> str:
+        return self.detector.name
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        return (self.detector.name,)
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.detector.inputs
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(self.detector.outputs)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """Declared attributes; a look-up replaces the message's own value."""
+        declared = (s.attributes for s in self._cd.sources if not isinstance(s, TimeEvent))
+        return frozenset(a.name for some in declared for a in some if a.lookup is None) - ENVELOPE
+
+    @cached_property
+    def produces(self) -> dict[str, tuple[Expr, ...]]:
+        made: dict[str, dict[Expr, None]] = {}
+        for event in self._cd.events:
+            for attribute in event.attributes:
+                made.setdefault(attribute.name, {})[EXAMPLES.get(attribute.type, Literal(0.0))] = None
+            if event.access not in ("public", "internal"):
+                made.setdefault("source", {})[Literal(event.access)] = None
+        return {name: tuple(trees) for name, trees in made.items()}
+
+    @cached_property
+    def relevant(self) -> Expr | None:
+        """Types alone: an attribute that is a set or range is null to the expressions that engines push down."""
+        types = self.inputs.external
+        if types is None:
+            return None
+        names = tuple(Literal(name) for name in sorted(types))
+        if not names:
+            return Literal(False)
+        kind = Reference("type")
+        return Compare("=", kind, names[0]) if len(names) == 1 else In(kind, names)
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        return self.detector.partition
+
+    @cached_property
+    def timed(self) -> bool:
+        return any(isinstance(source, TimeEvent) for source in self._cd.sources)
+
+    @property
+    def _cd(self) -> Description:
+        cd: Description = self.detector.definition
+        return cd
+
+    @cached_property
+    def program(self) -> Program:
+        return compile_description(self._cd)
+
+    @cached_property
+    def _interpreter(self) -> Interpreter:
+        return Interpreter(self.program, self.detector.order)
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        return ("the join tier of correlations is not built yet",)
+
+    def kernel(self) -> DetectorPlan:
+        return self
+
+    def initial(self) -> State:
+        return fresh(self.program)
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        return self._interpreter.step(state, batch, clock)
+
+    def pending(self, state: State) -> Pending | None:
+        pending: Pending | None = state.timers.pending()
+        return pending
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        return {self.detector.digest: encoding.encode(self.program, state)}
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        data = parts.get(self.detector.digest)
+        return self.initial() if data is None else encoding.decode(self.program, data)
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    return [CorrelationPlan(detector) for detector in detectors]

@@ -1,0 +1,140 @@
+"""Pages of a bucket: detectors' state for some of its keys, kept so that a micro-batch costs what it touches.
+
+A page is a *base* (the encoded state) and a *log* (events consumed since). Events are appended to the log; only when it has
+grown large is the state encoded anew. A worker that still holds the very state that was stored goes on from there; any other
+decodes the base and replays the log, which costs little: kernels are far faster than codecs. A random token, new with each
+write, tells whether a state in memory is the one in the store, whatever was retried, restarted or reused in between."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Protocol
+
+import msgspec
+import pyarrow as pa
+
+from coincide.engines.graph import Graph, GraphState
+from coincide.engines.spark.frame import Layout
+from coincide.engines.spark.packing import from_bytes, to_bytes
+from coincide.engines.spark.worker import Task, events_of, graph_of
+from coincide.model.batch import EventBatch
+
+ROOM = 4_000_000
+"""Bytes that a log may always have; and it may have as many times the base's as GROWTH says."""
+GROWTH = 4
+REMEMBERED = 64_000_000
+"""Bytes of encoded state whose decoded form a worker keeps."""
+
+
+class Page(msgspec.Struct, array_like=True):
+    """What the bucket knows of a page. `rules` names the rules that its base and log belong to."""
+
+    token: bytes
+    rules: str
+    base: int = 0  # bytes
+    size: int = 0  # of the log, bytes
+    log: list[int] = []
+    next: int = 0
+
+
+class PageStore(Protocol):
+    def base(self, page: int) -> bytes | None: ...
+    def put_base(self, page: int, data: bytes) -> None: ...
+    def entry(self, page: int, number: int) -> bytes: ...
+    def put_entry(self, page: int, number: int, data: bytes) -> None: ...
+    def drop_entry(self, page: int, number: int) -> None: ...
+    def rules(self, digest: str) -> bytes | None: ...
+    def put_rules(self, digest: str, data: bytes) -> None: ...
+
+
+@dataclass
+class _Memory:
+    """States of this process by their tokens, the one used last at the end."""
+
+    states: OrderedDict[bytes, tuple[Graph, GraphState, int]] = field(default_factory=OrderedDict)
+    size: int = 0
+
+    def put(self, token: bytes, graph: Graph, state: GraphState, size: int) -> None:
+        self.states[token] = (graph, state, size)
+        self.size += size
+        while self.size > REMEMBERED and self.states:
+            self.size -= self.states.popitem(last=False)[1][2]
+
+    def take(self, token: bytes, graph: Graph) -> GraphState | None:
+        """A state is handed out once: it changes as it is used."""
+        found = self.states.pop(token, None)
+        if found is None:
+            return None
+        self.size -= found[2]
+        return found[1] if found[0] is graph else None
+
+
+MEMORY = _Memory()
+
+
+class Pages:
+    def __init__(self, task: Task, logged: bool, store: PageStore, known: dict[int, Page]) -> None:
+        self.logged = logged
+        self.store = store
+        self.known = known
+        self.tier = "kernel" if task.tier == "auto" else task.tier
+        self.graph = graph_of(task.sources, task.members, self.tier)
+        self._rules = msgspec.msgpack.encode([task.sources, task.members])
+        self._digest = blake2b(self._rules, digest_size=8).hexdigest()
+
+    def load(self, number: int) -> GraphState:
+        page = self.known.get(number)
+        if page is None:
+            return self.graph.initial()
+        remembered = MEMORY.take(page.token, self.graph)
+        return self._rebuilt(number, page) if remembered is None else remembered
+
+    def _rebuilt(self, number: int, page: Page) -> GraphState:
+        """Under changed rules, events of the log are none of the new definitions' business."""
+        graph = self.graph if page.rules == self._digest else self._old_graph(page.rules)
+        data = self.store.base(number)
+        state = graph.initial() if data is None else graph.decode(data)
+        for entry in page.log:
+            graph.advance(state, _batch(from_bytes(self.store.entry(number, entry))))
+        return state if graph is self.graph else self.graph.decode(graph.encode(state))
+
+    def _old_graph(self, digest: str) -> Graph:
+        data = self.store.rules(digest)
+        assert data is not None
+        sources, members = msgspec.msgpack.decode(data)
+        return graph_of(tuple((name, text) for name, text in sources), tuple(members), self.tier)
+
+    def save(self, number: int, state: GraphState, consumed: pa.Table | None) -> None:
+        """Keep the state that the consumed events have led to."""
+        page = self.known.setdefault(number, Page(b"", self._digest))
+        if self.logged and page.rules == self._digest and page.size <= ROOM + GROWTH * page.base:
+            self._append(number, page, consumed)
+        else:
+            self._renew(number, page, state)
+        page.token = os.urandom(8)
+        if self.store.rules(self._digest) is None:
+            self.store.put_rules(self._digest, self._rules)
+        MEMORY.put(page.token, self.graph, state, page.base + page.size)
+
+    def _append(self, number: int, page: Page, consumed: pa.Table | None) -> None:
+        if consumed is not None:
+            data = to_bytes(consumed)
+            self.store.put_entry(number, page.next, data)
+            page.log.append(page.next)
+            page.next += 1
+            page.size += len(data)
+
+    def _renew(self, number: int, page: Page, state: GraphState) -> None:
+        data = self.graph.encode(state)
+        self.store.put_base(number, data)
+        for entry in page.log:
+            self.store.drop_entry(number, entry)
+        page.base, page.size, page.log, page.rules = len(data), 0, [], self._digest
+
+
+def _batch(table: pa.Table) -> EventBatch:
+    columns: dict[str, Any] = {name: table.column(name).combine_chunks() for name in table.column_names}
+    return EventBatch(table=events_of(Layout(tuple(columns)), columns))

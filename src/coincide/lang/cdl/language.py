@@ -1,0 +1,57 @@
+"""What CDL ("Cordies: Expressive event correlation in distributed systems") offers to the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from coincide.detect.base import Detector, DetectorPlan
+from coincide.detect.correlation.plan import plans as correlation_plans
+from coincide.errors import Diagnostic
+from coincide.lang.cdl.definition import Description, File
+from coincide.lang.cdl.feeds import check_circles, inputs_of
+from coincide.lang.cdl.parse import parse
+from coincide.lang.cdl.partition import partition_of
+from coincide.lang.cdl.print import print_file
+from coincide.lang.cdl.versions import in_force
+from coincide.lang.cdl.warning import warnings_of
+from coincide.source import SourceText
+
+__all__ = ["NAME", "VERSIONED", "detectors", "names", "parse", "plans", "print_file", "warnings"]
+
+NAME = "cdl"
+VERSIONED = True
+"""A name may be defined again, in another file: the higher version is in force."""
+
+
+def names(file: File) -> Iterator[Diagnostic]:
+    for cd_id, cd in {cd.id: cd for cd in file.descriptions}.items():
+        yield Diagnostic(f"cd '{cd_id}' is defined twice", cd.span, name=cd_id)
+
+
+def detectors(files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
+    """Of the versions in force (CDL-01)."""
+    kept = in_force([file for _, file in files])
+    check_circles([cd for some in kept for cd in some])
+    return [[_detector(cd) for cd in some] for some in kept]
+
+
+def _detector(cd: Description) -> Detector:
+    return Detector(
+        name=cd.id,
+        language=NAME,
+        definition=cd,
+        inputs=inputs_of(cd),
+        outputs=tuple(dict.fromkeys(event.message_class for event in cd.events)),
+        partition=partition_of(cd),
+        digest=cd.digest,
+        kind="cd",
+        span=cd.span,
+    )
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    return correlation_plans(detectors)
+
+
+def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
+    return [warning for detector in detectors for warning in warnings_of(detector.definition)]

@@ -1,0 +1,116 @@
+"""What is accepted but most likely not meant (sections 5 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coincide.errors import Diagnostic
+from coincide.expr.functions import number_text
+from coincide.expr.tree import Expr, Literal, Reference
+from coincide.lang.cdl.conditions import condition_of
+from coincide.lang.cdl.definition import AnySource, Collection, Description, TimeEvent, version_text
+from coincide.lang.cdl.equality import conjuncts, floor
+from coincide.lang.cdl.names import Names
+from coincide.lang.cdl.terms import Group, groups
+
+HINT = 'give it a maximum age, such as within="1 hour", or give the cd one'
+
+
+def warnings_of(cd: Description) -> list[Diagnostic]:
+    names = Names(cd)
+    found = groups(cd, names)
+    return [*_replaced(cd), *_unused(cd, found), *_unbounded(cd, names, found), *_too_short(cd)]
+
+
+def _warning(message: str, node: AnySource | Description, name: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(message, node.span, "warning", hint, name)
+
+
+def _replaced(cd: Description) -> Iterator[Diagnostic]:
+    for old in cd.replaced:
+        new = version_text(cd.version)
+        yield _warning(f"version {version_text(old.version)} of cd '{cd.id}' is replaced by version {new}", old, "replaced")
+
+
+def _unused(cd: Description, found: list[Group]) -> Iterator[Diagnostic]:
+    used = frozenset[int]().union(*(group.sources for group in found))
+    for number, source in enumerate(cd.sources):
+        if number not in used:
+            yield _warning(f"no term uses source '{source.anchor}'", source, "unused")
+
+
+def _too_short(cd: Description) -> Iterator[Diagnostic]:
+    """The trigger is forgotten before its time event comes."""
+    for source in cd.sources:
+        if isinstance(source, TimeEvent) and source.relative and isinstance(source.value, Literal):
+            delay, within = source.value.value, cd.within_of(cd.sources[cd.index[source.trigger]])
+            if isinstance(delay, float) and within is not None and within < delay:
+                message = (
+                    f"'{source.trigger}' is forgotten after {number_text(within)} ms, before time event '{source.anchor}' is due"
+                )
+                yield _warning(message, source, "within", f"a within of {number_text(delay)} ms or more keeps it until then")
+
+
+def _unbounded(cd: Description, names: Names, found: list[Group]) -> Iterator[Diagnostic]:
+    for number, source in enumerate(cd.sources):
+        if isinstance(source, TimeEvent) or cd.within_of(source) is not None:
+            continue
+        if not _is_bounded(number, cd, names, found):
+            message = f"nothing bounds how long messages of '{source.anchor}' are kept"
+            yield _warning(message, source, "unbounded", _hint(number, cd, found))
+
+
+def _hint(number: int, cd: Description, found: list[Group]) -> str:
+    """The longest delay of a time event in the same group must still fit."""
+    times = {s for group in found if number in group.sources for s in group.pos if isinstance(cd.sources[s], TimeEvent)}
+    longest = max((delay for s in times if (delay := _delay(s, cd)) is not None), default=None)
+    if longest is None:
+        return HINT
+    return f'give it a maximum age of {number_text(longest)} ms or more, within="{number_text(longest)}"'
+
+
+def _delay(number: int, cd: Description) -> float | None:
+    """How long after a message its time event comes, over all that trigger one another; None if that is not constant."""
+    source = cd.sources[number]
+    if not isinstance(source, TimeEvent):
+        return 0.0
+    before = _delay(cd.index[source.trigger], cd)
+    own = source.value.value if isinstance(source.value, Literal) and source.relative else None
+    return before + own if before is not None and isinstance(own, float) else None
+
+
+def _is_bounded(number: int, cd: Description, names: Names, found: list[Group]) -> bool:
+    waiting = [group for group in found if number in group.pos and len(group.pos) > 1]
+    remembered = [group for group in found if number in group.sources - group.pos]
+    if waiting and not (_keeps_one(names) or all(_ends(number, group, cd) for group in waiting)):
+        return False
+    return all(_is_consumed(number, group, cd) for group in remembered) or floor(number, names) is not None
+
+
+def _ends(number: int, group: Group, cd: Description) -> bool:
+    """Does it trigger a time event of the group? Instances with it go when that is over."""
+    anchor = cd.sources[number].anchor
+    return any(isinstance(t := cd.sources[s], TimeEvent) and t.trigger == anchor for s in group.pos)
+
+
+def _keeps_one(names: Names) -> bool:
+    """A preference that keeps one of equivalent instances."""
+    return any(
+        p.better is not None and (p.other is None or _asks_equivalent(names.expressions[p.other].logic, names))
+        for p in names.cd.preferences
+    )
+
+
+def _asks_equivalent(tree: Expr, names: Names) -> bool:
+    if isinstance(tree, Reference):
+        if tree.name in names.expressions:
+            return _asks_equivalent(names.expressions[tree.name].logic, names)
+        return getattr(condition_of(names.predicates[tree.name]), "name", "") in ("equivalent", "shares")
+    return any(_asks_equivalent(operand, names) for operand in conjuncts(tree) if operand is not tree)
+
+
+def _is_consumed(number: int, group: Group, cd: Description) -> bool:
+    source = cd.sources[number]
+    if not isinstance(source, Collection):
+        return False
+    return not source.reuse if source.reuse is not None else not group.pos

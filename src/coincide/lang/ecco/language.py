@@ -1,0 +1,115 @@
+"""What ECCO (Yoneki and Bacon, "Unified Semantics for Event Correlation Over Time and Space in Hybrid Network Environments")
+offers to the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from coincide.detect.algebra.plan import plans as algebra_plans
+from coincide.detect.algebra.program import digest
+from coincide.detect.base import Detector, DetectorPlan, Inputs
+from coincide.errors import Diagnostic
+from coincide.lang.ecco.definition import DuplicatesRule, File
+from coincide.lang.ecco.lasting import Names
+from coincide.lang.ecco.lasting import warnings as definition_warnings
+from coincide.lang.ecco.link import Linked, Setting, components, link, reads_any, referred
+from coincide.lang.ecco.parse import parse
+from coincide.lang.ecco.print import print_file
+from coincide.lang.ecco.unbounded import unbounded, unbounded_duplicates
+from coincide.source import SourceText
+
+__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "warnings"]
+
+NAME = "ecco"
+
+
+def names(file: File) -> Iterator[Diagnostic]:
+    for definition in file.definitions:
+        yield Diagnostic(f"'{definition.name}' is already defined", definition.span, name=definition.name)
+
+
+def detectors(files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
+    """Stamps and duplicates speak of the stream, so they are shared by all files; options and spaces are each file's."""
+    stamps = tuple(rule for _, file in files for rule in file.stamps)
+    duplicates = tuple(rule for _, file in files for rule in file.duplicates)
+    return [_of_file(file, Setting(file.options, stamps, duplicates, file.spaces)) for _, file in files]
+
+
+def _of_file(file: File, setting: Setting) -> list[Detector]:
+    return [
+        Detector(
+            name=definition.name,
+            language=NAME,
+            definition=Linked(definition, setting),
+            inputs=Inputs(None),
+            outputs=() if definition.hidden else (definition.name,),
+            partition=None,
+            digest="",
+            kind="let" if definition.hidden else "detector",
+            span=definition.span,
+        )
+        for definition in file.definitions
+    ]
+
+
+def linked(own: Sequence[Detector], everyone: Sequence[Detector]) -> list[Detector]:
+    """Definitions that refer to each other get the same inputs, and so stand in one stage: a reference sees more of an
+    occurrence than a detection shows. Where another language stands between them this would be a circle; then each
+    evaluates what it refers to by itself."""
+    foreign = frozenset(output for d in everyone if d.language != NAME for output in d.outputs)
+    items = link([replace(d.definition, order=d.order) for d in own], foreign)
+    inputs = {item.name: item.foreign for item in items}
+    for group in components(items):
+        joined: frozenset[str] = frozenset().union(*(item.foreign for item in group))
+        if not joined & _downstream({item.name for item in group if not item.definition.hidden}, everyone):
+            inputs.update((item.name, joined) for item in group)
+    keys = {item.name: key for group in components(items) for key in [_common_key(group)] for item in group}
+    return [_linked(d, item, inputs[item.name], keys[item.name]) for d, item in zip(own, items, strict=True)]
+
+
+def _linked(detector: Detector, item: Linked, foreign: frozenset[str], key: tuple[str, ...] | None) -> Detector:
+    everything = any(reads_any(used.definition.body) for used in item.together)
+    types = frozenset().union(*(referred(used.definition.body) for used in item.together))
+    inputs = Inputs(None if everything else types, foreign)
+    return replace(detector, definition=item, inputs=inputs, partition=key, digest=digest(item))
+
+
+def _downstream(names: set[str], everyone: Sequence[Detector]) -> set[str]:
+    """What other languages make, directly or not, of detections of these names."""
+    found: set[str] = set()
+    reached = set(names)
+    while True:
+        fed = {o for d in everyone if d.language != NAME and d.inputs.detections & reached for o in d.outputs} - found
+        if not fed:
+            return found
+        found |= fed
+        reached |= fed
+
+
+def _common_key(group: Sequence[Linked]) -> tuple[str, ...] | None:
+    """Section 8, parallel by key: all definitions have it, and copies of one instance have it in common."""
+    keys = group[0].definition.keys
+    if not keys or any(item.definition.keys != keys for item in group):
+        return None
+    read = frozenset().union(*(referred(item.definition.body) for item in group))
+    concerned = [rule for rule in group[0].setting.duplicates if _concerns(rule, read, group)]
+    return keys if all(set(keys) <= set(rule.keys) for rule in concerned) else None
+
+
+def _concerns(rule: DuplicatesRule, read: frozenset[str], group: Sequence[Linked]) -> bool:
+    return None in rule.types or bool(read & set(rule.types)) or any(reads_any(item.definition.body) for item in group)
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    return algebra_plans(detectors)
+
+
+def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
+    items: list[Linked] = [d.definition for d in detectors]
+    known: Mapping[str, Linked] = {item.name: item for item in items}
+    foreign: frozenset[str] = frozenset().union(*(item.foreign for item in items))
+    lasting = Names({name: item.definition for name, item in known.items()}, foreign)
+    found = [warning for item in items for warning in definition_warnings(item.definition, lasting)]
+    found += [warning for item in items for warning in unbounded(item.definition, item.setting.options.policies)]
+    return found + (list(unbounded_duplicates(items[0].setting.duplicates)) if items else [])
