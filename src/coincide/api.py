@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.engines.choice import Until, detections, until_microseconds
-from coincide.errors import Diagnostic, InputError, RuleError
+from coincide.errors import CoincideError, Diagnostic, InputError, RuleError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook, RuleSource, rulebook
@@ -30,6 +30,7 @@ def detect(
     *,
     engine: str = "embedded",
     tier: str = "auto",
+    policy: str | None = None,
     mapping: FieldMapping = DEFAULT,
     strict: bool = True,
 ) -> list[dict[str, Any]]:
@@ -39,6 +40,9 @@ def detect(
     objects, the path of a file (JSON Lines, CSV, Parquet, Arrow) or several, or a pandas, Polars or Arrow table, in any
     order. `until` moves the clock on after the last event: milliseconds, ISO-8601, or 'inf'. A bad record raises
     InputError unless `strict` is false; then it is left out.
+
+    With a `policy` (best-effort, guaranteed or 'probabilistic 0.95'; also where rules name one) events are taken in the order
+    in which they stand, as they arrived.
 
     >>> import coincide
     >>> rules = coincide.loads(\"""
@@ -54,7 +58,7 @@ def detect(
     >>> coincide.detect(rules, events)
     [{'type': 'intrusion', 'time': 3000, 'from': ['4'], 'host': 'db1', 'user': 'eve'}]
     """
-    return list(run(rules, events, until, engine=engine, tier=tier, mapping=mapping, strict=strict))
+    return list(run(rules, events, until, engine=engine, tier=tier, policy=policy, mapping=mapping, strict=strict))
 
 
 def run(
@@ -64,6 +68,7 @@ def run(
     *,
     engine: str = "embedded",
     tier: str = "auto",
+    policy: str | None = None,
     mapping: FieldMapping = DEFAULT,
     strict: bool = True,
 ) -> Iterator[dict[str, Any]]:
@@ -77,9 +82,31 @@ def run(
     11 31
     12 32
     """
-    book = rulebook(rules)
-    for batch in detections(book, in_order(events, mapping, strict), until_microseconds(until), engine, tier):
+    from coincide.engines.policies import names_policies
+
+    book, end = rulebook(rules), until_microseconds(until)
+    if policy is not None or (engine == "embedded" and names_policies(book)):
+        made = _as_they_arrived(book, _batches(events, mapping, strict), end, policy, engine)
+    else:
+        made = detections(book, in_order(events, mapping, strict), end, engine, tier)
+    for batch in made:
         yield from (record(event) for event in batch.events)
+
+
+def _as_they_arrived(
+    book: Rulebook, batches: Iterable[EventBatch], until: float | None, policy: str | None, engine: str
+) -> Iterator[EventBatch]:
+    from coincide.engines.policies import PolicyEngine
+
+    if engine != "embedded":
+        raise CoincideError("a policy is for the embedded engine; Spark orders events by itself, within its watermark")
+    running = PolicyEngine(book, policy)
+    for batch in batches:
+        for event in batch.events:
+            running.arrive(event)
+        yield EventBatch(running.take().detections)
+    running.finish(until)
+    yield EventBatch(running.take().detections)
 
 
 def explain(rules: Rules, engine: str = "embedded", tier: str = "auto") -> str:

@@ -16,6 +16,7 @@ from coincide.model.event import Event, Value, primitive
 from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
 from coincide.testing.check import check_detector, detections
+from coincide.testing.compare import unmatched
 
 quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -100,7 +101,8 @@ def test_all_combinations_are_found(drawn: Any, events: list[Event]) -> None:
 # Everything together: splits and snapshots change nothing.
 
 SOURCES = [
-    '<source class="a" anchor="A"{within}><attribute name="k" type="int"/><attribute name="v" type="double" optional="true"/></source>',
+    '<source class="a" anchor="A"{within}><attribute name="k" type="int"/>'
+    '<attribute name="v" type="double" optional="true"/></source>',
     '<source class="b" anchor="B"{duplicates}><attribute name="k" type="int"><filter operators="{join}">A.k</filter></attribute>'
     '<attribute name="v" type="double"/></source>',
     '<source class="c" anchor="N"><attribute name="k" type="int"><filter operators="equal">A.k</filter></attribute></source>',
@@ -152,6 +154,16 @@ def descriptions(draw: st.DrawFn) -> str:
 @given(descriptions(), streams(compounds=True), st.lists(st.integers(1, 9), max_size=2), st.sampled_from([None, float("inf")]))
 def test_splits_and_snapshots(text: str, events: list[Event], cuts: list[int], until: float | None) -> None:
     check_detector(rules(text), events, cuts, until)
+
+
+@quick
+@given(descriptions(), streams())
+def test_keys_divide(text: str, events: list[Event]) -> None:
+    """Where there is a partition, each key alone gives what all give together."""
+    book = rules(text.replace('"greaterequal">A.k', '"equal">A.k'))
+    if book.detectors[0].partition == ("k",):
+        alone = [d for k in (0.0, 1.0) for d in detections(book, [e for e in events if e.attributes["k"] == k])]
+        assert unmatched(alone, detections(book, events)) == ([], [])
 
 
 @quick

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from coincide.detect.situation import interpreter
 from coincide.detect.situation.plan import SituationPlan
 from coincide.engines.graph import Graph
 from coincide.errors import RunError
@@ -20,6 +23,15 @@ from coincide.source import SourceText
 from coincide.testing.amit import event_lists, rule_files
 from coincide.testing.check import check_detector, detections
 from coincide.testing.compare import unmatched
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_chains() -> Iterator[None]:
+    """Cycles may detect more and more in every round: the run is stopped early."""
+    before, interpreter.LONGEST_CHAIN = interpreter.LONGEST_CHAIN, 4
+    yield
+    interpreter.LONGEST_CHAIN = before
+
 
 cuts = st.lists(st.integers(0, 12), max_size=3)
 untils = st.sampled_from([None, 30_000.0, inf])

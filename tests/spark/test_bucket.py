@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from support import chained, expected, random_events, texts
 
+from coincide.engines.spark import pages
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket, Outcome
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
@@ -17,7 +18,7 @@ from coincide.engines.spark.streaming import parse_delay
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.errors import InputError, RunError
 from coincide.model.column import MIXED
-from coincide.model.event import Event
+from coincide.model.event import Event, primitive
 from coincide.model.table import table_of
 from coincide.rulebook import Rulebook, loads
 
@@ -62,8 +63,8 @@ class Memory:
     def drop_entry(self, page: int, number: int) -> None:
         del self.data["entry", page, number]
 
-    def rules(self, digest: str) -> bytes | None:
-        return self.data.get(("rules", digest))
+    def rules(self, digest: str) -> bytes:
+        return self.data["rules", digest]
 
     def put_rules(self, digest: str, data: bytes) -> None:
         self.data["rules", digest] = data
@@ -71,12 +72,16 @@ class Memory:
 
 class Run:
     def __init__(self, rules: Rulebook, delay: int, pages: int = 3, tier: str = "interpreter") -> None:
-        members = tuple(d.order for d in rules.detectors)
-        self.task = Task(sources_of(rules), members, tier, Layout(FIELDS), Outputs(()))
+        self.tier = tier
+        self.change(rules)
         self.delay, self.pages = delay, pages
         self.store = Memory()
         self.made: list[Event] = []
         self.late = 0
+
+    def change(self, rules: Rulebook) -> None:
+        members = tuple(d.order for d in rules.detectors)
+        self.task = Task(sources_of(rules), members, self.tier, Layout(FIELDS), Outputs(()))
 
     def take(self, events: list[Event], closing: int | None = None) -> Outcome:
         blobs = [self._blob(part) for part in (events[::2], events[1::2]) if part]  # of two tasks
@@ -101,8 +106,12 @@ KEYED = "monitor m by k = repeat { push(x, v: v) { sequential { a, b, c } } } mo
 
 
 @pytest.mark.parametrize("tier", ["interpreter", "kernel"])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_out_of_order_within_the_delay(seed: int, tier: str) -> None:
+@pytest.mark.parametrize("room", [0, 10_000, pages.ROOM])
+@pytest.mark.parametrize("forgetful", [False, True])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_out_of_order_within_the_delay(seed: int, forgetful: bool, room: int, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a worker remembers states or not, and however soon logs are folded into bases."""
+    monkeypatch.setattr(pages, "ROOM", room)
     rng = random.Random(seed)
     rules = loads(KEYED)
     events = random_events(600, seed)
@@ -110,12 +119,45 @@ def test_out_of_order_within_the_delay(seed: int, tier: str) -> None:
     arrival = sorted(events, key=lambda e: e.hi + rng.randrange(delay + 1))
     run = Run(rules, delay, tier=tier)
     while arrival:
-        size = rng.randrange(1, 200)
+        size = rng.randrange(1, 100)
         run.take(arrival[:size])
         arrival = arrival[size:]
+        if forgetful and rng.random() < 0.5:
+            pages.MEMORY.states.clear()
     run.take([], closing=FOREVER)
     assert run.late == 0
     assert texts(run.made) == expected(rules, events)
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_a_repeated_micro_batch_starts_from_what_is_stored(forgetful: bool) -> None:
+    """A task that failed after it had run must leave no trace, also not in the memory of its worker."""
+    rules = loads(KEYED)
+    events = sorted(random_events(300), key=lambda e: e.hi)
+    run = Run(rules, 0)
+    run.take(events[:150])
+    before = dict(run.store.data), list(run.made)
+    run.take(events[150:])
+    run.store.data, run.made = before
+    if forgetful:
+        pages.MEMORY.states.clear()
+    run.take(events[150:])
+    run.take([], closing=FOREVER)
+    assert texts(run.made) == expected(rules, events)
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_rules_that_change_keep_the_state_of_what_is_unchanged(forgetful: bool) -> None:
+    events = [primitive(kind, n * 1000, n * 1000, str(n), {"k": 1.0}) for n, kind in enumerate("aadbb")]
+    old = "monitor m by k = push(x) { sequential { a, b } }"
+    run = Run(loads(old), 0)
+    run.take(events[:3])
+    run.change(loads("monitor n by k = push(y) { sequential { a, b } } " + old))
+    if forgetful:
+        pages.MEMORY.states.clear()
+    run.take(events[3:])
+    run.take([], closing=FOREVER)
+    assert [event.type for event in run.made] == ["x"]  # the new one has not seen the a's
 
 
 def test_global_rules_have_one_page() -> None:
@@ -140,11 +182,14 @@ def test_late_events_are_counted_and_left_out() -> None:
 
 
 def test_only_pages_with_events_are_touched() -> None:
-    events = [e for e in random_events(200) if e.attributes.get("k") == 1.0]
+    events = sorted((e for e in random_events(200) if e.attributes.get("k") == 1.0), key=lambda e: e.hi)
     run = Run(loads(KEYED), 0, pages=3)
-    run.take(sorted(events, key=lambda e: e.hi))
+    run.take(events[:-2])
+    assert {key[1] for key in run.store.data if isinstance(key, tuple) and key[0] == "entry"} == {hash(1.0) % 3}
+    pages.MEMORY.states.clear()
+    run.take(events[-2:])
     run.take([], closing=FOREVER)
-    assert run.store.pages_read == 2
+    assert run.store.bases_read == 1
     assert not [key for key in run.store.data if isinstance(key, tuple) and key[0] == "segment"]
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coincide.cli.command import Command, Given, check_engine, engine_arguments, field_arguments, field_mapping, rules_argument
+from coincide.cli.policies import check_policy_arguments, has_policy, policy_arguments, under_policies
 from coincide.cli.progress import Progress
-from coincide.cli.report import note, report_late, report_reading, show_warnings
+from coincide.cli.report import report_late, report_reading, show_warnings
+from coincide.cli.state import keep_state, restore_state
 
 if TYPE_CHECKING:
-    from coincide.engines.embedded import Engine
     from coincide.model.batch import EventBatch
     from coincide.rulebook import Rulebook
 
@@ -23,8 +24,12 @@ Events may stand in any order; detections come in the order in which they are ma
 out and counted on standard error. With --snapshot the input is taken to go on later, so timers that are
 due at its very end wait for the next part.
 
+With --policy (or a policy in the rules) events are taken in the order in which they stand: that of their
+arrival, in the field `arrival`. A summary of latencies goes to standard error.
+
 example:
   coincide run theft.ecl --events monday.jsonl tuesday.csv.gz
+  coincide run office.ce --events arrivals.jsonl --policy 'probabilistic 0.95' --late late.jsonl
   coincide run theft.ecl --events readings.parquet --time-field ts --out found.jsonl
 """
 
@@ -49,6 +54,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rejects", metavar="FILE", help="keep bad records in FILE")
     parser.add_argument("--snapshot", metavar="FILE", type=Path, help="keep the state in FILE at the end")
     parser.add_argument("--resume", metavar="FILE", type=Path, help="go on from the state in FILE, also with changed rules")
+    policy_arguments(parser)
     field_arguments(parser)
 
 
@@ -61,8 +67,9 @@ def run(given: Given) -> int:
     book = load(*given.rules)
     show_warnings(book.warnings)
     reader = open_events(given.events, field_mapping(given), strict=given.strict, rejects=given.rejects)
+    find = under_policies if has_policy(book, given) else _detections
     with Progress(quiet=given.out is None) as progress, open_detections(given.out) as writer:
-        for batch in _detections(book, progress.watch(reader), given):
+        for batch in find(book, progress.watch(reader), given):
             writer.write(batch)
             progress.found(len(batch))
     report_reading(reader.report, given.rejects)
@@ -80,6 +87,7 @@ def _check(given: Given) -> None:
         raise CoincideError("no rule files are given: coincide run RULES --events FILE")
     if given.engine != "embedded" and (given.snapshot or given.resume):
         raise CoincideError("--snapshot and --resume are for the embedded engine; Spark keeps its own checkpoints")
+    check_policy_arguments(given)
     given.until = until_microseconds(given.until)
 
 
@@ -110,7 +118,7 @@ def _continued(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> I
     first = next(waiting, None)
     engine = Engine(book, chosen_tier(given.tier, 0 if first is None else len(first)))
     if given.resume is not None:
-        _restore(engine, given.resume)
+        restore_state(engine, given.resume)
     if first is not None:
         yield engine.process(first)
     for batch in waiting:
@@ -119,30 +127,7 @@ def _continued(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> I
         yield engine.finish(given.until)
     report_late(engine.late)
     if given.snapshot is not None:
-        _keep(engine, given.snapshot)
-
-
-def _restore(engine: Engine, path: Path) -> None:
-    import msgspec
-
-    from coincide.adapters.files import readable
-    from coincide.errors import Diagnostic, InputError
-
-    with readable(str(path)):
-        data = path.read_bytes()
-    try:
-        engine.restore(data)
-    except (ValueError, msgspec.DecodeError) as error:
-        hint = "give a file that `coincide run --snapshot` has written"
-        raise InputError(Diagnostic(f"'{path}' is not a snapshot: {error}", hint=hint)) from error
-
-
-def _keep(engine: Engine, path: Path) -> None:
-    from coincide.adapters.files import CompleteFile
-
-    with CompleteFile(path) as file:
-        file.stream.write(engine.snapshot())
-    note(f"state kept in {path}")
+        keep_state(engine, given.snapshot)
 
 
 RUN = Command("run", DESCRIPTION, _arguments, run)

@@ -178,10 +178,15 @@ class Instance:
 
     def change(self, compiled: Compiled, own: Sequence[Detector]) -> None:
         """Other detectors from the next event on; those whose text is unchanged keep their state."""
-        kept = self.graph.encode(self.state)
+        kept = None if self.state.start is None else self.graph.encode(self.state)
         self.graph = Graph(plans_of(compiled, _with_feeders(compiled.detectors, own)))
-        self.state = self.graph.decode(kept)
+        self.state = self.graph.initial() if kept is None else self.graph.decode(kept)
         self.reported = {detector.order for detector in own}
+
+    @property
+    def names(self) -> set[str]:
+        """Of all that it detects, reported or not."""
+        return {name for plan in self.graph.plans for name in plan.definitions}
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode([self.stage.state(), self.graph.encode(self.state)])

@@ -17,33 +17,47 @@ if TYPE_CHECKING:
 class EventBatch:
     """Rows in the order of processing."""
 
-    __slots__ = ("_events", "_table")
+    __slots__ = ("_events", "_parts", "_table")
 
-    def __init__(self, events: Sequence[Event] | None = None, table: EventTable | None = None) -> None:
+    def __init__(
+        self, events: Sequence[Event] | None = None, table: EventTable | None = None, parts: Sequence[EventBatch] = ()
+    ) -> None:
         self._events = events
         self._table = table
+        self._parts = tuple(parts)
 
     @property
     def events(self) -> Sequence[Event]:
         if self._events is None:
-            assert self._table is not None
-            self._events = self._table.events()
+            self._events = self.table.events() if self.has_table else self._sorted_events()
         return self._events
 
     @property
     def table(self) -> EventTable:
         if self._table is None:
-            from coincide.model.table import table_of
+            from coincide.model.table import merged_tables, table_of
 
-            assert self._events is not None
-            self._table = table_of(self._events)
+            columns = self._events is None and self.has_table
+            self._table = merged_tables([p.table for p in self._parts]) if columns else table_of(self.events)
         return self._table
 
     @property
     def has_table(self) -> bool:
-        return self._table is not None
+        """Is it held as columns that can be ordered by place?"""
+        merge = self._table is None and self._events is None and bool(self._parts)
+        return self._table is not None or (merge and all(p.has_table and p.table.sortable for p in self._parts))
+
+    @property
+    def parts(self) -> tuple[EventBatch, ...]:
+        """The batches that this one is merged of, itself if it is no merger: a reader of few rows picks them first."""
+        return self._parts or (self,)
+
+    def _sorted_events(self) -> list[Event]:
+        return sorted((e for p in self._parts for e in p.events), key=lambda e: e.place)
 
     def __len__(self) -> int:
+        if self._events is None and self._table is None:
+            return sum(map(len, self._parts))
         return len(self._events) if self._events is not None else len(self.table)
 
     def records(self) -> list[dict[str, Any]]:
@@ -52,14 +66,14 @@ class EventBatch:
 
     def of_types(self, types: frozenset[str]) -> EventBatch:
         """The rows whose type is one of these."""
-        if self._table is not None and self._events is None:
-            return EventBatch(table=self._table.of_types(types))
+        if self.has_table and self._events is None:
+            return EventBatch(table=self.table.of_types(types))
         return EventBatch([e for e in self.events if e.type in types])
 
     def numbered(self, first: int, clock: int | None = None) -> EventBatch:
         """External events in total order (or, at a clock of arrival, as they came), numbered in that order from `first`."""
-        if self._table is not None and clock is None:
-            return EventBatch(table=self._table.numbered(first))
+        if self.has_table and clock is None:
+            return EventBatch(table=self.table.numbered(first))
         return EventBatch([e.placed(first + i, clock) for i, e in enumerate(self.events)])
 
 
@@ -67,14 +81,8 @@ EMPTY = EventBatch(())
 
 
 def merged(batches: Iterable[EventBatch]) -> EventBatch:
-    """Several batches as one, ordered by place. A single one passes as it is."""
+    """Several batches as one, ordered by place; the work is done when somebody reads it. A single one passes as it is."""
     filled = [b for b in batches if len(b)]
     if not filled:
         return EMPTY
-    if len(filled) == 1:
-        return filled[0]
-    if all(b.has_table and b.table.sortable for b in filled):
-        from coincide.model.table import merged_tables
-
-        return EventBatch(table=merged_tables([b.table for b in filled]))
-    return EventBatch(sorted((e for b in filled for e in b.events), key=lambda e: e.place))
+    return filled[0] if len(filled) == 1 else EventBatch(parts=filled)

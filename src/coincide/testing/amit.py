@@ -57,25 +57,25 @@ def _tree(text: str) -> Expr:
     return parse_text(text, expression_functions())
 
 
-def _condition(dice: Random, likely: int = 3) -> Expr | None:
+def _condition(dice: Random, likely: int = 5) -> Expr | None:
     """A condition on one event, or none."""
     return None if dice.randint(0, likely) else _tree(dice.choice(_conditions))
 
 
 def _interval(dice: Random) -> int:
-    return dice.choice((1000, 2500, 3000, 4000, 10_000))
+    return dice.choice((1000, 2500, 3000, 4000, 10_000, 15_000))
 
 
 def rule_files(situations: int = 3, cycles: bool = True, keyed: bool = False) -> SearchStrategy[File]:
     """A file with up to so many situations. `keyed`: every lifespan has the key `k`."""
-    return st.builds(_file, seeds, st.integers(1, situations), st.just(cycles), st.just(keyed))
+    return st.builds(_file, seeds, st.integers(1, situations), st.booleans() if cycles else st.just(False), st.just(keyed))
 
 
 def _file(seed: int, count: int, cycles: bool, keyed: bool) -> File:
     dice = Random(seed)
     names = [f"s{n}" for n in range(count)]
     lifespans = [_lifespan(dice, f"l{n}", names, cycles, keyed) for n in range(dice.randint(1, 2))]
-    defined = [_situation(dice, name, lifespans, (*TYPES * 2, *(names if cycles else names[:n]))) for n, name in enumerate(names)]
+    defined = [_situation(dice, name, lifespans, (*TYPES * 3, *(names if cycles else names[:n]))) for n, name in enumerate(names)]
     if not cycles:
         lifespans = [_without(lifespan, names) for lifespan in lifespans]
     key = Key("K", tuple(EventKey(name, "k") for name in (*TYPES, *names)))
@@ -94,18 +94,10 @@ def _event(dice: Random, names: list[str]) -> str:
 
 
 def _lifespan(dice: Random, name: str, names: list[str], cycles: bool, keyed: bool) -> Lifespan:
-    has_key = keyed or dice.randint(0, 2) == 0
-    startup = not has_key and dice.choice((True, False))
+    has_key = keyed or dice.randint(0, 3) == 0
+    startup = not has_key and dice.choice((True, True, False))
     read = names if cycles else []
-    initiators = [
-        Initiator(
-            _event(dice, read),
-            dice.choice((None, "go")) if not read else None,
-            dice.choice(("ignore", "add")),
-            _condition(dice),
-        )
-        for _ in range(dice.randint(0 if startup else 1, 2))
-    ]
+    initiators = [_initiator(dice, read) for _ in range(dice.randint(0 if startup else 1, 2))]
     terminators = [
         Terminator(
             _event(dice, read),
@@ -121,6 +113,13 @@ def _lifespan(dice: Random, name: str, names: list[str], cycles: bool, keyed: bo
     expiration = Expiration(_interval(dice), kind) if expires else None
     keys = (dice.choice((KeyBy("K"), KeyBy(attribute="k"))),) if has_key else ()
     return Lifespan(name, startup, _one_alias(initiators), tuple(terminators), expiration, keys)
+
+
+def _initiator(dice: Random, read: list[str]) -> Initiator:
+    """What is detected again and again does not add lifespans: they would double with every round."""
+    event = _event(dice, read)
+    correlate = dice.choice(("ignore", "add")) if event in TYPES else "ignore"
+    return Initiator(event, dice.choice((None, "go")) if not read else None, correlate, _condition(dice))
 
 
 def _one_alias(initiators: list[Initiator]) -> tuple[Initiator, ...]:
@@ -160,8 +159,13 @@ def _operator(dice: Random, kind: str, readable: tuple[str, ...]) -> Operator:
         quantity=dice.choice((2, 1, 3, 0, -1)) if "quantity" in form.attributes else 1,
         interval=_interval(dice) if "interval" in form.attributes else 0,
         pattern=dice.choice(_patterns) if kind == "at" else "",
-        correlate=dice.choice(("add", "ignore", "replace")) if kind == "after" else "ignore",
+        correlate=_after_correlate(dice, operands) if kind == "after" else "ignore",
     )
+
+
+def _after_correlate(dice: Random, operands: list[Operand]) -> str:
+    external = all(operand.event in TYPES for operand in operands)
+    return dice.choice(("add", "ignore", "replace") if external else ("ignore", "replace"))
 
 
 def _where(dice: Random, operands: int) -> Expr | None:
@@ -183,8 +187,8 @@ def _operand(dice: Random, number: int, kind: str, form: Form, readable: tuple[s
         alias=f"o{number}",
         threshold=_condition(dice),
         quantifier=dice.choice(("first", "last", "each")) if quantified else _default(form, kind, number),
-        strict=quantified and dice.randint(0, 3) == 0,
-        override=_condition(dice, 4) if quantified else None,
+        strict=quantified and dice.randint(0, 4) == 0,
+        override=_condition(dice, 8) if quantified else None,
         retain=_condition(dice, 0) if kept == "retain" else None,
         consumption=_condition(dice, 0) if kept == "consumption" else None,
         weight=dice.randint(-1, 2) if weighted else 1,
@@ -197,9 +201,9 @@ def _default(form: Form, kind: str, number: int) -> str:
 
 
 VALUES: dict[str, tuple[Value, ...]] = {
-    "x": (0.0, 1.0, 2.0, 3.0, 1.0, 2.0, None, "1", True),
-    "k": ("a", "a", "b", "a", "b", "c", None, 1.0),
-    "b": (True, False, None, 1.0),
+    "x": (0.0, 1.0, 2.0, 3.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, None, "1", True),
+    "k": ("a", "a", "b", "a", "b", "a", "b", "a", "b", "c", None, 1.0),
+    "b": (True, False, True, False, None, 1.0),
 }
 
 

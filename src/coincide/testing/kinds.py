@@ -42,9 +42,9 @@ def check_error(case: Case, setup: Setup) -> list[Problem]:
 
 
 def check_warnings(case: Case, setup: Setup) -> list[Problem]:
-    """`expected-warnings`: these and no others, in any order."""
+    """`expected-warnings`: these and no others, in any order. ECCO's cases leave out those about unbounded operators."""
     expected = Counter((case.text("expected-warnings") or "").splitlines())
-    given = [_placed(warning, case) for warning in load(*case.rules).warnings]
+    given = [_placed(warning, case) for warning in load(*case.rules).warnings if warning.name != "unbounded-operator"]
     return [*_signed("-", (expected - Counter(given)).elements()), *_signed("+", (Counter(given) - expected).elements())]
 
 

@@ -36,7 +36,8 @@ lines </value></filter>
       <attribute name="n" type="boolean"><filter>n</filter></attribute>
     </source>
     <collection class="g" anchor="G" reuse="true"><attribute name="x" type="double"/></collection>
-    <time anchor="T" trigger="S1"><relative><add><value type="int">-5</value><value type="time_t">1970-01-01T00:00:01Z</value><value type="double">1e30</value></add></relative></time>
+    <time anchor="T" trigger="S1"><relative><add><value type="int">-5</value>
+      <value type="time_t">1970-01-01T00:00:01Z</value><value type="double">1e30</value></add></relative></time>
   </sources>
   <computations>
     <computation type="string" anchor="C" overhead="3"><concat><ref anchor="-odd-"/><value>
@@ -55,7 +56,9 @@ lines </value></filter>
     <expression anchor="X"><not><or><ref anchor="-s"/><and><ref anchor="P"/><ref anchor="-s"/></and></or></not></expression>
     <expression anchor="Y">Q or R</expression>
   </expressions>
-  <events><event class="e" access="gate" trigger="X"><attribute name="v" type="double">E / (2 - 1) - (3 - 4)</attribute></event></events>
+  <events>
+    <event class="e" access="gate" trigger="X"><attribute name="v" type="double">E / (2 - 1) - (3 - 4)</attribute></event>
+  </events>
   <preferences><preference><better>Y</better></preference><preference/></preferences>
 </cd>"""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
+from typing import ClassVar
 
 import msgspec
 
@@ -43,12 +44,12 @@ def sources_between(occurrences: Iterable[Occurrence], start: int, end: int) -> 
 
 @dataclass(eq=False)
 class Aggregator:
-    """Makes the occurrence that stands for a window. No attribute: LAST."""
+    """Makes the occurrence that stands for a window, in point semantics too: its stamp is the window's, not composed. No
+    attribute: LAST."""
 
     function: str
     attribute: str
     argument: Argument
-    composer: Composer
 
     @property
     def fills_empty_windows(self) -> bool:
@@ -60,14 +61,14 @@ class Aggregator:
         value = total(self.function, self.argument, occurrences, sources)
         if value is None:
             return None
-        whole = self.composer.stamped(tuple(sources), ends)
+        whole = Composer().stamped(tuple(sources), ends)
         attributes: dict[str, Value] = {**whole.attributes, self.attribute: value}
         maybe = whole.maybe or any(o.maybe for o in occurrences)
         # One source and one carrier for whatever is built on it.
         return replace(whole, attributes=attributes, clash=frozenset(), aliases={}, parts=(), mark=mark, maybe=maybe)
 
     def last(self, occurrence: Occurrence, ends: tuple[int, int]) -> Occurrence:
-        return self.composer.stamped((occurrence,), ends)
+        return Composer().stamped((occurrence,), ends)
 
 
 class WindowState(msgspec.Struct, array_like=True):
@@ -84,10 +85,10 @@ class WindowState(msgspec.Struct, array_like=True):
 class WindowNode(Node):
     """`E^AVG(x) over T every S` and the like."""
 
-    aggregator: Aggregator = field(default_factory=lambda: Aggregator("COUNT", "count", None, Composer()))
+    aggregator: Aggregator = field(default_factory=lambda: Aggregator("COUNT", "count", None))
     windows: Windows = field(default_factory=lambda: Windows(1, 1))
 
-    state_type = WindowState
+    state_type: ClassVar[type | None] = WindowState
 
     def begin(self, instant: Instant) -> None:
         self._observe(self.state(instant), instant, instant.start)
@@ -178,9 +179,9 @@ class RunningState(msgspec.Struct, array_like=True):
 class Running(Node):
     """An aggregate without `over`: at each occurrence, over all so far."""
 
-    aggregator: Aggregator = field(default_factory=lambda: Aggregator("COUNT", "count", None, Composer()))
+    aggregator: Aggregator = field(default_factory=lambda: Aggregator("COUNT", "count", None))
 
-    state_type = RunningState
+    state_type: ClassVar[type | None] = RunningState
 
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         state: RunningState = self.state(instant)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from coincide.detect.algebra.build_chain import build_chain, build_selection
 from coincide.detect.algebra.iteration import Iteration
@@ -58,6 +58,9 @@ def fresh_copy(node: Expression) -> Expression:
     return replace(node, **changes)
 
 
+Made = TypeVar("Made", bound=Node)
+
+
 @dataclass(eq=False)
 class Builder:
     """Builds the nodes of one definition."""
@@ -65,10 +68,13 @@ class Builder:
     definition: Definition
     setting: Setting
     names: Names
+    punctual: bool = True  # do occurrences always arrive at their hi? Detections of other languages may come later
     nodes: list[Node] = field(default_factory=list)
 
     def build(self) -> Node:
-        self.body = fresh_copy(self.definition.body)
+        policies = self.setting.options.policies
+        body = self.definition.body
+        self.body = fresh_copy(With(body, policies) if policies else body)
         self.aliases = Aliases(self.body)
         self.spaces = check_spaces(self.setting.spaces)
         self.placed: dict[tuple[int, str], list[Placed]] = {}
@@ -78,12 +84,11 @@ class Builder:
                     self.placed.setdefault((id(test.node), test.slot), []).append(test)
         options = self.setting.options
         self.composer = Composer(options.semantics == "point")
-        self.punctual = not any(isinstance(n, Ref) and n.type in self.names.foreign for n in walk(self.body))
-        return self.node(self.body, Surroundings().under(options.policies))
+        return self.node(self.body, Surroundings())
 
     # Small things.
 
-    def add(self, make: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def add(self, make: Callable[..., Made], *arguments: Any, **options: Any) -> Made:
         node = make(len(self.nodes), *arguments, **options)
         self.nodes.append(node)
         return node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -119,7 +119,7 @@ class Step(Node):
     composer: Composer = field(default_factory=Composer)
     punctual: bool = True  # do occurrences always arrive at their hi? Not if another language's detections come in
 
-    state_type = StepState
+    state_type: ClassVar[type | None] = StepState
 
     def advance(self, instant: Instant) -> list[Occurrence]:
         return [prefix.occurrence for prefix in self.prefixes(instant)]
@@ -239,7 +239,7 @@ class Step(Node):
 
     def _make(self, matches: Sequence[Match]) -> Made:
         groups = [m.group for m in matches if m.group is not None]
-        parts = [*(m.prefix for m in matches), *groups, *(m.right for m in matches)]
+        parts: list[Prefix | Occurrence] = [*(m.prefix for m in matches), *groups, *(m.right for m in matches)]
         latest = matches[-1]
         return Made(joined(parts, latest.right, self._whole(matches)), latest.prefix.occurrence, latest.right)
 

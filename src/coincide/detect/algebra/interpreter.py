@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
 
 from coincide.detect.algebra.intake import Copies, Stamping
 from coincide.detect.algebra.nodes import Instant, Keys
@@ -31,16 +33,43 @@ class Interpreter:
     order: int  # for the places of timers
     foreign: frozenset[str]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stamping", Stamping(self.setting.stamps))
-        object.__setattr__(self, "duplicates", Copies(self.setting.duplicates))
-        object.__setattr__(self, "types", frozenset().union(*(p.types for p in self.programs)))
-        object.__setattr__(self, "reads_any", any(p.reads_any for p in self.programs))
+    @cached_property
+    def stamping(self) -> Stamping:
+        return Stamping(self.setting.stamps)
 
-    stamping: Stamping = None  # type: ignore[assignment]
-    duplicates: Copies = None  # type: ignore[assignment]
-    types: frozenset[str] = frozenset()
-    reads_any: bool = False
+    @cached_property
+    def duplicates(self) -> Copies:
+        return Copies(self.setting.duplicates)
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        return frozenset().union(*(p.types for p in self.programs))
+
+    @cached_property
+    def reads_any(self) -> bool:
+        return any(p.reads_any for p in self.programs)
+
+    @cached_property
+    def _readers(self) -> Mapping[str, Sequence[int]]:
+        found: dict[str, list[int]] = {}
+        for number, program in enumerate(self.programs):
+            for name in program.types:
+                found.setdefault(name, []).append(number)
+        return found
+
+    @cached_property
+    def _omnivores(self) -> Sequence[int]:
+        return [number for number, program in enumerate(self.programs) if program.reads_any]
+
+    def readers(self, name: str, detection: bool = False) -> Iterable[int]:
+        """Definitions that look at events of a type; `any` and NULL look at primitive events of every type."""
+        yield from self._readers.get(name, ())
+        if not detection:
+            yield from self._omnivores
+
+    @property
+    def restamps(self) -> bool:
+        return bool(self.setting.stamps)
 
     def step(self, state: PlanState, batch: EventBatch, clock: Clock) -> tuple[PlanState, EventBatch]:
         return _Run(self, state, clock).step(batch)
@@ -71,7 +100,7 @@ class _Run:
 
     def step(self, batch: EventBatch) -> tuple[PlanState, EventBatch]:
         state, stamping = self.state, self.interpreter.stamping
-        if state.start is None and self.clock.start is not None and not stamping.rules:
+        if state.start is None and self.clock.start is not None and not self.interpreter.restamps:
             self._begin(self.clock.start, Cause((self.clock.start, 0, 0, 0), state.timers, []))
         state.ended = state.ended or self.clock.end is not None
         made = step_eventwise(batch, self.clock, state.timers, self.on_event, self.on_timer)
@@ -92,20 +121,18 @@ class _Run:
     # Events wait for the timer of their instant.
 
     def on_event(self, event: Event, cause: Cause) -> None:
-        interpreter, state = self.interpreter, self.state
-        restamps = bool(interpreter.stamping.rules)
-        shown: Event | None = event
+        interpreter = self.interpreter
         if event.is_detection:
-            if event.type not in interpreter.foreign:
-                return
-        else:
-            shown = interpreter.stamping.stamped(event)
-            if shown is None:
-                return
-            state.latest = max(state.latest, shown.hi)
-            if not interpreter.reads_any and event.type not in interpreter.types and not restamps:
-                return
-        self._wait(shown, shown.hi if restamps else cause.now, cause)
+            if event.type in interpreter.foreign:
+                self._wait(event, event.hi if interpreter.restamps else cause.now, cause)
+            return
+        shown = interpreter.stamping.stamped(event)
+        if shown is None:
+            return
+        self.state.latest = max(self.state.latest, shown.hi)
+        # Under new stamps, the first event of any type is the start of observation only once all are in order.
+        if interpreter.reads_any or interpreter.restamps or event.type in interpreter.types:
+            self._wait(shown, shown.hi if interpreter.restamps else cause.now, cause)
 
     def _wait(self, event: Event, instant: int, cause: Cause) -> None:
         state = self.state
@@ -142,16 +169,33 @@ class _Run:
         if state.start is None:
             self._begin(now, cause)
         arrivals = self._arrivals(state.waiting.pop(now, []), now)
-        wakes = state.wakes.pop(now, set())
-        for number, program in enumerate(self.interpreter.programs):
-            keys = {key for n, key in wakes if n == number}
-            found = self._found(number, program, arrivals, keys, now, cause)
-            made = program.detections(found, state.serials.get(program.name, 0))
-            state.serials[program.name] = state.serials.get(program.name, 0) + len(made)
+        woken: dict[int, set[Key]] = {}
+        for number, key in state.wakes.pop(now, ()):
+            woken.setdefault(number, set()).add(key)
+        agenda = sorted({*woken, *(number for name in arrivals for number in self.interpreter.readers(name))})
+        while agenda:  # a heap: a definition stands after those that it refers to
+            number = heappop(agenda)
+            program = self.interpreter.programs[number]
+            made = self._detections(number, program, arrivals, woken.get(number, set()), now, cause)
+            if not made:
+                continue
             arrivals.setdefault(program.name, []).extend(made)
-            if program.order is not None:
-                for d in made:
-                    cause.emit(program.order, program.name, (d.lo, d.hi), d.attributes, d.origin)
+            for reader in self.interpreter.readers(program.name, detection=True):
+                if reader not in agenda:
+                    heappush(agenda, reader)
+
+    def _detections(
+        self, number: int, program: Program, arrivals: Arrivals, woken: set[Key], now: int, cause: Cause
+    ) -> list[Occurrence]:
+        """New detections of a definition; given out, if it is a detector of this plan."""
+        serials = self.state.serials
+        found = self._found(number, program, arrivals, woken, now, cause)
+        made = program.detections(found, serials.get(program.name, 0))
+        serials[program.name] = serials.get(program.name, 0) + len(made)
+        if program.order is not None:
+            for d in made:
+                cause.emit(program.order, program.name, (d.lo, d.hi), d.attributes, d.origin)
+        return made
 
     def _arrivals(self, events: Sequence[Event], now: int) -> Arrivals:
         """By type, after duplicates; copies that were replaced leave all states."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
@@ -25,7 +26,7 @@ class Iteration(Node):
     composer: Composer = field(default_factory=Composer)
     simple: bool = False  # elements are single events, which cannot conflict
 
-    state_type = RunState
+    state_type: ClassVar[type | None] = RunState
 
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         state: RunState = self.state(instant)

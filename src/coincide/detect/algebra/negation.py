@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
@@ -36,7 +37,7 @@ class Negation(Node):
     reach: int | None = None
     composer: Composer = field(default_factory=Composer)
 
-    state_type = NegationState
+    state_type: ClassVar[type | None] = NegationState
 
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         state: NegationState = self.state(instant)

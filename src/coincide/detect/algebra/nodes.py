@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -44,10 +44,10 @@ class Node:
     tests: tuple[Conjunct, ...] = field(default=(), kw_only=True)
     reduces: bool = field(default=False, kw_only=True)
 
-    state_type = type(None)
+    state_type: ClassVar[type | None] = None
 
     def fresh(self) -> State:
-        return self.state_type()
+        return None if self.state_type is None else self.state_type()
 
     def begin(self, instant: Instant) -> None:
         """The observation starts."""
@@ -91,21 +91,21 @@ class PrecisionState(msgspec.Struct, array_like=True):
 class Reference(Node):
     """Events of a type; no type: primitive events of every type. `accepts` tests the places."""
 
-    type: str | None = None
+    kind: str | None = None
     alias: bool = False
     accepts: tuple[Callable[[Occurrence], bool], ...] = ()
     thinning: Thinning = field(default_factory=Thinning)
 
-    state_type = PrecisionState
+    state_type: ClassVar[type | None] = PrecisionState
 
     def fresh(self) -> State:
         return PrecisionState(self.thinning.fresh())
 
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         counters = self.state(instant).counters
-        for arrived in instant.primitives if self.type is None else instant.arrivals.get(self.type, ()):
+        for arrived in instant.primitives if self.kind is None else instant.arrivals.get(self.kind, ()):
             if self.thinning.keeps(arrived, counters) and all(accept(arrived) for accept in self.accepts):
-                yield arrived.binding(self.type) if self.alias and self.type else arrived
+                yield arrived.binding(self.kind) if self.alias and self.kind else arrived
 
 
 @dataclass(eq=False)

@@ -1,9 +1,9 @@
-"""Definitions that refer to each other as one plan: the contract that engines know."""
+"""Definitions as a plan: the contract that engines know."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from coincide.detect.algebra import state as states
@@ -14,14 +14,14 @@ from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk
 from coincide.lang.ecco.definition import AGGREGATES, Filter, Null, Ref, Sel, With
 from coincide.lang.ecco.definition import walk as walk_expression
 from coincide.lang.ecco.lasting import Names
-from coincide.lang.ecco.link import Linked, Setting, components
+from coincide.lang.ecco.link import Linked, Setting
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
 
 
 @dataclass(frozen=True)
 class AlgebraPlan:
-    """Detectors of one stage that are connected by references. What they refer to is evaluated with them."""
+    """Detectors of one stage. What they refer to is evaluated with them."""
 
     detectors: tuple[Detector, ...]
 
@@ -173,7 +173,8 @@ def _is_plain(condition: Expr) -> bool:
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
-    """One plan for each group of connected definitions that have the same key."""
-    by_name = {d.name: d for d in detectors}
-    here = [replace(d.definition, uses=tuple(u for u in d.definition.uses if u.name in by_name)) for d in detectors]
-    return [AlgebraPlan(tuple(by_name[item.name] for item in group)) for group in components(here)]
+    """Detectors of one stage with the same key go together: each event is then looked at once."""
+    by_key: dict[tuple[str, ...] | None, list[Detector]] = {}
+    for detector in detectors:
+        by_key.setdefault(detector.partition, []).append(detector)
+    return [AlgebraPlan(tuple(group)) for group in by_key.values()]

@@ -40,7 +40,7 @@ class Program:
 
     @cached_property
     def _built(self) -> tuple[Node, tuple[Node, ...]]:
-        builder = Builder(self.linked.definition, self.linked.setting, self.names)
+        builder = Builder(self.linked.definition, self.linked.setting, self.names, not self.linked.foreign)
         root = builder.build()
         return root, tuple(builder.nodes)
 

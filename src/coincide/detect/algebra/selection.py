@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
@@ -55,7 +56,7 @@ class Nth(Node):
     position: int = 1
     windows: Windows | None = None
 
-    state_type = CountState
+    state_type: ClassVar[type | None] = CountState
 
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         state: CountState = self.state(instant)

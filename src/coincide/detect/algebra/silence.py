@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
@@ -84,7 +85,7 @@ class Absence(Node):
 
     length: int = 0
 
-    state_type = NotState
+    state_type: ClassVar[type | None] = NotState
 
     def begin(self, instant: Instant) -> None:
         self._arm(self.state(instant), instant, instant.start)
@@ -117,7 +118,7 @@ class DelayNode(Node):
     length: int = 0
     composer: Composer = field(default_factory=Composer)
 
-    state_type = PendingState
+    state_type: ClassVar[type | None] = PendingState
 
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         state: PendingState = self.state(instant)

@@ -203,14 +203,14 @@ def _restore(state: PlanState, number: int, program: Program, part: Part) -> Non
         state.wakes.setdefault(due, set()).add((number, tuple(map(key_part, key))))
 
 
-def _state(kind: type, data: bytes, found: Sequence[Occurrence]) -> Any:
+def _state(kind: type | None, data: bytes, found: Sequence[Occurrence]) -> Any:
     def extension(code: int, content: memoryview) -> Any:
         if code == OCCURRENCE:
             return found[msgspec.msgpack.decode(content)]
         return Prefix(*msgspec.msgpack.decode(content, ext_hook=extension))
 
     fields = msgspec.msgpack.decode(data, ext_hook=extension)
-    return None if fields is None else kind(*fields)
+    return None if kind is None else kind(*fields)
 
 
 def _frozen(value: Any) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from coincide.detect.correlation.live import Instance
 from coincide.detect.correlation.program import Program
-from coincide.detect.correlation.state import Instance, State, fresh
+from coincide.detect.correlation.state import State, fresh
 from coincide.detect.correlation.view import Message
 from coincide.detect.eventwise import Timer
 from coincide.model.event import Value
@@ -99,7 +100,9 @@ def decode(program: Program, data: bytes) -> State:
         for terms, slots in instances:
             instance = Instance(_mapping(program, slots, messages), tuple(terms))
             live.add(instance, expiry_of(program, instance.messages))
-    state.history = [[messages[n] for n in numbers] for numbers in snapshot.history]
+    for history, numbers in zip(state.history, snapshot.history, strict=True):
+        for number in numbers:
+            history.add(messages[number])
     state.consumed = [{(source, frozen(place)) for source, place in members} for members in snapshot.consumed]
     state.last = [{publisher: frozen(content) for publisher, content in last} for last in snapshot.last]
     state.seen = [{frozen(content): lo for content, lo in seen} for seen in snapshot.seen]
@@ -121,14 +124,10 @@ def _mapping(program: Program, slots: Sequence[tuple[int, int]], messages: Seque
     return tuple(mapping)
 
 
-def expiry_of(program: Program, messages: Sequence[Message | None]) -> float:
-    """From when on one of the messages is too old (4.2, forget): the instant after which the instance goes."""
-    bounds = [
-        m.lo + source.within
-        for source, m in zip(program.sources, messages, strict=True)
-        if m is not None and source.within is not None
-    ]
-    return min(bounds, default=float("inf"))
+def expiry_of(program: Program, messages: Sequence[Message | None]) -> int | None:
+    """The instant after which one of the messages is too old, and the instance goes (4.2, forget)."""
+    pairs = zip(program.sources, messages, strict=True)
+    return min((m.lo + source.within for source, m in pairs if m is not None and source.within is not None), default=None)
 
 
 def frozen(value: Any) -> Any:

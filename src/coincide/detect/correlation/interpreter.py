@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from coincide.detect.base import Clock
 from coincide.detect.correlation.collection import fill, is_possible
 from coincide.detect.correlation.encoding import expiry_of
+from coincide.detect.correlation.live import Instance, Live
 from coincide.detect.correlation.program import GroupProgram, Program, SourceProgram, TermProgram
-from coincide.detect.correlation.state import Instance, Live, State
+from coincide.detect.correlation.state import State
 from coincide.detect.correlation.values import matched
 from coincide.detect.correlation.view import Members, Message, View
 from coincide.detect.eventwise import Cause, Timer, step_eventwise
@@ -71,21 +72,11 @@ class Interpreter:
 
     def _forget(self, state: State, now: int) -> None:
         for source, history in zip(self.program.sources, state.history, strict=True):
-            if history and any(self._is_old(source, x, now) for x in history):
-                gone = {(source.number, x.place) for x in history if self._is_old(source, x, now)}
-                history[:] = [x for x in history if (source.number, x.place) not in gone]
-                for consumed in state.consumed if source.is_collection else ():
-                    consumed -= gone
+            gone = history.forget(now)
+            for consumed in state.consumed if gone and source.is_collection else ():
+                consumed.difference_update((source.number, place) for place in gone)
         for live in state.live:
-            if now > live.expiry:
-                bounds = {n: expiry_of(self.program, i.messages) for n, i in live.instances.items()}
-                live.instances = {n: i for n, i in live.instances.items() if now <= bounds[n]}
-                live.expiry = min((bounds[n] for n in live.instances), default=float("inf"))
-
-    def _is_old(self, source: SourceProgram, x: Message, now: int) -> bool:
-        if source.within is not None and now - x.lo > source.within:
-            return True
-        return source.floor is not None and now - x.hi > source.floor
+            live.forget(now)
 
     def _accepts(self, state: State, source: SourceProgram, message: Message, now: int) -> bool:
         """Is it no duplicate for the source (4.7), nor too old?"""
@@ -114,7 +105,7 @@ class Interpreter:
     def _process(self, state: State, parts: list[Part], now: int, cause: Cause) -> None:
         for source, message in parts:
             if source.kept:
-                state.history[source.number].append(message)
+                state.history[source.number].add(message)
             self._set_timers(state, source, message, now, cause)
         made = [(group, n) for group in self.program.groups for n in self._offer(state, group, parts, now)]
         for group, number in made:
@@ -149,7 +140,8 @@ class Interpreter:
             return [] if number is None else [number]
         mine = [(s, m) for s, m in parts if s.number in group.pos]
         todo: list[tuple[int | None, Part]] = [(None, part) for part in mine]
-        todo += [(n, p) for n, i in live.instances.items() for p in mine if i.messages[p[0].number] is None]
+        pairs = sorted((n, order) for order, (s, m) in enumerate(mine) for n in live.partners(s.number, m))
+        todo += [(n, mine[order]) for n, order in pairs]
         return [made for n, part in todo if (made := trial.extend(n, *part)) is not None]
 
     def _publish(self, state: State, group: GroupProgram, number: int, instance: Instance, now: int, cause: Cause) -> None:
@@ -161,7 +153,7 @@ class Interpreter:
         for publication in self.program.publications[group.trigger]:
             values = publication.values(view)
             cause.emit(self.order, publication.message_class, stamp, values, origin, publication.source, publication.hidden)
-        del state.live[group.number].instances[number]
+        state.live[group.number].drop(number)
         self._consume(state, group, instance.members or {})
 
     def _consume(self, state: State, group: GroupProgram, members: Members) -> None:
@@ -170,7 +162,7 @@ class Interpreter:
             state.consumed[group.number].update((collection, m.place) for m in members[collection])
             users = [g.number for g in self.program.groups if collection in g.cols]
             gone = {m.place for m in members[collection] if all((collection, m.place) in state.consumed[user] for user in users)}
-            state.history[collection] = [m for m in state.history[collection] if m.place not in gone]
+            state.history[collection].remove(gone)
             for user in users:
                 state.consumed[user] -= {(collection, place) for place in gone}
 
@@ -178,12 +170,9 @@ class Interpreter:
         """What waits for a time event that has been processed cannot complete any more."""
         source = self.program.sources[time].trigger
         for group, live in zip(self.program.groups, state.live, strict=True):
-            if time in group.pos:
-                live.instances = {
-                    n: i
-                    for n, i in live.instances.items()
-                    if i.messages[time] is not None or (x := i.messages[source]) is None or x.place != trigger.place
-                }
+            for number in live.mapping(source, trigger.place) if time in group.pos else ():
+                if live.instances[number].messages[time] is None:
+                    live.drop(number)
 
 
 def _united(messages: list[Message]) -> tuple[OrderKey, ...]:
@@ -276,8 +265,8 @@ class _Trial:
         for preference in chosen:
             if preference.better is None:
                 continue
-            for number, old in self.live.instances.items():
-                own.other = self._view(old)
+            for number in self.live.rivals(preference.rivals, instance):
+                own.other = self._view(self.live.instances[number])
                 if preference.other is None or preference.other(own) is True:
                     better = preference.better(own)
                     if better is False:
@@ -293,7 +282,7 @@ class _Trial:
                 if better is True:
                     losers.add(parent)
         for number in losers:
-            self.live.instances.pop(number, None)
+            self.live.drop(number)
         return self.live.add(instance, expiry_of(self.program, instance.messages))
 
     def _view(self, instance: Instance) -> View:

@@ -8,8 +8,9 @@ from functools import cached_property
 
 from coincide.detect.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
 from coincide.detect.correlation import encoding
+from coincide.detect.correlation.construction import compile_description
 from coincide.detect.correlation.interpreter import Interpreter
-from coincide.detect.correlation.program import Program, compile_description
+from coincide.detect.correlation.program import Program
 from coincide.detect.correlation.state import fresh
 from coincide.expr.tree import Compare, Expr, In, Literal, Reference
 from coincide.lang.cdl.definition import Description, TimeEvent

@@ -6,15 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coincide.detect.correlation import values as cdl
-from coincide.detect.correlation.evaluate import Evaluation
+from coincide.detect.correlation.live import Links, Rivals
 from coincide.detect.correlation.view import ENVELOPE, Evaluate, Message, View, message_of
-from coincide.expr.tree import And, Expr, Not, Or, Reference
-from coincide.lang.cdl.conditions import condition_of, filter_condition
-from coincide.lang.cdl.definition import Collection, Description, Preference, Source, TimeEvent
-from coincide.lang.cdl.equality import floor, followed
-from coincide.lang.cdl.names import Names
-from coincide.lang.cdl.providers import open_providers
-from coincide.lang.cdl.terms import Group, Literal, Term, groups, literal_sources
+from coincide.expr.tree import Expr
+from coincide.lang.cdl.definition import Collection, Description, Source, TimeEvent
 from coincide.model.event import Event, Value
 from coincide.model.stamp import MILLISECOND
 
@@ -52,6 +47,14 @@ class SourceProgram:
     @property
     def is_time(self) -> bool:
         return self.trigger >= 0
+
+    def remembered_until(self, message: Message) -> int | None:
+        """After this instant the message is forgotten."""
+        bounds = (
+            None if self.within is None else message.lo + self.within,
+            None if self.floor is None else message.hi + self.floor,
+        )
+        return min((bound for bound in bounds if bound is not None), default=None)
 
     def content(self, message: Message) -> tuple[object, ...]:
         """What `duplicates` compares: declared attributes that are not the envelope's (section 4.7)."""
@@ -110,6 +113,7 @@ class GroupProgram:
     terms: tuple[TermProgram, ...]
     consumed: frozenset[int]  # collections whose members a detection uses up
     times: tuple[int, ...]  # time events in pos
+    links: Links  # equalities that every term demands
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +122,7 @@ class PreferenceProgram:
     previous: Evaluate | None
     other: Evaluate | None
     better: Evaluate | None
+    rivals: Rivals  # `other` holds for no other instances than these
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,170 +148,3 @@ class Program:
     @property
     def slots(self) -> int:
         return len(self.sources)
-
-
-def compile_description(cd: Description) -> Program:
-    return _Compilation(cd).program()
-
-
-class _Compilation:
-    def __init__(self, cd: Description) -> None:
-        self.cd = cd
-        self.names = Names(cd)
-        self.groups = groups(cd, self.names)
-        self.evaluation = Evaluation(self.names, *open_providers((*cd.providers, *cd.shared)))
-
-    def program(self) -> Program:
-        sources = tuple(self._source(number) for number in range(len(self.cd.sources)))
-        return Program(
-            self.cd,
-            sources,
-            tuple(self._group(number, group, sources) for number, group in enumerate(self.groups)),
-            tuple(self._preference(p) for p in self.cd.preferences),
-            {trigger: self._publications(trigger) for trigger in self.cd.triggers},
-            {
-                number: self.evaluation.compile(source.value)
-                for number, source in enumerate(self.cd.sources)
-                if isinstance(source, TimeEvent)
-            },
-        )
-
-    def _condition(self, tree: Expr, negated: bool = False, owner: int | None = None) -> Test:
-        """The literal is true: not when its predicate is unknown, either way."""
-        evaluate, wanted = self.evaluation.compile(tree, owner), not negated
-        return lambda view: evaluate(view) is wanted
-
-    # Sources
-
-    def _source(self, number: int) -> SourceProgram:
-        node = self.cd.sources[number]
-        attributes = () if isinstance(node, TimeEvent) else node.attributes
-        filters = [filter_condition(node.anchor, a, f) for a in attributes for f in a.filters]
-        inside = self.names.inside(number)
-        reads = [inside.sources(tree) | {number} for tree in filters]
-        joins = tuple((read, tree) for read, tree in zip(reads, filters, strict=True) if len(read) > 1)
-        return SourceProgram(
-            number,
-            node,
-            microseconds(self.cd.within_of(node)),
-            microseconds(floor(number, self.names)),
-            tuple((a.name, a.type, a.optional, self._lookup(a.lookup, number)) for a in attributes),
-            tuple(self._condition(t, owner=number) for r, t in zip(reads, filters, strict=True) if len(r) == 1),
-            joins,
-            tuple(self._condition(tree, owner=number) for _, tree in joins),
-            any(number in group.cols or any(number in neg for _, neg in group.terms) for group in self.groups),
-            tuple(t for t, s in enumerate(self.cd.sources) if isinstance(s, TimeEvent) and s.trigger == node.anchor),
-            self.cd.index[node.trigger] if isinstance(node, TimeEvent) else -1,
-        )
-
-    def _lookup(self, tree: Expr | None, owner: int) -> Evaluate | None:
-        return None if tree is None else self.evaluation.compile(tree, owner)
-
-    # Groups
-
-    def _group(self, number: int, group: Group, sources: tuple[SourceProgram, ...]) -> GroupProgram:
-        def aggregates(collection: int) -> bool:
-            return any(self.names.is_collection(s) for read, _ in sources[collection].joins for s in read - {collection})
-
-        cols = sorted(group.cols, key=lambda c: (aggregates(c), c))
-        return GroupProgram(
-            number,
-            group.trigger,
-            group.pos,
-            tuple(cols),
-            tuple(self._term(term, group, sources) for term, _ in group.terms),
-            frozenset(c for c in cols if self._uses_up(c, group)),
-            tuple(sorted(s for s in group.pos if isinstance(self.cd.sources[s], TimeEvent))),
-        )
-
-    def _uses_up(self, collection: int, group: Group) -> bool:
-        node = self.cd.sources[collection]
-        assert isinstance(node, Collection)
-        return not node.reuse if node.reuse is not None else not group.pos
-
-    def _term(self, term: Term, group: Group, sources: tuple[SourceProgram, ...]) -> TermProgram:
-        early: list[tuple[frozenset[int], Test]] = []
-        member: dict[int, list[Test]] = {}
-        late: list[Test] = []
-        presence: list[tuple[Absence, bool]] = []
-        for literal in term:
-            asked = literal.presence
-            if asked is not None:
-                self._presence(literal, asked[1], group, early, presence)
-                continue
-            tree = condition_of(literal.predicate)
-            test = self._condition(tree, literal.negated)
-            if members := self.names.members(tree):
-                member.setdefault(next(iter(members)), []).append(test)
-            elif self._is_late(tree):
-                late.append(test)
-            else:
-                early.append((self.names.sources(tree), test))
-        for s in sorted(group.pos):
-            for (read, _), test in zip(sources[s].joins, sources[s].join_tests, strict=True):
-                if any(self.names.is_collection(r) for r in read):
-                    late.append(test)
-                else:
-                    early.append((read, test))
-        early += self._followed(term, group, sources)
-        return TermProgram(tuple(early), {c: tuple(tests) for c, tests in member.items()}, tuple(late), tuple(presence))
-
-    def _presence(
-        self,
-        literal: Literal,
-        asked: Expr,
-        group: Group,
-        early: list[tuple[frozenset[int], Test]],
-        presence: list[tuple[Absence, bool]],
-    ) -> None:
-        wanted = literal.absence() is None
-        read = literal_sources(literal, self.names)
-        defined = self.evaluation.defined(asked)
-        if wanted and not any(map(self.names.is_collection, read)) and not self.names.uses(asked, "node"):
-            early.append((read, defined))
-            return
-        unmapped = self.names.reads(asked, through_aggregates=False) - group.pos
-        presence.append((Absence(tuple(sorted(unmapped)), defined), wanted))
-
-    def _is_late(self, tree: Expr) -> bool:
-        return self.names.aggregates(tree) or self.names.uses(tree, "node")
-
-    def _followed(self, term: Term, group: Group, sources: tuple[SourceProgram, ...]) -> list[tuple[frozenset[int], Test]]:
-        """Equalities that follow from those of positive early literals and join filters."""
-        given = [
-            (condition_of(literal.predicate), self.names) for literal in term if literal.presence is None and not literal.negated
-        ]
-        given += [(tree, self.names.inside(s)) for s in sorted(group.pos) for _, tree in sources[s].joins]
-        return [(self.names.sources(tree), self._condition(tree)) for tree in followed(given, self.names)]
-
-    # Preferences, events
-
-    def _preference(self, node: Preference) -> PreferenceProgram:
-        names = (node.self_, node.previous, node.other, node.better)
-        return PreferenceProgram(*(None if name is None else self.evaluation.compile(self._logic(name)) for name in names))
-
-    def _logic(self, name: str) -> Expr:
-        """An expression with its predicates' conditions in their places: Kleene logic, no normal form (section 4.4)."""
-        return self._conditions(self.names.expressions[name].logic)
-
-    def _conditions(self, tree: Expr) -> Expr:
-        if isinstance(tree, Not):
-            return Not(self._conditions(tree.operand))
-        if isinstance(tree, (And, Or)):
-            return type(tree)(tuple(self._conditions(operand) for operand in tree.operands))
-        assert isinstance(tree, Reference)
-        if tree.name in self.names.predicates:
-            return condition_of(self.names.predicates[tree.name])
-        return self._logic(tree.name)
-
-    def _publications(self, trigger: str) -> tuple[Publication, ...]:
-        return tuple(
-            Publication(
-                event.message_class,
-                None if event.access in ("public", "internal") else event.access,
-                event.access == "internal",
-                tuple((a.name, a.type, self.evaluation.compile(a.value)) for a in event.attributes),
-            )
-            for event in self.cd.events
-            if event.trigger == trigger
-        )

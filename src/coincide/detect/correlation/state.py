@@ -2,54 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from coincide.detect.correlation.program import Program
-from coincide.detect.correlation.view import Members, Message
+from coincide.detect.correlation.live import Live
+from coincide.detect.correlation.program import Program, SourceProgram
+from coincide.detect.correlation.view import Message
 from coincide.detect.eventwise import Timers
-from coincide.model.event import Place, Value
-
-
-@dataclass(eq=False, slots=True)
-class Instance:
-    """Messages mapped to single sources, and the terms still possible. A complete one has its term's collections filled."""
-
-    messages: tuple[Message | None, ...]
-    terms: tuple[int, ...]
-    complete: bool = False
-    members: Members | None = None
-    computed: dict[str, Value] = field(default_factory=dict)
-
-    @property
-    def mapped(self) -> Iterator[Message]:
-        return (message for message in self.messages if message is not None)
-
-
-@dataclass(eq=False, slots=True)
-class Live:
-    """The instances of a group in order of creation, by serial number; `expiry` is when the first of them may be too old."""
-
-    instances: dict[int, Instance] = field(default_factory=dict)
-    serial: int = 0
-    expiry: float = float("inf")
-
-    def add(self, instance: Instance, expiry: float) -> int:
-        self.serial += 1
-        self.instances[self.serial] = instance
-        self.expiry = min(self.expiry, expiry)
-        return self.serial
-
+from coincide.model.event import Place
 
 Member = tuple[int, Place]
 """A collection and a message in it."""
 
 
+class History:
+    """Messages that a source has matched on its own, in order of arrival."""
+
+    def __init__(self, source: SourceProgram) -> None:
+        self._source = source
+        self._messages: dict[Place, Message] = {}
+        self._expiries: list[tuple[int, Place]] = []
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages.values())
+
+    def add(self, message: Message) -> None:
+        self._messages[message.place] = message
+        expiry = self._source.remembered_until(message)
+        if expiry is not None:
+            heapq.heappush(self._expiries, (expiry, message.place))
+
+    def remove(self, places: Iterable[Place]) -> None:
+        for place in places:
+            self._messages.pop(place, None)
+
+    def forget(self, now: int) -> list[Place]:
+        """Drops what is too old; returns the places."""
+        gone = []
+        while self._expiries and self._expiries[0][0] < now:
+            gone.append(heapq.heappop(self._expiries)[1])
+        self.remove(gone)
+        return gone
+
+
 @dataclass(eq=False)
 class State:
     live: list[Live]
-    history: list[list[Message]]
+    history: list[History]
     consumed: list[set[Member]]  # by group
     last: list[dict[str | None, Any]]  # by source: content of the last message accepted from a publisher
     seen: list[dict[Any, int]]  # by source: content and time of what was accepted, with its lo
@@ -58,11 +59,10 @@ class State:
 
 
 def fresh(program: Program) -> State:
-    sources, groups = program.slots, len(program.groups)
     return State(
-        [Live() for _ in range(groups)],
-        [[] for _ in range(sources)],
-        [set() for _ in range(groups)],
-        [{} for _ in range(sources)],
-        [{} for _ in range(sources)],
+        [Live(group.links, (p.rivals for p in program.preferences)) for group in program.groups],
+        [History(source) for source in program.sources],
+        [set() for _ in program.groups],
+        [{} for _ in program.sources],
+        [{} for _ in program.sources],
     )

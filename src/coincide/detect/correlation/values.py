@@ -30,7 +30,7 @@ def ternary(op: str, a: Value, b: Value) -> Ternary:
 def _equal(a: Value, b: Value) -> Ternary:
     if not have_common(a, b):
         return False
-    return True if _only(a) is not None and _only(b) is not None else None
+    return True if only_value(a) is not None and only_value(b) is not None else None
 
 
 def _less(a: Value, b: Value, strict: bool) -> Ternary:
@@ -61,16 +61,10 @@ def _covers(options: Compound, x: Value) -> bool:
     if isinstance(x, ValueRange):
         if isinstance(options, ValueSet):
             return x.lo is not None and x.lo == x.hi and x.lo in options.members
-        return _at_least(x.lo, options.lo) and _at_least(options.hi, x.hi)
+        from_below = options.lo is None or (x.lo is not None and options.lo <= x.lo)  # type: ignore[operator]
+        return from_below and (options.hi is None or (x.hi is not None and x.hi <= options.hi))  # type: ignore[operator]
     members = x.members if isinstance(x, ValueSet) else (x,)
     return all(_holds(options, m) for m in members)
-
-
-def _at_least(bound: Any, least: Any) -> bool:
-    """For bounds where None is open: of two lower ones is `bound` within `least`, of two upper ones the reverse."""
-    if least is None:
-        return True
-    return bound is not None and bool(bound >= least)
 
 
 def _holds(options: Value, single: Any) -> bool:
@@ -115,9 +109,11 @@ def _is_empty(value: Value) -> bool:
     return lo is not None and hi is not None and type(lo) is type(hi) and lo > hi  # type: ignore[operator]
 
 
-def _only(value: Value) -> Single | None:
+def only_value(value: Value) -> Single | None:
     """The one value that it can be, if there is but one."""
-    lo, hi = _bounds(value)
+    if not isinstance(value, Compound):
+        return value
+    lo, hi = (None, None) if _is_empty(value) else _bounds(value)
     only: Single | None = lo if lo is not None and lo == hi else None
     return only
 

@@ -11,9 +11,11 @@ from coincide.detect.base import Clock, Detector, DetectorPlan, Inputs, Pending,
 from coincide.detect.machine import state as states
 from coincide.detect.machine.interpreter import Interpreter
 from coincide.detect.machine.program import MonitorGroup
-from coincide.expr.tree import Expr, Literal, Or, Reference, walk
+from coincide.expr.tree import Call, Expr, Literal, Or, Reference, walk
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
+
+SPACE_FUNCTIONS = frozenset({"distance", "zone", "within_box", "within_radius"})
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,15 @@ class MonitorPlan:
             for name, tree in emitter.expressions:
                 made.setdefault(name, []).append(tree)
         return {name: tuple(dict.fromkeys(trees)) for name, trees in made.items()}
+
+    @cached_property
+    def envelope(self) -> frozenset[str]:
+        """Optional fields of the envelope that it reads."""
+        trees = [*self.group.tests, *(tree for trees in self.produces.values() for tree in trees)]
+        nodes = [node for tree in trees for node in walk(tree)]
+        source = any(isinstance(node, Reference) and node.name == "source" for node in nodes)
+        space = any(isinstance(node, Call) and node.name in SPACE_FUNCTIONS for node in nodes)
+        return frozenset(name for name, used in (("source", source), ("space", space)) if used)
 
     @cached_property
     def relevant(self) -> Expr:

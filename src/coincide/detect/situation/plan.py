@@ -25,6 +25,7 @@ class SituationPlan:
     """Situations of one stage that are partitioned alike, or that lie on one cycle."""
 
     detectors: tuple[Detector, ...]
+    tier: str = "interpreter"
 
     @property
     def name(self) -> str:
@@ -84,30 +85,43 @@ class SituationPlan:
         return Group(self.detectors)
 
     @cached_property
-    def _interpreter(self) -> Interpreter:
-        return Interpreter(self.group)
+    def _runner(self) -> Any:
+        if self.tier == "interpreter":
+            return Interpreter(self.group)
+        from coincide.detect.situation.kernel import Kernel
+
+        return Kernel(self.group)
 
     def tier_reasons(self) -> tuple[str, ...]:
-        return ("the kernel tier of situations is not built yet",)
+        """None: in the kernel tier, whatever the definition, rows that concern nobody are left out over columns."""
+        return ()
+
+    def loop_reasons(self) -> tuple[str, ...]:
+        """Why, in the kernel tier, the rows that are left are interpreted; empty: a compiled loop runs over them."""
+        from coincide.detect.situation.support import loop_reasons
+
+        return loop_reasons(self.group)
 
     def kernel(self) -> DetectorPlan:
-        return self
+        return SituationPlan(self.detectors, "kernel")
 
     def initial(self) -> State:
         return self.decode({})
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        return self._interpreter.step(state, batch, clock)
+        result: tuple[State, EventBatch] = self._runner.step(state, batch, clock)
+        return result
 
     def pending(self, state: State) -> Pending | None:
-        found: Pending | None = state.timers.pending()
+        found: Pending | None = state.pending()
         return found
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return encoding.encode(self.group, state)
+        return encoding.encode(self.group, state if self.tier == "interpreter" else self._runner.objects(state))
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        return encoding.decode(self.group, parts)
+        state = encoding.decode(self.group, parts)
+        return state if self.tier == "interpreter" else self._runner.state(state)
 
     def statistics(self, state: State) -> dict[str, Any]:
         """AMIT-63, as far as this plan goes: a lifespan of situations in several plans is counted in one of them."""

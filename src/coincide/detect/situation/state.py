@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from coincide.detect.base import Pending
 from coincide.detect.eventwise import Timer, Timers
 from coincide.detect.machine.program import Key, key_part, key_value
 from coincide.model.event import Event, Place
@@ -89,6 +90,9 @@ class SituationState:
     timers: Timers = field(default_factory=Timers)
     situations: list[Counter[str]] = field(default_factory=list)  # statistics of each situation
     lifespans: list[Counter[str]] = field(default_factory=list)  # and of each definition of lifespans
+
+    def pending(self) -> Pending | None:
+        return self.timers.pending()
 
 
 @dataclass(frozen=True, slots=True)

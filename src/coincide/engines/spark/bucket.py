@@ -50,6 +50,7 @@ class Meta(msgspec.Struct, array_like=True):
     next: int = 0
     segments: list[Segment] = []
     pages: dict[int, Page] = {}
+    rules: list[str] = []
     due: dict[int, int] = {}  # page → when its next timer is due
 
 
@@ -90,7 +91,7 @@ class Bucket:
         self.timed = timed
         self.store = store
         self.meta = self._meta(list(division))
-        self.pages = Pages(task, not timed, store, self.meta.pages)
+        self.pages = Pages(task, not timed, store, self.meta.pages, self.meta.rules)
         self.outcome = Outcome()
 
     def _meta(self, division: list[Any]) -> Meta:

@@ -19,13 +19,14 @@ PACKED = "bucket int, first bigint, last bigint, closing bigint, blob binary"
 PACKED_ARROW = pa.schema(
     [("bucket", pa.int32()), ("first", pa.int64()), ("last", pa.int64()), ("closing", pa.int64()), ("blob", pa.binary())]
 )
+COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 BARE = -1
 """Number of the bucket of rows that only tell the time."""
 
 
 def to_bytes(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=COMPRESSED) as writer:
         writer.write_table(table)
     data: bytes = sink.getvalue().to_pybytes()
     return data

@@ -22,7 +22,7 @@ from coincide.engines.spark.packing import from_bytes, to_bytes
 from coincide.engines.spark.worker import Task, events_of, graph_of
 from coincide.model.batch import EventBatch
 
-ROOM = 4_000_000
+ROOM = 1_000_000
 """Bytes that a log may always have; and it may have as many times the base's as GROWTH says."""
 GROWTH = 4
 REMEMBERED = 64_000_000
@@ -46,7 +46,7 @@ class PageStore(Protocol):
     def entry(self, page: int, number: int) -> bytes: ...
     def put_entry(self, page: int, number: int, data: bytes) -> None: ...
     def drop_entry(self, page: int, number: int) -> None: ...
-    def rules(self, digest: str) -> bytes | None: ...
+    def rules(self, digest: str) -> bytes: ...
     def put_rules(self, digest: str, data: bytes) -> None: ...
 
 
@@ -76,10 +76,13 @@ MEMORY = _Memory()
 
 
 class Pages:
-    def __init__(self, task: Task, logged: bool, store: PageStore, known: dict[int, Page]) -> None:
+    """`known` and `kept` (digests of the rules that the store has) are the bucket's, which stores them."""
+
+    def __init__(self, task: Task, logged: bool, store: PageStore, known: dict[int, Page], kept: list[str]) -> None:
         self.logged = logged
         self.store = store
         self.known = known
+        self.kept = kept
         self.tier = "kernel" if task.tier == "auto" else task.tier
         self.graph = graph_of(task.sources, task.members, self.tier)
         self._rules = msgspec.msgpack.encode([task.sources, task.members])
@@ -102,9 +105,7 @@ class Pages:
         return state if graph is self.graph else self.graph.decode(graph.encode(state))
 
     def _old_graph(self, digest: str) -> Graph:
-        data = self.store.rules(digest)
-        assert data is not None
-        sources, members = msgspec.msgpack.decode(data)
+        sources, members = msgspec.msgpack.decode(self.store.rules(digest))
         return graph_of(tuple((name, text) for name, text in sources), tuple(members), self.tier)
 
     def save(self, number: int, state: GraphState, consumed: pa.Table | None) -> None:
@@ -115,9 +116,10 @@ class Pages:
         else:
             self._renew(number, page, state)
         page.token = os.urandom(8)
-        if self.store.rules(self._digest) is None:
+        if self._digest not in self.kept:
             self.store.put_rules(self._digest, self._rules)
-        MEMORY.put(page.token, self.graph, state, page.base + page.size)
+            self.kept.append(self._digest)
+        MEMORY.put(page.token, self.graph, state, max(page.base, page.size // 8))
 
     def _append(self, number: int, page: Page, consumed: pa.Table | None) -> None:
         if consumed is not None:

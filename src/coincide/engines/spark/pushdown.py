@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import and_, or_
 
@@ -13,9 +13,7 @@ from coincide.detect.base import DetectorPlan
 from coincide.engines.spark.frame import HEARTBEAT, Layout, Source
 from coincide.expr.parts import Unsupported
 from coincide.expr.spark import relaxed
-from coincide.expr.tree import And, Call, Compare, Expr, In, Literal, Or, Reference, transform, walk
-
-SPACE_FUNCTIONS = frozenset({"distance", "zone", "within_box", "within_radius"})
+from coincide.expr.tree import And, Compare, Expr, In, Literal, Or, Reference, transform
 
 
 def layout(source: Source, plans: Sequence[DetectorPlan]) -> Layout:
@@ -28,22 +26,9 @@ def layout(source: Source, plans: Sequence[DetectorPlan]) -> Layout:
 
 
 def _envelope(plans: Sequence[DetectorPlan]) -> frozenset[str]:
-    """Optional fields of the envelope that the plans may read."""
-    if any(plan.columns is None or plan.relevant is None for plan in plans):
-        return frozenset({"source", "space"})
-    nodes = [node for tree in _trees(plans) for node in walk(tree)]
-    keys = {key for plan in plans for key in plan.partition or ()}
-    source = "source" in keys or any(isinstance(node, Reference) and node.name == "source" for node in nodes)
-    space = any(isinstance(node, Call) and node.name in SPACE_FUNCTIONS for node in nodes)
-    return frozenset(name for name, used in (("source", source), ("space", space)) if used)
-
-
-def _trees(plans: Sequence[DetectorPlan]) -> Iterator[Expr]:
-    for plan in plans:
-        if plan.relevant is not None:
-            yield plan.relevant
-        for trees in plan.produces.values():
-            yield from trees
+    """Optional fields of the envelope that the plans may read: a plan that does not tell may read them all."""
+    told: list[frozenset[str] | None] = [getattr(plan, "envelope", None) for plan in plans]
+    return frozenset().union(*({"source", "space"} if fields is None else fields for fields in told))
 
 
 def relevant(source: Source, plans: Sequence[DetectorPlan]) -> Column | None:

@@ -81,8 +81,10 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
     def drop_entry(self, page: int, number: int) -> None:
         self._logs.removeKey((page, number))
 
-    def rules(self, digest: str) -> bytes | None:
-        return _bytes(self._rules.getValue((digest,)))
+    def rules(self, digest: str) -> bytes:
+        data = _bytes(self._rules.getValue((digest,)))
+        assert data is not None
+        return data
 
     def put_rules(self, digest: str, data: bytes) -> None:
         self._rules.updateValue((digest,), (data,))

@@ -87,16 +87,17 @@ def _classes(pairs: Iterable[tuple[Meaning, Meaning]]) -> list[list[Meaning]]:
     return found
 
 
-def followed(given: Conditions, names: Names) -> list[Expr]:
-    """The equalities of the transitive closure, of those that are decided early, that are not there already."""
+def closure(given: Conditions) -> tuple[set[frozenset[Meaning]], list[frozenset[Meaning]]]:
+    """The equalities that are decided early, and those that follow from them."""
     pairs = [(a, b) for node, inside, a, b in equalities(given) if _is_value(a) and _is_value(b) and _is_early(node, inside)]
-    known = {frozenset(pair) for pair in pairs}
-    return [
-        Compare("=", _written(a, names), _written(b, names))
-        for members in _classes(pairs)
-        for a, b in combinations(members, 2)
-        if frozenset((a, b)) not in known
-    ]
+    known = {frozenset(pair) for pair in pairs if pair[0] != pair[1]}
+    all_pairs = [frozenset(pair) for members in _classes(pairs) for pair in combinations(members, 2)]
+    return known, [pair for pair in all_pairs if pair not in known]
+
+
+def followed(given: Conditions, names: Names) -> list[Expr]:
+    _, more = closure(given)
+    return [Compare("=", *(_written(meaning, names) for meaning in pair)) for pair in more]
 
 
 def _written(meaning: Meaning, names: Names) -> Reference:

@@ -81,22 +81,23 @@ def _triggers(sources: frozenset[int], names: Names) -> Iterator[tuple[int, int]
 def _prefers(key: str, names: Names) -> bool:
     """Every preference that compares instances compares only those of one key."""
     return all(
-        p.other is not None and any(_same_key(c, key, names) for c in _conditions(names.expressions[p.other].logic, names))
+        p.other is not None
+        and any(_same_key(c, key, names) for c in positive_conditions(names.expressions[p.other].logic, names))
         for p in names.cd.preferences
         if p.better is not None
     )
 
 
-def _conditions(tree: Expr, names: Names) -> Iterator[Expr]:
-    """Positive conjuncts."""
+def positive_conditions(tree: Expr, names: Names) -> Iterator[Expr]:
+    """Conditions of the predicates that must be true for the expression to be true."""
     if isinstance(tree, And):
         for operand in tree.operands:
-            yield from _conditions(operand, names)
+            yield from positive_conditions(operand, names)
     elif isinstance(tree, Reference):
         if tree.name in names.predicates:
             yield condition_of(names.predicates[tree.name])
         else:
-            yield from _conditions(names.expressions[tree.name].logic, names)
+            yield from positive_conditions(names.expressions[tree.name].logic, names)
 
 
 def _same_key(tree: Expr, key: str, names: Names) -> bool:

@@ -26,7 +26,7 @@ from coincide.lang.ecco.definition import (
 )
 from coincide.lang.ecco.lasting import LOOKED_THROUGH
 
-NAME = "unbounded"
+NAME = "unbounded-operator"
 """The diagnostics' name: a reader may want to leave these out."""
 
 

@@ -1,0 +1,143 @@
+"""`coincide run` under stability policies: the order of arrival, late events, latencies."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from math import ceil
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from coincide.cli.command import Given
+from coincide.cli.state import keep_state, restore_state
+
+if TYPE_CHECKING:
+    from coincide.adapters.files import CompleteFile
+    from coincide.engines.policies import PolicyEngine, PolicyRun, StabilityPolicy
+    from coincide.model.batch import EventBatch
+    from coincide.model.event import Event
+    from coincide.rulebook import Rulebook
+
+
+def policy_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("order of arrival")
+    group.add_argument(
+        "--policy", metavar="P", help="best-effort, guaranteed or 'probabilistic 0.95', for definitions that name none"
+    )
+    group.add_argument("--late", metavar="FILE", type=Path, help="keep events that came too late in FILE, as JSON Lines")
+    group.add_argument("--latencies", metavar="FILE", type=Path, help="write how late each detection was made to FILE")
+
+
+def check_policy_arguments(given: Given) -> None:
+    from coincide.engines.policies import StabilityPolicy
+    from coincide.errors import CoincideError
+
+    if given.policy is not None:
+        given.policy = StabilityPolicy.parse(given.policy)
+        if given.engine != "embedded":
+            raise CoincideError("--policy is for the embedded engine; Spark orders events by itself, within its watermark")
+
+
+def has_policy(book: Rulebook, given: Given) -> bool:
+    """Does the order of arrival count?"""
+    from coincide.engines.policies import names_policies
+    from coincide.errors import CoincideError
+
+    named = given.engine == "embedded" and names_policies(book)
+    if given.policy is None and not named and (given.late or given.latencies):
+        raise CoincideError("--late and --latencies need a policy: --policy, or one in the rules")
+    return given.policy is not None or named
+
+
+def under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
+    """Detections of events that stand in the order of their arrival."""
+    from coincide.engines.policies import PolicyEngine
+    from coincide.model.batch import EventBatch
+
+    _warn_of_sources(book, given.policy)
+    engine = PolicyEngine(book, given.policy)
+    if given.resume is not None:
+        restore_state(engine, given.resume)
+    with Account(engine, given.late, given.latencies) as account:
+        for batch in batches:
+            for event in batch.events:
+                engine.arrive(event)
+            yield EventBatch(account.noted(engine.take()))
+        if given.snapshot is None or given.until is not None:
+            engine.finish(given.until)
+            yield EventBatch(account.noted(engine.take()))
+    if given.snapshot is not None:
+        keep_state(engine, given.snapshot)
+    for line in account.summary():
+        print(line, file=sys.stderr)
+
+
+def _warn_of_sources(book: Rulebook, policy: StabilityPolicy | None) -> None:
+    """As definitions are warned of that name their policy themselves."""
+    from coincide.engines.policies import sources_of
+
+    if policy is not None and policy.kind != "best-effort" and not sources_of(book.compiled):
+        text = f"{policy.kind} detection without 'sources': a source not yet heard cannot hold anything back"
+        print(f"warning: {text}", file=sys.stderr)
+
+
+class Account(ExitStack):
+    """What is written besides detections. The files appear when all is done."""
+
+    def __init__(self, engine: PolicyEngine, late: Path | None, latencies: Path | None) -> None:
+        super().__init__()
+        self._engine = engine
+        self._seen: dict[StabilityPolicy, array[float]] = {}
+        self._late, self._latencies = self._file(late), self._file(latencies)
+
+    def _file(self, path: Path | None) -> CompleteFile | None:
+        from coincide.adapters.files import CompleteFile
+
+        return None if path is None else self.enter_context(CompleteFile(path))
+
+    def noted(self, made: PolicyRun) -> Sequence[Event]:
+        """The detections, once all the rest is written down."""
+        for latency in made.latencies:
+            self._seen.setdefault(latency.policy, array("d")).append(latency.milliseconds)
+        _write(self._latencies, (latency.record() for latency in made.latencies))
+        late = {id(event): event for events in made.late.values() for event in events}  # once, late by however many policies
+        _write(self._late, (_arrived(event) for event in late.values()))
+        return made.detections
+
+    def summary(self) -> Iterator[str]:
+        for policy, refused in self._engine.refused().items():
+            if policy.kind != "in-order":
+                yield f"{policy}: {_summary(self._seen.get(policy, ()))}; {_counted(refused, 'late event')}"
+
+
+def _arrived(event: Event) -> dict[str, object]:
+    """The event as a record that can be read again."""
+    from coincide.model.event import record
+    from coincide.model.stamp import milliseconds
+
+    return record(event) if event.arrival is None else {**record(event), "arrival": milliseconds(event.arrival)}
+
+
+def _write(file: CompleteFile | None, records: Iterable[dict[str, object]]) -> None:
+    import msgspec
+
+    if file is not None:
+        file.stream.write(msgspec.json.Encoder().encode_lines(records))
+
+
+def _summary(latencies: Sequence[float]) -> str:
+    """Times as in the file: milliseconds. 95 % of the detections were made within the second number."""
+    if not latencies:
+        return "no detections"
+    ordered = sorted(latencies)
+    numbers = (median(ordered), ordered[ceil(0.95 * len(ordered)) - 1], ordered[-1])
+    half, most, all_of_them = (f"{number:,.10g} ms" for number in numbers)
+    return f"{_counted(len(ordered), 'detection')}, latency: median {half}, 95 % {most}, maximum {all_of_them}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"

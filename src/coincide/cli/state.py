@@ -1,0 +1,39 @@
+"""The state of a run in a file: what `--snapshot` writes and `--resume` reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from coincide.cli.report import note
+
+
+class Continued(Protocol):
+    """An engine whose run can go on later."""
+
+    def snapshot(self) -> bytes: ...
+
+    def restore(self, snapshot: bytes, /) -> None: ...
+
+
+def restore_state(engine: Continued, path: Path) -> None:
+    import msgspec
+
+    from coincide.adapters.files import readable
+    from coincide.errors import Diagnostic, InputError
+
+    with readable(str(path)):
+        data = path.read_bytes()
+    try:
+        engine.restore(data)
+    except (ValueError, msgspec.DecodeError) as error:
+        hint = "give a file that `coincide run --snapshot` has written"
+        raise InputError(Diagnostic(f"'{path}' is not a snapshot: {error}", hint=hint)) from error
+
+
+def keep_state(engine: Continued, path: Path) -> None:
+    from coincide.adapters.files import CompleteFile
+
+    with CompleteFile(path) as file:
+        file.stream.write(engine.snapshot())
+    note(f"state kept in {path}")

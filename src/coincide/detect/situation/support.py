@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from coincide.detect.situation.program import Group
+
+
+def loop_reasons(group: Group) -> tuple[str, ...]:
+    return ("not built yet",)
