@@ -13,7 +13,7 @@ CHECKED := src tests examples $(wildcard benchmarks)
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
-demo: $(BASE)  ## a day's events, six rules, what they find and why; a picture in demo-output/
+demo: $(BASE)  ## a day's events, seven rules, what they find and why; a picture in demo-output/
 	@$(BIN)/python examples/demo/run.py demo-output
 
 setup: $(FULL)  ## the environment for all that follows, in .venv

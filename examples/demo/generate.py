@@ -30,7 +30,7 @@ def event(kind: str, time: float, **attributes: object) -> Record:
 def generate(seed: int = 7) -> list[Record]:
     """All events of the day in order of time, with ids."""
     dice = random.Random(seed)
-    made = [*_office(dice), *_machines(dice), *_backups(dice, missing="files"), *_incidents(dice)]
+    made = [*_office(dice), *_machines(dice, silent="web2"), *_backups(dice, missing="files"), *_incidents(dice)]
     made.sort(key=lambda record: record["time"])
     return [{"id": f"e{number}", **record} for number, record in enumerate(made, 1)]
 
@@ -76,12 +76,13 @@ def _evening(dice: random.Random, user: str, go: float) -> Iterator[Record]:
         yield event("login", time, user=user, host=dice.choice(SERVERS), ok=True, place="home")
 
 
-def _machines(dice: random.Random) -> Iterator[Record]:
+def _machines(dice: random.Random, silent: str) -> Iterator[Record]:
     for server in SERVERS:
         time = DAY + dice.uniform(0, 5) * MINUTE
         while time < DAY + 24 * HOUR:
             load = 15 + 40 * (8 * HOUR < time - DAY < 18 * HOUR) + dice.gauss(0, 6)
-            yield event("reading", time, server=server, load=round(max(load, 1.0), 1))
+            if not (server == silent and at(14.2) < time < at(15.1)):
+                yield event("reading", time, server=server, load=round(max(load, 1.0), 1))
             time += dice.uniform(3, 5) * MINUTE
 
 

@@ -1,4 +1,4 @@
-"""The demonstration: a day's events, six rules, what they find and why, and a picture of it all.
+"""The demonstration: a day's events, seven rules, what they find and why, and a picture of it all.
 
     python examples/demo/run.py [FOLDER]
 
@@ -24,7 +24,7 @@ from coincide.engines.choice import detections
 from coincide.model.event import Event, record
 from coincide.model.stamp import format_instant
 
-RULES = Path(__file__).with_name("rules.ecl")
+RULES = [Path(__file__).with_name(name) for name in ("rules.ecl", "rules.amit.xml")]
 SHOWN = 5
 """Events that led to a detection, at most."""
 
@@ -32,16 +32,15 @@ SHOWN = 5
 def main(folder: Path) -> None:
     console = Console(highlight=False, soft_wrap=True)
     records = generate()
-    book = coincide.load(RULES)
+    book = coincide.load(*RULES)
     begun = time.perf_counter()
     events = [event for batch in in_order(records) for event in batch.events]
     found = [event for batch in detections(book, in_order(records)) for event in batch.events]
     taken = time.perf_counter() - begun
     leads = leading_events(book, events, found)
 
-    console.print(
-        f"\n[bold]A day at a small company[/bold]: {len(events):,} events, {len(book.detectors)} rules in {_shown(RULES)}\n"
-    )
+    rules = " ".join(map(_shown, RULES))
+    console.print(f"\n[bold]A day at a small company[/bold]: {len(events):,} events, {len(book.detectors)} rules in {rules}\n")
     for detection, led in zip(found, leads, strict=True):
         _tell(console, detection, led)
     _count(console, events, found)
@@ -49,8 +48,8 @@ def main(folder: Path) -> None:
     console.print(
         f"\n{len(events):,} events read and run through all rules in {taken:.2f} s. Picture: [bold]{_shown(picture)}[/bold]"
     )
-    console.print(f"\nThe same by hand:\n  .venv/bin/coincide run {_shown(RULES)} --events {_shown(folder / 'events.jsonl')}")
-    console.print(f"What the rules mean, without events:\n  .venv/bin/coincide check {_shown(RULES)}\n")
+    console.print(f"\nThe same by hand:\n  .venv/bin/coincide run {rules} --events {_shown(folder / 'events.jsonl')}")
+    console.print(f"What the rules mean, without events:\n  .venv/bin/coincide check {rules}\n")
 
 
 def _tell(console: Console, detection: Event, led: Sequence[Event]) -> None:
@@ -60,8 +59,12 @@ def _tell(console: Console, detection: Event, led: Sequence[Event]) -> None:
     for event in led[-SHOWN:]:
         last = event is led[-1]
         console.print(f"  [dim]{'└' if last else '├'} {_clock(event)}[/dim]  {event.type}  {_attributes(event)}", end="")
-        console.print("  [green]← completes it[/green]" if last else "")
+        console.print(f"  [green]← {_ends(event, detection)}[/green]" if last else "")
     console.print()
+
+
+def _ends(last: Event, detection: Event) -> str:
+    return "completes it" if last.hi == detection.hi else f"nothing more until {_clock(detection)}"
 
 
 def _count(console: Console, events: Sequence[Event], found: Sequence[Event]) -> None:

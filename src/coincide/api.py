@@ -102,9 +102,8 @@ def _as_they_arrived(
         raise CoincideError("a policy is for the embedded engine; Spark orders events by itself, within its watermark")
     running = PolicyEngine(book, policy)
     for batch in batches:
-        for event in batch.events:
-            running.arrive(event)
-        yield EventBatch(running.take().detections)
+        for made in running.process(batch):
+            yield EventBatch(made.detections)
     running.finish(until)
     yield EventBatch(running.take().detections)
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from coincide.source import Span
+
+if TYPE_CHECKING:
+    from coincide.model.batch import EventBatch
+    from coincide.model.event import Place
 
 
 @dataclass(frozen=True)
@@ -56,9 +61,12 @@ class InputError(CoincideError):
 
 
 class RunError(CoincideError):
-    """Rules were accepted, but the run had to stop."""
+    """Rules were accepted, but the run had to stop: at a place in the order of processing, if it is known; `detections` are
+    those made before."""
 
     exit_code = 1
+    place: Place | None = None
+    detections: EventBatch | None = None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -15,9 +15,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from coincide.model.event import Event
+from coincide.model.event import HEARTBEAT, Event
 
-HEARTBEAT = "heartbeat"
 OBSERVED = 100  # delays that are remembered of each source
 NEVER = -(2**63)
 

@@ -20,9 +20,9 @@ from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.records import event_of
 from coincide.engines.policies import Instance, StabilityPolicy
 from coincide.errors import CoincideError
-from coincide.model.event import Event, record
+from coincide.model.event import HEARTBEAT, Event, record
 from coincide.opera import Pattern, Statement, detect
-from coincide.ordering import HEARTBEAT, Guaranteed
+from coincide.ordering import Guaranteed
 from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
 

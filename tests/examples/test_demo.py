@@ -24,6 +24,7 @@ def test_demo(tmp_path: Path) -> None:
         ("password-guessed", "eve"),
         ("data-theft", "eve"),
         ("door-held-open", "lab"),
+        ("server-silent", "web2"),
         ("tailgating", "server-room"),
         ("password-guessed", "sam"),
         ("ghost-at-desk", "hana"),
@@ -34,7 +35,7 @@ def test_demo(tmp_path: Path) -> None:
 def test_the_command_finds_the_same(tmp_path: Path) -> None:
     subprocess.run([sys.executable, DEMO / "run.py", tmp_path], capture_output=True, check=True)
     command = [sys.executable, "-c", "from coincide.cli.main import entry; entry()"]
-    arguments = ["run", DEMO / "rules.ecl", "--events", tmp_path / "events.jsonl"]
+    arguments = ["run", DEMO / "rules.ecl", DEMO / "rules.amit.xml", "--events", tmp_path / "events.jsonl"]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=True)
     made, kept = (
         [json.loads(line) for line in text.splitlines()] for text in (done.stdout, (tmp_path / "detections.jsonl").read_text())

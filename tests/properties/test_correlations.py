@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
+from math import inf
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from coincide.detect.correlation.live import TRIGGER, Rivals
+from coincide.detect.correlation.program import Program
 from coincide.lang.cdl.parse import parse
 from coincide.lang.cdl.print import print_file
 from coincide.model.compound import compound_of
@@ -151,9 +155,27 @@ def descriptions(draw: st.DrawFn) -> str:
 
 
 @quick
-@given(descriptions(), streams(compounds=True), st.lists(st.integers(1, 9), max_size=2), st.sampled_from([None, float("inf")]))
+@given(descriptions(), streams(compounds=True), st.lists(st.integers(1, 9), max_size=2), st.sampled_from([None, inf]))
 def test_splits_and_snapshots(text: str, events: list[Event], cuts: list[int], until: float | None) -> None:
     check_detector(rules(text), events, cuts, until)
+
+
+def without_index(book: Rulebook) -> Rulebook:
+    """The same rules, where every live instance is offered every message and compared with every other."""
+    for plan in book.plans():
+        program: Program = plan.program  # type: ignore[attr-defined]
+        times = {s: tuple(link for link in links if link[0] == TRIGGER) for g in program.groups for s, links in g.links.items()}
+        groups = tuple(replace(g, links={s: times[s] for s in g.links if times[s]}) for g in program.groups)
+        preferences = tuple(replace(p, rivals=Rivals()) for p in program.preferences)
+        sources = tuple(replace(s, join_key=None) for s in program.sources)
+        plan.__dict__["program"] = replace(program, groups=groups, preferences=preferences, sources=sources)
+    return book
+
+
+@quick
+@given(descriptions(), streams(compounds=True))
+def test_the_index_changes_nothing(text: str, events: list[Event]) -> None:
+    assert detections(rules(text), events, until=inf) == detections(without_index(rules(text)), events, until=inf)
 
 
 @quick

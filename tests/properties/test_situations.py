@@ -50,13 +50,13 @@ def in_one_queue(rules: Rulebook, events: list[Event], until: float | None) -> l
 
 
 @given(rule_files())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_printing_and_parsing_are_inverses(file: File) -> None:
     assert parse(source(file)) == file
 
 
 @given(rule_files(), event_lists(), cuts, untils)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_cuts_and_snapshots_make_no_difference(file: File, events: list[Event], cuts: list[int], until: float | None) -> None:
     try:
         check_detector(load(source(file)), events, cuts, until)
@@ -65,7 +65,7 @@ def test_cuts_and_snapshots_make_no_difference(file: File, events: list[Event], 
 
 
 @given(rule_files(), event_lists(), untils)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_staged_graph_equals_one_queue(file: File, events: list[Event], until: float | None) -> None:
     rules = load(source(file))
     try:
@@ -76,7 +76,7 @@ def test_the_staged_graph_equals_one_queue(file: File, events: list[Event], unti
 
 
 @given(rule_files(keyed=True), event_lists(extra=("Z",)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_key_values_are_independent_where_a_plan_says_so(file: File, events: list[Event]) -> None:
     rules = load(source(file))
     assume(all(plan.partition for plan in rules.plans()))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from coincide.detect.situation.plan import SituationPlan
 from coincide.engines.graph import Graph
 from coincide.errors import RunError
-from coincide.lang.amit.definition import File
+from coincide.expr.tree import Call, Literal, Or
+from coincide.lang.amit.definition import COUNTING, JOINS, File, Operand, Situation, SituationAttribute
 from coincide.lang.amit.print import print_file
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
@@ -63,3 +66,55 @@ def check(file: File, events: list[Event], cuts: list[int], until: float | None)
 @settings(max_examples=200, deadline=None)
 def test_tiers_are_equal(file: File, events: list[Event], cuts: list[int], until: float | None) -> None:
     check(file, events, cuts, until)
+
+
+@given(rule_files(cycles=False), event_lists(), cuts, untils)
+@settings(max_examples=300, deadline=None)
+def test_the_compiled_loop_equals_the_interpreter(file: File, events: list[Event], cuts: list[int], until: float | None) -> None:
+    within = replace(file, items=tuple(within_the_loop(i) if isinstance(i, Situation) else i for i in file.items))
+    rules = load(SourceText("rules.amit.xml", print_file(within)))
+    assert all(isinstance(plan, SituationPlan) and not plan.loop_reasons() for plan in rules.plans())
+    check(within, events, cuts, until)
+
+
+def within_the_loop(situation: Situation) -> Situation:
+    """The situation with what the compiled loop cannot do left out."""
+    operator = situation.operator
+    kind = {"unless": "sequence", "every": "not", "at": "atmost", "after": "all"}.get(operator.kind, operator.kind)
+    mode = "deferred" if kind in ("not", "atmost") else "immediate" if operator.mode == "delayed" else operator.mode
+    counting, joins = kind in COUNTING, kind in JOINS
+    operands = operator.operands or (Operand("A", "o0", quantifier="each"),)
+    if kind == "sequence" and len(operands) < 2:
+        operands = (*operands, replace(operands[0], alias="o1"))
+    plain = not joins or mode == "deferred"
+    operator = replace(
+        operator,
+        kind=kind,
+        mode=mode,
+        operands=tuple(_plain(o, joins, counting, plain) for o in operands),
+        where=operator.where if joins and not isinstance(operator.where, Or) else None,
+        keys=() if kind == "not" else operator.keys,
+        repeat="always" if not (joins or kind in ("atleast", "nth")) else operator.repeat,
+        quantity=max(operator.quantity, 1) if counting else 1,
+        interval=0,
+        pattern="",
+        correlate="ignore",
+    )
+    attributes = tuple(a for a in situation.attributes if joins or not isinstance(a.expression, Call) or a.expression.name != "end")
+    return replace(situation, operator=operator, attributes=_with_all(attributes))
+
+
+def _plain(operand: Operand, joins: bool, counting: bool, plain: bool) -> Operand:
+    if plain:
+        operand = replace(operand, override=None, retain=None, consumption=None)
+    strict = joins and operand.strict and operand.quantifier != "each"
+    quantifier = operand.quantifier if joins else "each"
+    weights = (operand.weight, operand.counted) if counting else (1, True)
+    return replace(operand, strict=strict, quantifier=quantifier, weight=weights[0], counted=weights[1])
+
+
+def _with_all(attributes: tuple[SituationAttribute, ...]) -> tuple[SituationAttribute, ...]:
+    """Whatever reads the situation finds all attributes that keys and conditions name."""
+    have = {a.name for a in attributes}
+    kinds = {"x": "number", "k": "string", "b": "boolean"}
+    return (*attributes, *(SituationAttribute(name, kind, Literal(None)) for name, kind in kinds.items() if name not in have))

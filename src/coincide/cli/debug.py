@@ -36,7 +36,7 @@ def debug(given: Given) -> int:
     from coincide.rulebook import load
 
     book = load(given.file)
-    for line in STAGES[given.stage](book, _chosen(book, given.only)):
+    for line in STAGES[given.stage](book, detectors_named(book, given.only)):
         print(line)
     return 0
 
@@ -79,15 +79,15 @@ def _plan(book: Rulebook, chosen: Sequence[Detector]) -> Iterator[str]:
     return plan_outline(book, names)
 
 
-def _chosen(book: Rulebook, only: str | None) -> Sequence[Detector]:
+def detectors_named(book: Rulebook, only: str | None) -> Sequence[Detector]:
     from coincide.errors import Diagnostic, RuleError, nearest
 
-    chosen = [detector for detector in book.detectors if only in (None, detector.name)]
-    if only is not None and not chosen:
+    found = [detector for detector in book.detectors if only in (None, detector.name)]
+    if only is not None and not found:
         names = [detector.name for detector in book.detectors]
         hint = nearest(only, names) or f"there are {', '.join(names)}"
         raise RuleError(Diagnostic(f"nothing of the name '{only}' is defined", hint=hint))
-    return chosen
+    return found
 
 
 STAGES: dict[str, Callable[[Rulebook, Sequence[Detector]], Iterator[str]]] = {

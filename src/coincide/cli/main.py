@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from coincide import __version__
-from coincide.cli import check, debug, explain, run, test
+from coincide.cli import check, debug, draw, explain, run, test
 from coincide.errors import CoincideError
 
 REFUSED = 2
@@ -32,7 +32,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("coincide", description=DESCRIPTION, epilog=EPILOG, formatter_class=layout)
     parser.add_argument("--version", action="version", version=f"coincide {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run.RUN, test.TEST, check.CHECK, check.ANALYSE, explain.EXPLAIN, debug.DEBUG):
+    for command in (run.RUN, test.TEST, check.CHECK, check.ANALYSE, explain.EXPLAIN, draw.DRAW, debug.DEBUG):
         command.add_to(commands)
     return parser
 

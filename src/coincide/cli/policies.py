@@ -64,9 +64,8 @@ def under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given) 
         restore_state(engine, given.resume)
     with Account(engine, given.late, given.latencies) as account:
         for batch in batches:
-            for event in batch.events:
-                engine.arrive(event)
-            yield EventBatch(account.noted(engine.take()))
+            for made in engine.process(batch):
+                yield EventBatch(account.noted(made))
         if given.snapshot is None or given.until is not None:
             engine.finish(given.until)
             yield EventBatch(account.noted(engine.take()))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from coincide.cli.command import Command, Given, check_engine, engine_arguments,
 from coincide.cli.policies import check_policy_arguments, has_policy, policy_arguments, under_policies
 from coincide.cli.progress import Progress
 from coincide.cli.report import report_late, report_reading, show_warnings
-from coincide.cli.state import keep_state, restore_state
+from coincide.cli.state import keep_state, restore_state, statistics_file
 
 if TYPE_CHECKING:
     from coincide.model.batch import EventBatch
@@ -53,6 +55,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="stop at the first bad record")
     parser.add_argument("--rejects", metavar="FILE", help="keep bad records in FILE")
     parser.add_argument("--snapshot", metavar="FILE", type=Path, help="keep the state in FILE at the end")
+    parser.add_argument("--stats", metavar="FILE", type=Path, help="write counts of the run to FILE, as JSON (AMIT-63)")
     parser.add_argument("--resume", metavar="FILE", type=Path, help="go on from the state in FILE, also with changed rules")
     policy_arguments(parser)
     field_arguments(parser)
@@ -67,7 +70,7 @@ def run(given: Given) -> int:
     book = load(*given.rules)
     show_warnings(book.warnings)
     reader = open_events(given.events, field_mapping(given), strict=given.strict, rejects=given.rejects)
-    find = under_policies if has_policy(book, given) else _detections
+    find = _under_policies if has_policy(book, given) else _detections
     with Progress(quiet=given.out is None) as progress, open_detections(given.out) as writer:
         for batch in find(book, progress.watch(reader), given):
             writer.write(batch)
@@ -87,6 +90,8 @@ def _check(given: Given) -> None:
         raise CoincideError("no rule files are given: coincide run RULES --events FILE")
     if given.engine != "embedded" and (given.snapshot or given.resume):
         raise CoincideError("--snapshot and --resume are for the embedded engine; Spark keeps its own checkpoints")
+    if given.engine != "embedded" and given.stats:
+        raise CoincideError("--stats is for the embedded engine; Spark shows its own counts")
     check_policy_arguments(given)
     given.until = until_microseconds(given.until)
 
@@ -100,12 +105,20 @@ def _part_rules_from_events(given: Given) -> None:
     given.events = [path for path in given.events if not path.endswith(endings)]
 
 
+def _under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
+    from coincide.errors import CoincideError
+
+    if given.stats:
+        raise CoincideError("--stats is not offered under a policy: each policy has detectors of its own")
+    return under_policies(book, batches, given)
+
+
 def _detections(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
     from coincide.adapters.order import in_total_order
     from coincide.engines.choice import detections
 
     ordered = in_total_order(batches)
-    if given.snapshot is None and given.resume is None:
+    if given.snapshot is None and given.resume is None and given.stats is None:
         return detections(book, ordered, given.until, given.engine, given.tier)
     return _continued(book, ordered, given)
 
@@ -113,18 +126,18 @@ def _detections(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> 
 def _continued(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
     """A part of a longer stream: from the state that an earlier part left, to the state that a later one takes up."""
     from coincide.engines.embedded import Engine, chosen_tier
+    from coincide.engines.stopping import up_to_a_stop
 
     waiting = iter(batches)
     first = next(waiting, None)
     engine = Engine(book, chosen_tier(given.tier, 0 if first is None else len(first)))
     if given.resume is not None:
         restore_state(engine, given.resume)
-    if first is not None:
-        yield engine.process(first)
-    for batch in waiting:
-        yield engine.process(batch)
-    if given.snapshot is None or given.until is not None:
-        yield engine.finish(given.until)
+    with statistics_file(engine, given.stats):
+        for batch in waiting if first is None else chain([first], waiting):
+            yield from up_to_a_stop(partial(engine.process, batch))
+        if given.snapshot is None or given.until is not None:
+            yield from up_to_a_stop(partial(engine.finish, given.until))
     report_late(engine.late)
     if given.snapshot is not None:
         keep_state(engine, given.snapshot)

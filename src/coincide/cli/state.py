@@ -1,9 +1,11 @@
-"""The state of a run in a file: what `--snapshot` writes and `--resume` reads."""
+"""A run's state and its counts in files: what `--snapshot` and `--stats` write and `--resume` reads."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from coincide.cli.report import note
 
@@ -37,3 +39,22 @@ def keep_state(engine: Continued, path: Path) -> None:
     with CompleteFile(path) as file:
         file.stream.write(engine.snapshot())
     note(f"state kept in {path}")
+
+
+class Counted(Protocol):
+    def statistics(self) -> Mapping[str, Any]: ...
+
+
+@contextmanager
+def statistics_file(engine: Counted, path: Path | None) -> Iterator[None]:
+    """Writes the engine's counts once the run inside is over. The file is opened before: a run should not end in vain."""
+    import msgspec
+
+    from coincide.adapters.files import CompleteFile
+
+    if path is None:
+        yield
+        return
+    with CompleteFile(path) as file:
+        yield
+        file.stream.write(msgspec.json.format(msgspec.json.encode(engine.statistics())) + b"\n")

@@ -6,6 +6,7 @@ linked      a language that must know what all the others make looks at its dete
 names       one name space of detectors
 cycles      nobody consumes what it makes
 stages      detectors that do not feed one another are planned together, so that they can share work
+limits      what an Opera file limits, no plan of any language sees more of
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import Any
 
 from coincide.compile.graph import check_cycles, feeds, stages
 from coincide.detect.base import Detector, DetectorPlan
+from coincide.detect.limits import limited
 from coincide.errors import Diagnostic, RuleError
+from coincide.lang.opera.definition import Limit
 from coincide.lang.registry import Language, language_of
 from coincide.source import SourceText, room_for_recursion
 
@@ -29,10 +32,11 @@ class Compiled:
     detectors: tuple[Detector, ...]
     plans: tuple[DetectorPlan, ...]  # in the order of stages
     languages: dict[str, Language]
+    limits: tuple[Limit, ...] = ()  # of all files, for all detectors
 
     def plans_for(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
         """Plans for some of the detectors, none of which may be fed by one that is left out."""
-        return _plans(detectors, stages(detectors, feeds(detectors)), self.languages)
+        return _plans(detectors, stages(detectors, feeds(detectors)), self.languages, self.limits)
 
     def warnings(self) -> list[Diagnostic]:
         return [
@@ -49,8 +53,9 @@ def compile_rules(sources: Sequence[SourceText]) -> Compiled:
         numbered = _linked([replace(d, order=order) for order, d in enumerate(_detectors(parsed))], languages)
         edges = feeds(numbered)
         check_cycles(numbered, edges)
-        planned = _plans(numbered, stages(numbered, edges), languages)
-    return Compiled(tuple((source, file) for _, source, file in parsed), numbered, tuple(planned), languages)
+        limits = tuple(dict.fromkeys(limit for _, _, file in parsed for limit in getattr(file, "limits", ())))
+        planned = _plans(numbered, stages(numbered, edges), languages, limits)
+    return Compiled(tuple((source, file) for _, source, file in parsed), numbered, tuple(planned), languages, limits)
 
 
 Parsed = list[tuple[Language, SourceText, Any]]
@@ -93,15 +98,17 @@ def _linked(detectors: Sequence[Detector], languages: dict[str, Language]) -> tu
 def plans_of(compiled: Compiled, detectors: Sequence[Detector]) -> list[DetectorPlan]:
     """Plans of some of the detectors, for a graph of their own. What feeds them must be among them."""
     with room_for_recursion():
-        return _plans(detectors, stages(detectors, feeds(detectors)), compiled.languages)
+        return compiled.plans_for(detectors)
 
 
-def _plans(detectors: Sequence[Detector], stage: Sequence[int], languages: dict[str, Language]) -> list[DetectorPlan]:
+def _plans(
+    detectors: Sequence[Detector], stage: Sequence[int], languages: dict[str, Language], limits: Sequence[Limit]
+) -> list[DetectorPlan]:
     planned: list[DetectorPlan] = []
     for number in range(max(stage, default=-1) + 1):
         here = [d for d, s in zip(detectors, stage, strict=True) if s == number]
         for name, language in languages.items():
             mine = [d for d in here if d.language == name]
             if mine:
-                planned += language.plans(mine)
+                planned += [limited(plan, limits) for plan in language.plans(mine)]
     return planned

@@ -87,11 +87,15 @@ class Cause:
         hidden: bool = False,
     ) -> Event:
         """A detection of the definition with this number (`Detector.order`); null attributes are left out."""
-        place = caused(self.place, definition, self._next(definition))
+        place = self.next_place(definition)
         values: dict[str, Value] = {name: value for name, value in attributes.items() if value is not None}
         event = detection(type, stamp, values, origin, place, source, hidden=hidden)
         self.made.append(event)
         return event
+
+    def next_place(self, definition: int) -> Place:
+        """Where the definition's next detection stands."""
+        return caused(self.place, definition, self._next(definition))
 
     def set_timer(self, definition: int, due: int, payload: Any, recurring: bool = False) -> Timer:
         place = timer_place(due, self.place, definition, self._next(definition), recurring)

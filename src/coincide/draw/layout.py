@@ -40,24 +40,18 @@ def laid_out(
     nodes: Mapping[str, Box], arrows: Sequence[tuple[str, str]], labels: Mapping[int, Box]
 ) -> tuple[list[Route], float, float]:
     """Places all boxes; gives the routes of the arrows (none of a loop on one node: two equal ends), width and height."""
-    routes: list[Route] = []
+    routes: dict[int, Route] = {}
     top = width = 0.0
     for part in _components(nodes, arrows):
-        numbers = [n for n, (source, _) in enumerate(arrows) if source in part]
-        boxes, found = _layered({name: nodes[name] for name in part}, {n: arrows[n] for n in numbers}, labels)
-        routes += [found[n] for n in numbers]
+        own = {n: ends for n, ends in enumerate(arrows) if ends[0] in part}
+        boxes, found = _layered({name: nodes[name] for name in part}, own, labels)
+        routes |= found
         shift = top - min(box.y - box.above for box in boxes)
         for box in boxes:
             box.y += shift
         top = max(box.y + box.below for box in boxes) + 2 * GAP
         width = max(width, *(box.x + box.half for box in boxes))
-    order = sorted(range(len(arrows)), key=lambda n: _rank_of(n, nodes, arrows))
-    return [routes[order.index(n)] for n in range(len(arrows))], width, max(0.0, top - 2 * GAP)
-
-
-def _rank_of(number: int, nodes: Mapping[str, Box], arrows: Sequence[tuple[str, str]]) -> tuple[int, int]:
-    parts = _components(nodes, arrows)
-    return next(p for p, part in enumerate(parts) if arrows[number][0] in part), number
+    return [routes[n] for n in range(len(arrows))], width, max(0.0, top - 2 * GAP)
 
 
 def _components(nodes: Iterable[str], arrows: Iterable[tuple[str, str]]) -> list[list[str]]:
@@ -69,8 +63,8 @@ def _components(nodes: Iterable[str], arrows: Iterable[tuple[str, str]]) -> list
             for name in part[target]:
                 part[name] = part[source]
     seen: dict[int, list[str]] = {}
-    for name in part:
-        seen.setdefault(id(part[name]), []).append(name)
+    for name, members in part.items():
+        seen.setdefault(id(members), []).append(name)
     return list(seen.values())
 
 

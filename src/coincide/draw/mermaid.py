@@ -16,6 +16,7 @@ SHAPES = {
     "timer": "{{{{{}}}}}",
     "result": "[[{}]]",
 }
+MARKS = '#"<>|\\`&'
 LINES = {"weak": "-->", "strong": "==>", "pipe": "-->", "valve": "==>", "begin": "-->"}
 
 
@@ -47,6 +48,5 @@ def _words(arrow: Arrow) -> str:
 
 def _quoted(text: str) -> str:
     """Marks that Mermaid reads as its own are written by number."""
-    for mark in '#"<>|\\`':
-        text = text.replace(mark, f"#{ord(mark)};") if mark != "#" else text.replace("#", "&num;").replace("&num;", "#35;")
-    return '"' + text.replace("\n", "<br>") + '"'
+    safe = "".join(f"#{ord(mark)};" if mark in MARKS else mark for mark in text)
+    return '"' + safe.replace("\n", "<br>") + '"'

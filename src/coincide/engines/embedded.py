@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from coincide.engines.graph import Graph
+from coincide.engines.stopping import up_to_a_stop
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import Event
 from coincide.rulebook import Rulebook, RuleSource, rulebook
@@ -85,6 +87,6 @@ def run(
     book = rulebook(rules)
     for batch in batches:
         engine = engine or Engine(book, chosen_tier(tier, len(batch)))
-        yield engine.process(batch)
+        yield from up_to_a_stop(partial(engine.process, batch))
     if engine is not None:
-        yield engine.finish(until)
+        yield from up_to_a_stop(partial(engine.finish, until))

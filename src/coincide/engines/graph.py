@@ -13,10 +13,12 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from coincide.detect.base import Clock, DetectorPlan, State
+from coincide.engines.stopping import Stop
+from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
+from coincide.model.event import HEARTBEAT
 
 VERSION = 1
-
 
 @dataclass
 class GraphState:
@@ -43,7 +45,6 @@ class Graph:
 
     def __init__(self, plans: Sequence[DetectorPlan]) -> None:
         self.plans = tuple(plans)
-        self.hidden: frozenset[str] = frozenset().union(*(getattr(plan, "hidden", ()) for plan in plans))
 
     def initial(self) -> GraphState:
         return GraphState([plan.initial() for plan in self.plans])
@@ -63,20 +64,22 @@ class Graph:
             first, last = _first_and_last(batch)
             state.start = first if state.start is None else state.start
             state.hi = max(state.hi, last)
-        external = batch.numbered(state.consumed, arrival)
+        external = batch.numbered(state.consumed, arrival).without_type(HEARTBEAT)
         state.consumed += len(batch)
         end = None if until is None else state.hi
         clock = Clock(state.hi if bound is None else bound, state.start, arrival, end, until == inf)
         made: list[EventBatch] = []
+        stop = Stop()
         for number, plan in enumerate(self.plans):
-            state.states[number], detections = plan.step(state.states[number], self._inputs(plan, external, made), clock)
+            try:
+                inputs = stop.cut(self._inputs(plan, external, made))
+                state.states[number], detections = plan.step(state.states[number], inputs, clock)
+            except RunError as error:
+                detections = stop.take(error)
             made.append(detections)
-        return merged([self._reported(plan, detections) for plan, detections in zip(self.plans, made, strict=True)])
-
-    def _reported(self, plan: DetectorPlan, detections: EventBatch) -> EventBatch:
-        """Without the detections that are only fed to others (Amit's internal situations)."""
-        shown = detections if self.hidden.isdisjoint(plan.outputs) else detections.of_types(plan.outputs - self.hidden)
-        return _given_out(shown)
+        shown = [_given_out(detections) for detections in made]
+        stop.raise_with(shown)
+        return merged(shown)
 
     def finish(self, state: GraphState, until: float | None = None) -> EventBatch:
         """The end of input: timers due by the last event, or by `until` (microseconds or inf) if that is later, fire."""
@@ -86,8 +89,12 @@ class Graph:
             end = state.hi if until is None else max(state.hi, int(until))
             return self.advance(state, EMPTY, end + 1, until=end)
         made = [self.advance(state, EMPTY, state.hi + 1, until=inf)]
-        while (due := self._next_finite(state)) is not None:
-            made.append(self.advance(state, EMPTY, due + 1, until=inf))
+        try:
+            while (due := self._next_finite(state)) is not None:
+                made.append(self.advance(state, EMPTY, due + 1, until=inf))
+        except RunError as error:
+            error.detections = merged([*made, error.detections or EMPTY])
+            raise
         return merged(made)
 
     def encode(self, state: GraphState) -> bytes:
@@ -151,7 +158,7 @@ def add_statistics(total: dict[str, Any], part: Mapping[str, Any]) -> None:
 
 
 def _given_out(detections: EventBatch) -> EventBatch:
-    """Without single detections that only other detectors see (CDL). Columns have none: kernels make no such ones."""
+    """Without detections that only other detectors see (internal ones of CDL and Amit). Columns have none: kernels make none."""
     if detections.has_table or not any(event.hidden for event in detections.events):
         return detections
     return EventBatch([event for event in detections.events if not event.hidden])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -11,7 +12,8 @@ from coincide.compile import Compiled, plans_of
 from coincide.compile.graph import feeds
 from coincide.detect.base import Detector
 from coincide.engines.graph import Graph
-from coincide.errors import CoincideError
+from coincide.engines.stopping import up_to_a_stop
+from coincide.errors import CoincideError, RunError
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import Event
 from coincide.model.stamp import milliseconds
@@ -116,6 +118,16 @@ class PolicyEngine:
         for each in self.instances:
             each.stage.finish(until)
 
+    def process(self, batch: EventBatch) -> Iterator[PolicyRun]:
+        """What comes of the arrivals of a batch; if the run has to stop in it, what was detected before, then the error."""
+        try:
+            for event in batch.events:
+                self.arrive(event)
+        except RunError:
+            yield self.take()
+            raise
+        yield self.take()
+
     def take(self) -> PolicyRun:
         """What has come of the arrivals since the last call."""
         found = PolicyRun(self.result.detections, self.result.latencies, {p: [*late] for p, late in self.result.late.items()})
@@ -213,10 +225,11 @@ class Instance:
         return self.policy.kind == "best-effort"
 
     def _advance(self, batch: EventBatch, bound: int | None, clock: int) -> None:
-        made = self.graph.advance(self.state, batch, bound, clock if self._by_arrival else None)
-        for detection in made.events:
-            if detection.place[-2] in self.reported:  # a place ends with the definition that made it, and a count
-                self.report(detection, clock, self.policy)
+        step = partial(self.graph.advance, self.state, batch, bound, clock if self._by_arrival else None)
+        for made in up_to_a_stop(step):
+            for detection in made.events:
+                if detection.place[-2] in self.reported:  # a place ends with the definition that made it, and a count
+                    self.report(detection, clock, self.policy)
 
 
 def sources_of(compiled: Compiled) -> list[str]:

@@ -70,6 +70,13 @@ class EventBatch:
             return EventBatch(table=self.table.of_types(types))
         return EventBatch([e for e in self.events if e.type in types])
 
+    def without_type(self, kind: str) -> EventBatch:
+        """The rows of all other types."""
+        if self._table is not None and self._events is None:
+            texts = self._table.column("type").texts
+            return self.of_types(frozenset(texts) - {kind}) if kind in texts else self
+        return EventBatch([e for e in self.events if e.type != kind]) if any(e.type == kind for e in self.events) else self
+
     def numbered(self, first: int, clock: int | None = None) -> EventBatch:
         """External events in total order (or, at a clock of arrival, as they came), numbered in that order from `first`."""
         if self.has_table and clock is None:

@@ -16,6 +16,9 @@ Value = float | str | bool | Compound | None
 """An attribute's value. Numbers are doubles always, so that every tier and engine computes alike. Sets and ranges are null
 to every language but CDL."""
 
+HEARTBEAT = "heartbeat"
+"""The type of events that only tell how far time has come: no detector sees them."""
+
 ENVELOPE = frozenset({"type", "time", "id", "source", "space", "from", "arrival"})
 
 Place = tuple[Any, ...]
@@ -41,7 +44,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     space: Space | None = None
     place: Place = ()
     arrival: int | None = None
-    hidden: bool = False  # a detection that other detectors see but that is not given out (CDL, access="internal")
+    hidden: bool = False  # a detection that other detectors see but that is not given out (internal ones of CDL and Amit)
 
     @property
     def stamp(self) -> Stamp:

@@ -128,13 +128,17 @@ class EventTable:
             {name: array.take(index) for name, array in self.fields.items()},
             given_places=LazyPlaces(lambda: self.place_rows(rows)),
             origins=self.origin().take(rows),
+            foreign_places=None if self.foreign_places is None else tuple(self.foreign_places[row] for row in rows),
         )
 
     def of_types(self, types: frozenset[str]) -> EventTable:
+        rows = self.rows_of_types(types)
+        return self if len(rows) == len(self) else self.take(rows)
+
+    def rows_of_types(self, types: frozenset[str]) -> Rows:
         column = self.column("type")
         wanted = np.array([text in types for text in column.texts] + [False])
-        rows = np.flatnonzero(wanted[column.codes]) if column.codes is not None else np.empty(0, np.int64)
-        return self if len(rows) == len(self) else self.take(rows)
+        return np.flatnonzero(wanted[column.codes]) if column.codes is not None else np.empty(0, np.int64)
 
     def numbered(self, first: int) -> EventTable:
         """As external events from the n-th on: each is its own origin, and its place follows from its number."""

@@ -27,6 +27,7 @@ from coincide.lang.ecco.definition import (
     Not,
     Null,
     Ref,
+    Sel,
     Valid,
     Within,
 )
@@ -141,7 +142,7 @@ def _chain(node: Chain, events: Sequence[Event], bound: float | None) -> Found:
 
 def _stands_between(node: Chain, index: int) -> bool:
     element = node.elements[index]
-    return 0 < index < len(node.elements) - 1 and isinstance(element, (Null, Iter)) or isinstance(element, Not)
+    return (0 < index < len(node.elements) - 1 and isinstance(element, (Null, Iter))) or isinstance(element, Not)
 
 
 def _joined(
@@ -273,6 +274,22 @@ def expressions(depth: int = 2) -> st.SearchStrategy[Expression]:
         st.builds(Alt, st.tuples(inner, inner)),
         negations,
         st.builds(Delay, inner, durations()),
+    )
+
+
+def all_expressions(depth: int = 2) -> st.SearchStrategy[Expression]:
+    """Also what has no denotation here: iterations, selections and silences."""
+    if depth == 0:
+        return references()
+    inner = all_expressions(depth - 1)
+    windows = {"over": st.integers(1, 6).map(float), "every": st.none() | st.integers(1, 4).map(float)}
+    return st.one_of(
+        expressions(depth),
+        st.builds(Iter, inner, st.none() | st.integers(1, 2), st.none() | st.integers(2, 3)),
+        st.builds(Sel, inner, st.sampled_from(["FIRST", "LAST", "COUNT", "SUM"]), **windows),
+        st.builds(Sel, inner, st.sampled_from(["LESS", "MORE"]), number=st.integers(0, 3).map(float), **windows),
+        st.builds(Not, inner, durations()),
+        st.builds(lambda left, silence: Chain(SEQUENCE, (left, silence)), inner, st.builds(Not, inner, durations())),
     )
 
 

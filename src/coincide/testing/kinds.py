@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from coincide.engines.choice import detections, until_microseconds
 from coincide.errors import CoincideError, Diagnostic, InputError, RuleError, RunError
+from coincide.model.batch import EventBatch
 from coincide.model.event import record
 from coincide.rulebook import Rulebook, load
 from coincide.testing.cases import Case, Check, Problem, Setup
@@ -20,10 +22,27 @@ HEAD = re.compile(r"(?:(?P<file>[^:\s]+):)?(?P<line>\d+):(?P<column>\d+): (?P<te
 
 
 def check_detections(case: Case, setup: Setup) -> list[Problem]:
-    """`expected.jsonl`: the multiset of detections."""
+    """`expected.jsonl`: the multiset of detections; `stats.json`: the counts of the run that it names."""
     expected = read_records(case.folder / "expected.jsonl")
     missing, unexpected = unmatched(expected, _detect(case, load(*case.rules), setup))
-    return [*_paired(missing, unexpected), *_signed("-", missing), *_signed("+", unexpected)]
+    differences = [*_paired(missing, unexpected), *_signed("-", missing), *_signed("+", unexpected)]
+    return [*differences, *_check_statistics(case, setup)]
+
+
+def _check_statistics(case: Case, setup: Setup) -> list[Problem]:
+    """Only the embedded engine counts."""
+    from coincide.engines.embedded import Engine, chosen_tier
+
+    path = case.path("stats.json")
+    if path is None or setup.engine != "embedded":
+        return []
+    batches = list(_batches(case))
+    engine = Engine(load(*case.rules), chosen_tier(setup.tier, sum(map(len, batches))))
+    for batch in batches:
+        engine.process(batch)
+    engine.finish(until_microseconds(case.text("until")))
+    lines = answers(msgspec.json.decode(path.read_bytes()), engine.statistics())
+    return [Problem("!", f"stats.json: {line}") for line in lines]
 
 
 def check_error(case: Case, setup: Setup) -> list[Problem]:
@@ -97,17 +116,20 @@ def read_records(path: Path) -> list[Record]:
 
 
 def _detect(case: Case, book: Rulebook, setup: Setup) -> Iterable[Record]:
+    until = until_microseconds(case.text("until"))
+    for batch in detections(book, _batches(case), until, setup.engine, setup.tier):
+        yield from (record(event) for event in batch.events)
+
+
+def _batches(case: Case) -> Iterator[EventBatch]:
+    """The events, in total order."""
     from coincide.adapters.order import in_total_order
     from coincide.adapters.read import open_events
-    from coincide.engines.choice import detections, until_microseconds
 
     events = case.path("events.jsonl")
     if events is None:
         raise CoincideError(f"{case.folder}: there is no events.jsonl")
-    until = until_microseconds(case.text("until"))
-    batches = in_total_order(open_events(events, strict=True))
-    for batch in detections(book, batches, until, setup.engine, setup.tier):
-        yield from (record(event) for event in batch.events)
+    return in_total_order(open_events(events, strict=True))
 
 
 def _compare_error(expected: str, error: Diagnostic) -> list[Problem]:

@@ -35,9 +35,9 @@ KEYS = (1.0, 2.0)
 Names = SearchStrategy[Named]
 
 
-def expressions(depth: int = 3, parameters: bool = False) -> SearchStrategy[Expression]:
+def expressions(depth: int = 3, parameters: bool = False, parallel: bool = True) -> SearchStrategy[Expression]:
     """Expressions that can be detected; timers are named T-1, T-2, … by their depth."""
-    return _matching(depth, parameters)
+    return _matching(depth, parameters, parallel)
 
 
 def _names(parameters: bool) -> Names:
@@ -52,20 +52,20 @@ def _tested(name: str, key: float) -> Named:
 
 
 @cache
-def _matching(depth: int, parameters: bool) -> SearchStrategy[Expression]:
+def _matching(depth: int, parameters: bool, parallel: bool) -> SearchStrategy[Expression]:
     """Expressions that match at least one event."""
     names, timer = _names(parameters), f"T-{depth}"
     atoms: SearchStrategy[Expression] = _atoms(names)
     if depth == 0:
         return atoms
-    inner, some = _matching(depth - 1, parameters), _any(depth - 1, parameters)
+    inner, some = _matching(depth - 1, parameters, parallel), _any(depth - 1, parameters, parallel)
     return st.one_of(
         atoms,
         st.tuples(inner, some).map(partial(_chain, Concatenation)),
         st.tuples(some, inner).map(partial(_chain, Concatenation)),
         st.tuples(inner, some).map(partial(_chain, Sequence)),
         st.tuples(inner, inner).map(partial(_chain, Alternation)),
-        st.builds(Parallel, inner, inner),
+        *([st.builds(Parallel, inner, inner)] if parallel else []),
         st.builds(Group, inner, st.lists(names, min_size=1, max_size=2).map(lambda sets: Union(tuple(sets)))),
         st.builds(_timing, inner, st.one_of(some, _timer_atoms(names, timer)), st.just(timer), st.integers(0, 4)),
     )
@@ -76,9 +76,9 @@ def _chain(kind: type[Concatenation | Sequence | Alternation], pair: tuple[Expre
 
 
 @cache
-def _any(depth: int, parameters: bool) -> SearchStrategy[Expression]:
+def _any(depth: int, parameters: bool, parallel: bool) -> SearchStrategy[Expression]:
     """Expressions that may match without any event."""
-    matching = _matching(depth, parameters)
+    matching = _matching(depth, parameters, parallel)
     return st.one_of(matching, matching.map(Iteration), matching.map(lambda body: chained(Alternation, body, Empty())))
 
 

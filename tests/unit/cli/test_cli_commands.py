@@ -10,7 +10,7 @@ from cli_support import RULES, Coincide, written
 
 from coincide import __version__
 
-COMMANDS = ["run", "test", "check", "analyse", "explain", "debug"]
+COMMANDS = ["run", "test", "check", "analyse", "explain", "draw", "debug"]
 
 
 def test_version(coincide: Coincide) -> None:

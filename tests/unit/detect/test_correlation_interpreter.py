@@ -78,7 +78,8 @@ def test_policies(policy: str) -> None:
 
 # Installations: predicates, providers, context
 
-ONE = """<cd id="c">{providers}<sources><source class="m" anchor="M"><attribute name="x" type="int"/>{attributes}</source></sources>
+ONE = """<cd id="c">{providers}
+<sources><source class="m" anchor="M"><attribute name="x" type="int"/>{attributes}</source></sources>
 <predicates><predicate {predicate}</predicate></predicates><expressions><expression anchor="X">P</expression></expressions>
 <events><event class="e"><attribute name="y" type="{type}">{value}</attribute></event></events></cd>"""
 
@@ -169,14 +170,19 @@ def test_timers_that_are_due_at_once_and_never() -> None:
     assert [(d["from"], d["time"], d["at"]) for d in made] == [(["m2"], 2, 2), (["m3"], [3, 4], 4), (["m4"], [4, 6], 6)]
 
 
-def test_a_description_feeds_a_monitor_and_is_fed_by_one() -> None:
-    first = SourceText("1.ecl", "monitor busy = push(accumulate(m, m), pair)\n")
-    second = SourceText("2.cdl.xml", one('name="any" anchor="P">M').replace('class="m"', 'class="pair" access="internal"').replace('<attribute name="x" type="int"/>', "").replace("M.x", "1").replace('<event class="e">', '<event class="e" access="internal">'))  # fmt: skip
-    try:
-        book = load(first, second)
-    except RuleError as error:
-        pytest.fail(str(error))
-    assert [d.name for d in book.detectors] == ["busy", "c"]
+BETWEEN = """<cd id="between"><sources><source class="busy" access="internal" anchor="B"/></sources>
+  <predicates><predicate name="any" anchor="P">B</predicate></predicates>
+  <expressions><expression anchor="X">P</expression></expressions>
+  <events><event class="relay" access="internal"/></events></cd>"""
+
+
+def test_a_description_between_two_monitors() -> None:
+    """What is internal is seen by all detectors and given out to nobody."""
+    monitors = SourceText(
+        "1.ecl", "monitor first = repeat { push(busy) { m } }\nmonitor last = repeat { push(done) { relay } }\n"
+    )
+    made = run(load(monitors, SourceText("2.cdl.xml", BETWEEN)), MESSAGES[:1])
+    assert [(d["type"], d["from"]) for d in made] == [("busy", ["m1"]), ("done", ["m1"])]
 
 
 # Snapshots and changed rules

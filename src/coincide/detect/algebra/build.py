@@ -8,15 +8,17 @@ from typing import Any, TypeVar
 
 from coincide.detect.algebra.build_chain import build_chain, build_selection
 from coincide.detect.algebra.iteration import Iteration
+from coincide.detect.algebra.memory import one_is_enough
 from coincide.detect.algebra.negation import Negation
 from coincide.detect.algebra.nodes import Binding, Disjunction, LengthBound, Life, Node, Reference
 from coincide.detect.algebra.occurrence import Composer
-from coincide.detect.algebra.places import place_test
 from coincide.detect.algebra.precision import thinning
 from coincide.detect.algebra.relations import Period
 from coincide.detect.algebra.scope import Conjunct, value_of
 from coincide.detect.algebra.silence import Absence, DelayNode
 from coincide.detect.algebra.surroundings import Surroundings, microseconds, without_bounds
+from coincide.expr.tree import Reference as FieldReference
+from coincide.expr.tree import walk as walk_tree
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.check import check_spaces, resolved_place
 from coincide.lang.ecco.conditions import COUNTS, OUTPUT, Placed, has_bare_name, placed
@@ -76,6 +78,7 @@ class Builder:
         body = self.definition.body
         self.body = fresh_copy(With(body, policies) if policies else body)
         self.aliases = Aliases(self.body)
+        self.bound_by_name = self._bound_by_name()
         self.spaces = check_spaces(self.setting.spaces)
         self.placed: dict[tuple[int, str], list[Placed]] = {}
         for node in walk(self.body):
@@ -85,6 +88,17 @@ class Builder:
         options = self.setting.options
         self.composer = Composer(options.semantics == "point")
         return self.node(self.body, Surroundings())
+
+    def _bound_by_name(self) -> frozenset[str]:
+        """References that bind their own name: those that are mentioned. Where all are distinct primitive types, the others
+        follow from the events of an occurrence and so tell no copies apart."""
+        nodes = list(walk(self.body))
+        types = [node.type for node in nodes if isinstance(node, Ref)]
+        if None in types or not self.names.foreign.union(self.names.definitions).isdisjoint(types):
+            return self.aliases.implicit
+        trees = [n.condition for n in nodes if isinstance(n, Filter)] + [i.value for i in self.definition.give or ()]
+        names = {n.name for tree in trees for n in walk_tree(tree) if isinstance(n, FieldReference)}
+        return frozenset(a for a in self.aliases.implicit if any(n == a or n.startswith(f"{a}.") for n in names))
 
     # Small things.
 
@@ -119,8 +133,8 @@ class Builder:
                 Reference,
                 (),
                 ref.type,
-                ref.type in self.aliases.implicit,
-                tuple(place_test(resolved_place(place, self.spaces)) for place in around.places),
+                ref.type in self.bound_by_name,
+                tuple(resolved_place(place, self.spaces) for place in around.places),
                 thinning(around.precision),
                 tests=self.tests(ref),
             ),
@@ -175,6 +189,8 @@ class Builder:
         counts = self.tests(node, COUNTS)
         right_length = microseconds(min(bounds)) if bounds else None
         made = self.add(Negation, children, length, right_length, counts, reach, self.composer, **self.usual(node, around))
+        plain = self.punctual and length is None and right_length is None and not counts
+        made.keeps_one = plain and one_is_enough(node, self.names, self.setting)
         return self.bounded(made, replace(around, within=around.within[:-1]))
 
     def _reach(self, left: Expression) -> int | None:
@@ -202,7 +218,7 @@ class Builder:
     def null(self, node: Null, around: Surroundings) -> Node:
         """NULL is `any` that must not be there."""
         tests = () if node.condition is None else (Conjunct(value_of(node.condition)),)
-        places = tuple(place_test(resolved_place(place, self.spaces)) for place in around.places)
+        places = tuple(resolved_place(place, self.spaces) for place in around.places)
         return self.add(Reference, (), None, False, places, thinning(around.precision), tests=tests)
 
 

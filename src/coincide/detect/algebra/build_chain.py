@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from coincide.detect.algebra.aggregate import Aggregator, Running, WindowNode
 from coincide.detect.algebra.chain import Between, Step
+from coincide.detect.algebra.memory import best_partner
 from coincide.detect.algebra.nodes import Node
 from coincide.detect.algebra.relations import RELATION_OF, contiguous
 from coincide.detect.algebra.scope import value_of
@@ -64,6 +65,8 @@ def _ordinary(builder: Builder, chain: Chain, index: int, around: Surroundings) 
     right = builder.node(element, around.inside)
     step: Step = builder.add(Step, right=right, **_step_options(builder, chain, around))
     step.operand_periods = builder.periods(replace(around, within=bounds))
+    if not builder.tests(chain, STEP):
+        step.best = best_partner(chain, index, around, builder.names, builder.setting)
     return step
 
 

@@ -117,6 +117,7 @@ class Step(Node):
     between: Between | None = None
     conjuncts: tuple[Conjunct, ...] = ()
     composer: Composer = field(default_factory=Composer)
+    best: str | None = None  # is the best of each side enough? By 'order', or by 'start'
     punctual: bool = True  # do occurrences always arrive at their hi? Not if another language's detections come in
 
     state_type: ClassVar[type | None] = StepState
@@ -263,9 +264,15 @@ class Step(Node):
         state.prefixes = [p for p in state.prefixes if p.alive(now) and not self._too_old(p, now)]
         if not self.sequence:
             state.rights = [r for r in state.rights if r.alive(now) and not self._passed(r.lo, now)]
+        if self.best is not None:
+            state.prefixes = [max(state.prefixes, key=lambda p: self._rank(p.occurrence))] if state.prefixes else []
+            state.rights = [max(state.rights, key=self._rank)] if state.rights else []
         if state.between:
             least = min((p.last.hi for p in state.prefixes), default=now)
             state.between = [n for n in state.between if n.lo >= least]
+
+    def _rank(self, occurrence: Occurrence) -> tuple[Any, ...]:
+        return (occurrence.lo, occurrence.order) if self.best == "start" else occurrence.order
 
     def _too_old(self, prefix: Prefix, now: int) -> bool:
         last = prefix.last

@@ -3,7 +3,7 @@ dependency order, each expression bottom-up, each operator once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
@@ -13,12 +13,14 @@ from coincide.detect.algebra.nodes import Instant, Keys
 from coincide.detect.algebra.occurrence import Occurrence, of_detection, of_event
 from coincide.detect.algebra.program import Program
 from coincide.detect.algebra.state import Copy, PlanState
+from coincide.detect.algebra.zones import ZoneIndex, zone_index
 from coincide.detect.base import Clock, Pending
 from coincide.detect.eventwise import Cause, Timer, step_eventwise
 from coincide.detect.machine.program import Key
 from coincide.lang.ecco.link import Setting
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
+from coincide.source import room_for_recursion
 
 INSTANT, WAKE = "instant", "wake"
 Arrivals = dict[str, list[Occurrence]]
@@ -58,21 +60,33 @@ class Interpreter:
         return found
 
     @cached_property
+    def _zones(self) -> Mapping[str, ZoneIndex]:
+        return {name: zone_index(name, [(n, self.programs[n]) for n in numbers]) for name, numbers in self._readers.items()}
+
+    @cached_property
     def _omnivores(self) -> Sequence[int]:
         return [number for number, program in enumerate(self.programs) if program.reads_any]
 
-    def readers(self, name: str, detection: bool = False) -> Iterable[int]:
-        """Definitions that look at events of a type; `any` and NULL look at primitive events of every type."""
-        yield from self._readers.get(name, ())
-        if not detection:
+    def concerned_by_name(self, name: str) -> Sequence[int]:
+        return self._readers.get(name, ())
+
+    def concerned(self, arrivals: Mapping[str, Sequence[Occurrence]]) -> Iterator[int]:
+        """Definitions that look at what has arrived; `any` and NULL look at events of every type."""
+        if arrivals:
             yield from self._omnivores
+        for name, occurrences in arrivals.items():
+            index = self._zones.get(name)
+            if index is not None:
+                for occurrence in occurrences:
+                    yield from index.concerned(occurrence)
 
     @property
     def restamps(self) -> bool:
         return bool(self.setting.stamps)
 
     def step(self, state: PlanState, batch: EventBatch, clock: Clock) -> tuple[PlanState, EventBatch]:
-        return _Run(self, state, clock).step(batch)
+        with room_for_recursion():  # a long chain is as many steps deep
+            return _Run(self, state, clock).step(batch)
 
     def pending(self, state: PlanState) -> Pending | None:
         first = state.timers.first()
@@ -99,12 +113,12 @@ class _Run:
     clock: Clock
 
     def step(self, batch: EventBatch) -> tuple[PlanState, EventBatch]:
-        state, stamping = self.state, self.interpreter.stamping
+        state = self.state
         if state.start is None and self.clock.start is not None and not self.interpreter.restamps:
             self._begin(self.clock.start, Cause((self.clock.start, 0, 0, 0), state.timers, []))
         state.ended = state.ended or self.clock.end is not None
         made = step_eventwise(batch, self.clock, state.timers, self.on_event, self.on_timer)
-        if state.ended and stamping.lag:
+        if state.ended and self.interpreter.restamps:
             made = self._rest(made)
         return state, made
 
@@ -124,7 +138,7 @@ class _Run:
         interpreter = self.interpreter
         if event.is_detection:
             if event.type in interpreter.foreign:
-                self._wait(event, event.hi if interpreter.restamps else cause.now, cause)
+                self._wait(event, max(event.hi, cause.now - interpreter.stamping.lag), cause)
             return
         shown = interpreter.stamping.stamped(event)
         if shown is None:
@@ -154,7 +168,7 @@ class _Run:
         self.state.start = start
         for number, program in enumerate(self.interpreter.programs):
             if not program.keys and () not in self.state.copies[number]:
-                self._copy(number, (), start, start, cause)
+                self._copy(number, (), start, start - 1, cause)  # a window may end at the start
 
     def _copy(self, number: int, key: Key, start: int, now: int, cause: Cause) -> Copy:
         program = self.interpreter.programs[number]
@@ -172,7 +186,7 @@ class _Run:
         woken: dict[int, set[Key]] = {}
         for number, key in state.wakes.pop(now, ()):
             woken.setdefault(number, set()).add(key)
-        agenda = sorted({*woken, *(number for name in arrivals for number in self.interpreter.readers(name))})
+        agenda = sorted({*woken, *self.interpreter.concerned(arrivals)})
         while agenda:  # a heap: a definition stands after those that it refers to
             number = heappop(agenda)
             program = self.interpreter.programs[number]
@@ -180,7 +194,7 @@ class _Run:
             if not made:
                 continue
             arrivals.setdefault(program.name, []).extend(made)
-            for reader in self.interpreter.readers(program.name, detection=True):
+            for reader in self.interpreter.concerned_by_name(program.name):
                 if reader not in agenda:
                     heappush(agenda, reader)
 
@@ -247,10 +261,11 @@ class _Run:
                 cause.set_timer(self.interpreter.order, due + self.interpreter.stamping.lag, (WAKE, due))
             asked.add((number, key))
 
-        primitives = sorted((o for own in arrivals.values() for o in own if o.primitives), key=lambda o: o.order)
-        keyed = bool(self.interpreter.programs[number].keys)
+        program = self.interpreter.programs[number]
+        seen = [o for own in arrivals.values() for o in own if o.primitives] if program.reads_any else []
+        seen.sort(key=lambda o: o.order)
         end = self.state.latest if self.clock.endless else None
-        return Instant(now, copy.states, arrivals, primitives, wake, copy.start, bool(arrivals), keyed, end)
+        return Instant(now, copy.states, arrivals, seen, wake, copy.start, bool(arrivals), bool(program.keys), end)
 
 
 def _relevant(program: Program, arrivals: Mapping[str, Iterable[Occurrence]]) -> Iterable[Occurrence]:

@@ -36,6 +36,7 @@ class Negation(Node):
     counts: tuple[Conjunct, ...] = ()
     reach: int | None = None
     composer: Composer = field(default_factory=Composer)
+    keeps_one: bool = False  # is the b with the latest start enough?
 
     state_type: ClassVar[type | None] = NegationState
 
@@ -84,6 +85,8 @@ class Negation(Node):
 
     def _prune(self, state: NegationState, now: int) -> None:
         """No later A starts before `now - reach`; pending ones may."""
+        if self.keeps_one:
+            state.negated = [max(state.negated, key=lambda b: b.lo)] if state.negated else []
         if self.reach is None:
             return
         least = min((now - self.reach, *(a.lo for a in state.pending)))

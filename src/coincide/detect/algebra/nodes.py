@@ -10,9 +10,11 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from coincide.detect.algebra.occurrence import Occurrence, distinct, shortest
+from coincide.detect.algebra.places import place_test
 from coincide.detect.algebra.precision import Counters, Thinning
 from coincide.detect.algebra.relations import MAYBE, Period
 from coincide.detect.algebra.scope import Conjunct, environment
+from coincide.lang.ecco.definition import Place
 from coincide.model.stamp import OrderKey
 
 Keys = frozenset[OrderKey]
@@ -54,8 +56,9 @@ class Node:
 
     def advance(self, instant: Instant) -> list[Occurrence]:
         """What it makes now, in ascending order, without copies."""
-        made = distinct(o for o in self.made(instant) if passes(self.tests, o))
-        return shortest(made) if self.reduces else made
+        made = self.made(instant)
+        found = distinct([o for o in made if passes(self.tests, o)] if self.tests else made)
+        return shortest(found) if self.reduces else found
 
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         raise NotImplementedError
@@ -89,14 +92,17 @@ class PrecisionState(msgspec.Struct, array_like=True):
 
 @dataclass(eq=False)
 class Reference(Node):
-    """Events of a type; no type: primitive events of every type. `accepts` tests the places."""
+    """Events of a type; no type: primitive events of every type."""
 
     kind: str | None = None
     alias: bool = False
-    accepts: tuple[Callable[[Occurrence], bool], ...] = ()
+    places: tuple[Place, ...] = ()
     thinning: Thinning = field(default_factory=Thinning)
 
     state_type: ClassVar[type | None] = PrecisionState
+
+    def __post_init__(self) -> None:
+        self.tests_of_place = [place_test(place) for place in self.places]
 
     def fresh(self) -> State:
         return PrecisionState(self.thinning.fresh())
@@ -104,7 +110,7 @@ class Reference(Node):
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         counters = self.state(instant).counters
         for arrived in instant.primitives if self.kind is None else instant.arrivals.get(self.kind, ()):
-            if self.thinning.keeps(arrived, counters) and all(accept(arrived) for accept in self.accepts):
+            if self.thinning.keeps(arrived, counters) and all(accepts(arrived) for accepts in self.tests_of_place):
                 yield arrived.binding(self.kind) if self.alias and self.kind else arrived
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from coincide.model.compound import ValueRange, ValueSet
 from coincide.model.event import Event, Value
 from coincide.model.space import Space
 from coincide.model.stamp import OrderKey
@@ -113,6 +114,13 @@ def conflict(a: Occurrence, b: Occurrence) -> bool:
     )
 
 
+def single_values(attributes: dict[str, Value]) -> dict[str, Value]:
+    """Sets and ranges are null to every language but CDL."""
+    if not any(isinstance(value, (ValueSet, ValueRange)) for value in attributes.values()):
+        return attributes
+    return {name: value for name, value in attributes.items() if not isinstance(value, (ValueSet, ValueRange))}
+
+
 def of_event(event: Event) -> Occurrence:
     """A primitive event: its own leaf, source and carrier."""
     lo, hi = event.lo, event.hi
@@ -124,7 +132,7 @@ def of_event(event: Event) -> Occurrence:
         lo,
         event.origin,
         frozenset(event.origin),
-        attributes=event.attributes,
+        attributes=single_values(event.attributes),
         type=event.type,
         id=event.id,
         source=event.source,
@@ -145,7 +153,7 @@ def of_detection(event: Event, number: int) -> Occurrence:
         hi if kind == INTERVAL else lo,
         event.origin,
         detections=leaf,
-        attributes=event.attributes,
+        attributes=single_values(event.attributes),
         type=event.type,
         source=event.source,
         space=event.space,
@@ -235,6 +243,9 @@ def _one(values: set[Any]) -> Any:
 
 def distinct(occurrences: Iterable[Occurrence], with_aliases: bool = True) -> list[Occurrence]:
     """Without copies, in ascending order, ties as made."""
+    occurrences = list(occurrences)
+    if len(occurrences) < 2:
+        return occurrences
     found: dict[tuple[Any, ...], Occurrence] = {}
     for occurrence in occurrences:
         found.setdefault((occurrence.signature, occurrence.bindings if with_aliases else None), occurrence)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from coincide.detect.algebra import state as states
 from coincide.detect.algebra.interpreter import Interpreter
-from coincide.detect.algebra.program import Program
+from coincide.detect.algebra.program import CERTAINTY, Program
 from coincide.detect.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk
 from coincide.lang.ecco.definition import AGGREGATES, Filter, Null, Ref, Sel, With
@@ -81,7 +81,9 @@ class AlgebraPlan:
                 made.setdefault(item.name, []).append(item.value)
             for key in definition.keys:
                 made.setdefault(key, []).append(Reference(key))
+            made.setdefault(CERTAINTY, []).append(Literal("maybe"))
             if definition.give is None:
+                made.setdefault("count", []).append(Literal(0.0))  # of iterations
                 for node in walk_expression(definition.body):
                     if isinstance(node, Sel) and node.function in AGGREGATES:
                         made.setdefault(AGGREGATES[node.function], []).append(Literal(0.0))

@@ -70,13 +70,13 @@ def decode(program: Program, data: bytes) -> DetectorState:
         timer = state.timers.add(Timer(_frozen(place), (timing, due)))
         state.pending[timer.place] = timer
     for values, ended, runs in instances:
-        _read_instance(state, _assignment(values), ended, [[_read_run(raw, table) for raw in some] for some in runs])
+        restore_instance(state, _assignment(values), ended, [[_read_run(raw, table) for raw in some] for some in runs])
     state.limits = {tuple(key_part(part) for part in key): hi for key, hi in limits}
     state.failures = {(automaton, start): count for automaton, start, count in failures}
     return state
 
 
-def _read_instance(state: DetectorState, assignment: Assignment, ended: list[list[int]], runs: list[list[Run]]) -> None:
+def restore_instance(state: DetectorState, assignment: Assignment, ended: list[list[int]], runs: list[list[Run]]) -> None:
     state.instances[assignment] = Instance([set(some) for some in ended], [{} for _ in runs])
     for pair in assignment:
         state.by_value.setdefault(pair, set()).add(assignment)

@@ -109,7 +109,7 @@ class Step:
             (group,) = start.state
             if not taken and not self.program.restart and self.own is None and sight.fails(group, None):
                 ended.add(number)
-                self.program.report_end(self.state, sight.automaton, number, self.event)
+                self.program.report_end(self.state.failures, sight.automaton, number, self.event)
 
     def _runs(self, sight: Sight) -> list[Run]:
         """Those that the event, or what the sides make of it, may concern."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from coincide.detect.automaton import encoding
 from coincide.detect.automaton.interpreter import Interpreter
@@ -12,6 +13,7 @@ from coincide.detect.automaton.partition import partition
 from coincide.detect.automaton.produces import produced
 from coincide.detect.automaton.program import Program
 from coincide.detect.automaton.state import DetectorState
+from coincide.detect.automaton.support import reasons
 from coincide.detect.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
 from coincide.detect.eventwise import step_eventwise
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference, walk
@@ -24,6 +26,7 @@ class AutomatonPlan:
     """One detector."""
 
     detector: Detector
+    tier: str = "interpreter"
 
     @property
     def name(self) -> str:
@@ -77,26 +80,45 @@ class AutomatonPlan:
         return bool(self.program.timings)
 
     def tier_reasons(self) -> tuple[str, ...]:
-        return ("the kernel tier of automata is not built yet",)
+        return self._reasons
+
+    @cached_property
+    def _reasons(self) -> tuple[str, ...]:
+        return tuple(reasons(self.program))
 
     def kernel(self) -> DetectorPlan:
-        raise NotImplementedError(self.tier_reasons()[0])
+        return AutomatonPlan(self.detector, "kernel")
+
+    @cached_property
+    def _kernel(self) -> Any:
+        from coincide.detect.automaton.kernel import Kernel
+
+        return Kernel(self.program)
+
+    @property
+    def _interpreted(self) -> bool:
+        return self.tier == "interpreter"
 
     def initial(self) -> State:
-        return DetectorState.fresh(len(self.program.automata))
+        return DetectorState.fresh(len(self.program.automata)) if self._interpreted else self._kernel.fresh()
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        if not self._interpreted:
+            result: tuple[State, EventBatch] = self._kernel.step(state, batch, clock)
+            return result
         interpreter = Interpreter(self.program, state)
         return state, step_eventwise(batch, clock, state.timers, interpreter.on_event, interpreter.on_timer)
 
     def pending(self, state: State) -> Pending | None:
-        found: Pending | None = state.timers.pending()
+        found: Pending | None = state.timers.pending() if self._interpreted else self._kernel.pending(state)
         return found
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return {self.detector.digest: encoding.encode(self.program, state)}
+        objects = state if self._interpreted else self._kernel.objects(state)
+        return {self.detector.digest: encoding.encode(self.program, objects)}
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
+        """The kernel takes the interpreter's state and goes on from it."""
         data = parts.get(self.detector.digest)
         return self.initial() if data is None else encoding.decode(self.program, data)
 

@@ -9,7 +9,7 @@ from coincide.detect.automaton.attributes import Attributes
 from coincide.detect.automaton.construction import Automaton, Numbering
 from coincide.detect.automaton.limits import Limits
 from coincide.detect.automaton.sets import Leaves
-from coincide.detect.automaton.state import DetectorState
+from coincide.detect.automaton.state import Failures
 from coincide.expr.tree import Reference
 from coincide.expr.tree import walk as walk_expression
 from coincide.lang.opera.attributes import aggregate_parts, used_aliases
@@ -55,11 +55,11 @@ class Program:
         """Does every leaf bind the same parameters, or none?"""
         return len({frozenset(p for _, p in leaf.bindings) for leaf in self.leaves.leaves} - {frozenset()}) <= 1
 
-    def report_end(self, state: DetectorState, automaton: Automaton, start: int, event: Event) -> None:
+    def report_end(self, failures: Failures, automaton: Automaton, start: int, event: Event) -> None:
         """Section 3.4: the end of a start group is counted, and warned of once."""
         key = automaton.number, start
-        state.failures[key] = state.failures.get(key, 0) + 1
-        if state.failures[key] == 1:
+        failures[key] = failures.get(key, 0) + 1
+        if failures[key] == 1:
             (group,) = automaton.starts[start].state
             texts = dict.fromkeys(core_text(automaton.positions[p].part.expression) for _, p in sorted(group))
             named = f"{event.type} '{event.id}'" if event.id is not None else event.type

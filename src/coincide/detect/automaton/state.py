@@ -11,6 +11,7 @@ from coincide.detect.eventwise import Timer, Timers
 from coincide.model.event import Event, Place
 
 Aliases = frozenset[tuple[str, Place]]
+Failures = dict[tuple[int, int], int]
 RunKey = tuple[object, ...]
 
 
@@ -114,7 +115,7 @@ class DetectorState:
     pending: dict[Place, Timer] = field(default_factory=dict)
     holders: dict[Place, dict[Holder, Run]] = field(default_factory=dict)
     limits: dict[tuple[object, ...], int] = field(default_factory=dict)
-    failures: dict[tuple[int, int], int] = field(default_factory=dict)
+    failures: Failures = field(default_factory=dict)
     by_value: dict[tuple[str, object], set[Assignment]] = field(default_factory=dict)
     released: list[Place] = field(default_factory=list)
 

@@ -6,16 +6,16 @@ classes are those of the time events, one a timing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from coincide.detect.automaton.construction import Choices, State
 from coincide.detect.automaton.interpreter import Sight
-from coincide.detect.automaton.loop import FAIL, STAY, TAKE, Cells
+from coincide.detect.automaton.pools import CELL, CLASS, CONFIGURATION, ENTRY, FAIL, STAY, TAKE, TIMING, Cells
 from coincide.detect.automaton.program import Program
 from coincide.detect.automaton.sets import FREE, Leaf, Reading, timer_reading
 from coincide.detect.automaton.state import Run
@@ -146,40 +146,35 @@ class Tables:
         ]
 
     def _arrays(self) -> Cells:
-        timings = len(self.program.timings)
-        kinds = np.array([[cell.kind for cell in row] for row in self._cells], np.int8)
-        kinds = kinds.reshape(len(self._cells), 2 * len(self._readings))
-        first, last = np.zeros(kinds.shape, np.int32), np.zeros(kinds.shape, np.int32)
+        timings = self.program.timings
+        cells = np.zeros((len(self._cells), 2 * len(self._readings)), CELL)
         entries: list[Entry] = []
         for number, row in enumerate(self._cells):
             for letter, cell in enumerate(row):
-                first[number, letter] = len(entries) if cell.kind == TAKE else cell.left
+                first = len(entries) if cell.kind == TAKE else cell.left
                 entries += cell.entries
-                last[number, letter] = len(entries)
-        concerned = [np.flatnonzero(pair.any(axis=1)) for pair in np.split(kinds, len(self._readings), axis=1)] if kinds.size else []
-        ends = np.cumsum([0, *map(len, concerned)])
-        active = [_bits([t for t in range(timings) if row[2 * t + 1].kind == TAKE]) for row in self._cells]
+                cells[number, letter] = cell.kind, first, len(entries)
+        concerned = [np.flatnonzero(cells["kind"][:, 2 * n : 2 * n + 2].any(axis=1)) for n in range(len(self._readings))]
+        ends = np.cumsum([0, *map(len, concerned)]).tolist()
+        domains = [_bits(self.automaton.timers_in_domain(state)) for _, state in self.configurations]
+        active = [_bits(t for t in range(len(timings)) if row[2 * t + 1].kind == TAKE) for row in self._cells]
         return Cells(
-            kinds, first, last,
-            _array(e.aliases for e in entries), _array(e.bound for e in entries), _array(e.target for e in entries),
-            _array(e.accept for e in entries), _array(e.sets for e in entries),
-            _array(_bits(self.automaton.timers_in_domain(state)) for _, state in self.configurations), _array(active),
-            ends[:-1], ends[1:], np.concatenate([*concerned, np.zeros(0, np.int64)]).astype(np.int64),
-            _array(self._starts),
-            *_times(self.program.timings),
-            max((len(cell.entries) for row in self._cells for cell in row), default=0) + 1,
-        )  # fmt: skip
+            cells,
+            np.array([(e.aliases, e.bound, e.target, e.accept, e.sets) for e in entries], ENTRY),
+            np.array(list(zip(domains, active, strict=True)), CONFIGURATION),
+            np.array(list(pairwise(ends)), CLASS),
+            np.concatenate([*concerned, np.zeros(0, np.int64)]).astype(np.int64),
+            np.array(self._starts, np.int64),
+            np.array([_time(timing) for timing in timings], TIMING),
+            1 + max((len(cell.entries) for row in self._cells for cell in row), default=0),
+        )
 
 
-def _times(timings: list[Timing]) -> tuple[Any, Any]:
+def _time(timing: Timing) -> tuple[int, int]:
     """A timer is due at max(hi + duration, instant)."""
-    relative = [t.time.microseconds if isinstance(t.time, Duration) else 0 for t in timings]
-    return _array(relative), _array(EARLY if isinstance(t.time, Duration) else t.time.due(EARLY) for t in timings)
+    time = timing.time
+    return (time.microseconds, EARLY) if isinstance(time, Duration) else (0, time.due(EARLY))
 
 
-def _bits(numbers: Any) -> int:
+def _bits(numbers: Iterable[int]) -> int:
     return sum(1 << number for number in numbers)
-
-
-def _array(values: Any) -> npt.NDArray[np.int64]:
-    return np.array(list(values), np.int64)

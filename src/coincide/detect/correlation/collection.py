@@ -20,7 +20,7 @@ def fill(program: Program, state: State, group: GroupProgram, term: TermProgram,
         so_far = View(view.messages, view.now, members, view.computed, True)
         members[collection] = tuple(
             m
-            for m in state.history[collection]
+            for m in state.history[collection].candidates(view)
             if m.place not in mapped
             and (collection, m.place) not in state.consumed[group.number]
             and origins.isdisjoint(m.origin)
@@ -49,7 +49,7 @@ def _choose(program: Program, state: State, absence: Absence, view: View, left: 
         candidates = (view.members or {}).get(source.number, ())
         return any(_choose(program, state, absence, view.with_message(source.number, m), left[1:]) for m in candidates)
     taken = {m.place for m in view.messages if m is not None}
-    for message in state.history[source.number]:
+    for message in state.history[source.number].candidates(view):
         if message.place in taken or not _trigger_matches(source, message, view):
             continue
         if _holds(source.join_tests, view, source, message):

@@ -77,10 +77,20 @@ class _Compilation:
             tuple(self._condition(t, owner=number) for r, t in zip(reads, filters, strict=True) if len(r) == 1),
             joins,
             tuple(self._condition(tree, owner=number) for _, tree in joins),
+            self._join_key(number, [tree for _, tree in joins]),
             any(number in group.cols or any(number in neg for _, neg in group.terms) for group in self.groups),
             tuple(t for t, s in enumerate(self.cd.sources) if isinstance(s, TimeEvent) and s.trigger == node.anchor),
             self.cd.index[node.trigger] if isinstance(node, TimeEvent) else -1,
         )
+
+    def _join_key(self, number: int, joins: list[Expr]) -> Link | None:
+        for _, _, *pair in equalities((tree, self.names.inside(number)) for tree in joins):
+            for own, other in permutations(pair):
+                partner = None if other.source is None or self.names.is_collection(other.source) else other.source
+                if own.source == number and own.attribute and other.attribute and partner not in (None, number):
+                    assert partner is not None
+                    return own.attribute, partner, other.attribute
+        return None
 
     def _lookup(self, tree: Expr | None, owner: int) -> Evaluate | None:
         return None if tree is None else self.evaluation.compile(tree, owner)

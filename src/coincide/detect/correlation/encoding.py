@@ -59,7 +59,7 @@ def encode(program: Program, state: State) -> bytes:
             table.written,
             live,
             history,
-            [[[source, place] for source, place in consumed] for consumed in state.consumed],
+            [[[source, place] for source, place in sorted(consumed)] for consumed in state.consumed],
             [[[publisher, content] for publisher, content in last.items()] for last in state.last],
             [[[content, lo] for content, lo in seen.items()] for seen in state.seen],
             timers,

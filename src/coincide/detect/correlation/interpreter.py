@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from coincide.detect.base import Clock
 from coincide.detect.correlation.collection import fill, is_possible
 from coincide.detect.correlation.encoding import expiry_of
@@ -29,12 +27,9 @@ class Interpreter:
     def __init__(self, program: Program, order: int) -> None:
         self.program = program
         self.order = order
-        self._by_class: dict[str, list[SourceProgram]] = {}
-        for source in program.sources:
-            kind = getattr(source.node, "message_class", None)
-            if kind is not None:
-                self._by_class.setdefault(kind, []).append(source)
-        self._any = "*" in self._by_class
+        classes = {source.message_class for source in program.sources}
+        self._by_class = {kind: [s for s in program.sources if s.message_class in (kind, "*")] for kind in classes if kind}
+        self._others = self._by_class.get("*", [])  # what reads messages of all other classes
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         made = step_eventwise(
@@ -47,17 +42,15 @@ class Interpreter:
         return state, made
 
     def _on_event(self, state: State, event: Event, cause: Cause) -> None:
-        if not self._any and event.type not in self._by_class:
+        sources = self._by_class.get(event.type, self._others)
+        if not sources:
             return
         now = max(cause.now, event.hi)
         self._forget(state, now)
-        matches = ((s, m) for s in self._sources(event) if (m := s.match(event, now, self.program.slots)) is not None)
+        matches = ((s, m) for s in sources if (m := s.match(event, now, self.program.slots)) is not None)
         parts = [(s, m) for s, m in matches if self._accepts(state, s, m, now)]
         if parts:
             self._process(state, parts, now, cause)
-
-    def _sources(self, event: Event) -> Iterator[SourceProgram]:
-        return (s for s in self.program.sources if getattr(s.node, "message_class", None) in (event.type, "*"))
 
     def _on_timer(self, state: State, timer: Timer, cause: Cause) -> None:
         number, trigger = timer.payload
@@ -80,7 +73,7 @@ class Interpreter:
 
     def _accepts(self, state: State, source: SourceProgram, message: Message, now: int) -> bool:
         """Is it no duplicate for the source (4.7), nor too old?"""
-        duplicates = getattr(source.node, "duplicates", "accept")
+        duplicates = source.duplicates
         old = source.within is not None and now - message.lo > source.within
         if duplicates == "accept" or old:
             return not old
@@ -123,7 +116,7 @@ class Interpreter:
     def _due(self, number: int, source: SourceProgram, message: Message, now: int) -> int | None:
         view = View((None,) * self.program.slots, now).with_message(source.number, message)
         value = self.program.dues[number](view)
-        relative = self.program.sources[number].node.relative  # type: ignore[union-attr]
+        relative = self.program.sources[number].is_relative
         if not relative:
             value = matched(value, "time_t")
         if not isinstance(value, float):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from coincide.detect.correlation import values as cdl
-from coincide.detect.correlation.live import Links, Rivals
+from coincide.detect.correlation.live import Link, Links, Rivals
 from coincide.detect.correlation.view import ENVELOPE, Evaluate, Message, View, message_of
 from coincide.expr.tree import Expr
 from coincide.lang.cdl.definition import Collection, Description, Source, TimeEvent
@@ -32,6 +33,7 @@ class SourceProgram:
     own: tuple[Test, ...]  # filters that refer to no other source
     joins: tuple[tuple[frozenset[int], Expr], ...]  # join filters: all sources that they read, and the condition
     join_tests: tuple[Test, ...]
+    join_key: Link | None  # an equality among them with an attribute of a single source
     kept: bool  # in history
     triggers: tuple[int, ...]  # time events that it sets
     trigger: int  # of a time event: the source that sets it; otherwise -1
@@ -39,6 +41,18 @@ class SourceProgram:
     @property
     def anchor(self) -> str:
         return self.node.anchor
+
+    @cached_property
+    def message_class(self) -> str | None:
+        return None if isinstance(self.node, TimeEvent) else self.node.message_class
+
+    @cached_property
+    def duplicates(self) -> str:
+        return "accept" if isinstance(self.node, TimeEvent) else self.node.duplicates
+
+    @property
+    def is_relative(self) -> bool:
+        return isinstance(self.node, TimeEvent) and self.node.relative
 
     @property
     def is_collection(self) -> bool:
@@ -62,8 +76,7 @@ class SourceProgram:
 
     def match(self, event: Event, now: int, slots: int) -> Message | None:
         """The event as this source sees it, if it matches on its own."""
-        node = self.node
-        if isinstance(node, TimeEvent) or node.message_class not in (event.type, "*") or not self._admits(event):
+        if not self._admits(event):
             return None
         message = message_of(event)
         view = View((None,) * slots, now).with_message(self.number, message)
@@ -77,13 +90,12 @@ class SourceProgram:
         return message if all(test(view) for test in self.own) else None
 
     def _admits(self, event: Event) -> bool:
-        assert not isinstance(self.node, TimeEvent)
-        access = "external" if self.node.message_class == "*" and self.node.access == "any" else self.node.access
-        if self.node.message_class == "*" and event.is_detection:
+        if isinstance(self.node, TimeEvent) or self.message_class not in (event.type, "*"):
             return False
-        if access in ("external", "internal"):
-            return event.is_detection is (access == "internal")
-        return access in ("any", event.source)
+        access = self.node.access
+        if access == "external" or self.message_class == "*":
+            return not event.is_detection and access in ("any", "external", event.source)
+        return event.is_detection if access == "internal" else access in ("any", event.source)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from coincide.detect.correlation.live import Live
+from coincide.detect.correlation.live import Live, key_of
 from coincide.detect.correlation.program import Program, SourceProgram
-from coincide.detect.correlation.view import Message
+from coincide.detect.correlation.view import Message, View
 from coincide.detect.eventwise import Timers
 from coincide.model.event import Place
 
@@ -18,11 +18,12 @@ Member = tuple[int, Place]
 
 
 class History:
-    """Messages that a source has matched on its own, in order of arrival."""
+    """Messages that a source has matched on its own, in order of arrival; also by the value that a join filter compares."""
 
     def __init__(self, source: SourceProgram) -> None:
         self._source = source
         self._messages: dict[Place, Message] = {}
+        self._by_value: dict[Hashable, dict[Place, Message]] = {}
         self._expiries: list[tuple[int, Place]] = []
 
     def __iter__(self) -> Iterator[Message]:
@@ -30,13 +31,32 @@ class History:
 
     def add(self, message: Message) -> None:
         self._messages[message.place] = message
+        if (key := self._key(message)) is not None:
+            self._by_value.setdefault(key, {})[message.place] = message
         expiry = self._source.remembered_until(message)
         if expiry is not None:
             heapq.heappush(self._expiries, (expiry, message.place))
 
     def remove(self, places: Iterable[Place]) -> None:
         for place in places:
-            self._messages.pop(place, None)
+            message = self._messages.pop(place, None)
+            key = None if message is None else self._key(message)
+            if key is not None:
+                del self._by_value[key][place]
+                if not self._by_value[key]:
+                    del self._by_value[key]
+
+    def _key(self, message: Message) -> Hashable:
+        return None if self._source.join_key is None else key_of(message, self._source.join_key[0])
+
+    def candidates(self, view: View) -> Iterable[Message]:
+        """Those that the join filters may let pass, in order of arrival."""
+        if self._source.join_key is None:
+            return self._messages.values()
+        _, source, name = self._source.join_key
+        partner = view.messages[source]
+        key = None if partner is None else key_of(partner, name)
+        return () if key is None else self._by_value.get(key, {}).values()
 
     def forget(self, now: int) -> list[Place]:
         """Drops what is too old; returns the places."""

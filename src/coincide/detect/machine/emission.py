@@ -57,7 +57,7 @@ def detections(group: MonitorGroup, running: Sequence[Column], tables: Tables, t
         index = np.argsort(place)
         pushes, order = pushes.take(index), order[index]
     rows = pushes.rows
-    places = LazyPlaces(lambda: _places(table, rows, order, pushes.ranks))
+    places = LazyPlaces(lambda: caused_places(table, rows, order, pushes.ranks))
     origins = table.origin().take(rows)
     return EventBatch(table=EventTable(table.lo[rows], table.hi[rows], _fields(group, table, pushes), 0, places, origins))
 
@@ -84,7 +84,7 @@ def _pushes(group: MonitorGroup, running: Sequence[Column], tables: Tables, made
     return Pushes(np.repeat(made.rows, sizes), *triples[index].T)
 
 
-def _places(table: EventTable, rows: Numbers, order: Numbers, ranks: Numbers) -> Numbers:
+def caused_places(table: EventTable, rows: Numbers, order: Numbers, ranks: Numbers) -> Numbers:
     """The place of the cause, one generation on, with (definition, rank) at the end of the path."""
     cause = table.place_rows(rows)
     generation = cause[:, 2]

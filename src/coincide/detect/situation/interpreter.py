@@ -25,7 +25,7 @@ from coincide.detect.situation.state import (
 )
 from coincide.errors import Diagnostic, RunError
 from coincide.model.batch import EventBatch
-from coincide.model.event import Event, is_recurring, united_origin
+from coincide.model.event import Event, caused, is_recurring, united_origin
 
 LONGEST_CHAIN = 1000  # AMIT-51
 
@@ -42,9 +42,13 @@ class Interpreter:
     def step(self, state: SituationState, batch: EventBatch, clock: Clock) -> tuple[SituationState, EventBatch]:
         run = _Run(self.group, state, self.cyclic)
         run.start(batch, clock)
-        if self.fed_back:
-            return state, step_cyclic(batch, clock, state.timers, run.process, run.fire, self.fed_back)
-        return state, step_eventwise(batch, clock, state.timers, run.process, run.fire)
+        try:
+            if self.fed_back:
+                return state, step_cyclic(batch, clock, state.timers, run.process, run.fire, self.fed_back)
+            return state, step_eventwise(batch, clock, state.timers, run.process, run.fire)
+        except RunError as error:
+            run.tell(error)
+            raise
 
 
 class _Run:
@@ -55,6 +59,15 @@ class _Run:
         self.state = state
         self.lifespans = Lifespans(state)
         self.cyclic = cyclic
+        self.cause: Cause | None = None  # what is being processed
+
+    def tell(self, error: RunError) -> None:
+        """Tell an error what was detected before: up to its place, else up to the last detection of its cause."""
+        if self.cause is not None:
+            made = sorted(self.cause.made, key=lambda d: d.place)
+            here = [d.place for d in made if d.place > self.cause.place]
+            error.place = error.place or ((*here[-1], 0) if here else caused(self.cause.place, -1, 0))
+            error.detections = EventBatch(made)
 
     def start(self, batch: EventBatch, clock: Clock) -> None:
         """Startup comes just before the first external event, at its time (decision 16); under changed rules, now."""
@@ -74,6 +87,7 @@ class _Run:
         self.state.fresh.clear()
 
     def process(self, event: Event, cause: Cause) -> None:
+        self.cause = cause
         readers = self.group.readers.get(event.type)
         if readers is None:
             return
@@ -210,6 +224,7 @@ class _Run:
     # Timers
 
     def fire(self, timer: Timer, cause: Cause) -> None:
+        self.cause = cause
         action = timer.payload
         timer.cancelled = True  # it has fired; whoever holds it sees that it is over
         if isinstance(action, Expire):
@@ -260,7 +275,9 @@ class _Run:
     ) -> None:
         if cause.place[3] >= LONGEST_CHAIN:
             message = f"a chain of more than {LONGEST_CHAIN} detections ends in situation '{situation.name}'"
-            raise RunError(Diagnostic(message, situation.detector.span))
+            error = RunError(Diagnostic(message, situation.detector.span))
+            error.place = cause.next_place(situation.order)
+            raise error
         latest: list[Event | None] = [None] * len(situation.operands)
         for operand, event in selection:
             latest[operand] = event
@@ -270,7 +287,8 @@ class _Run:
         counter["detections"] += 1
         counter["accesses"] += situation.attribute_cost
         origin = united_origin(event for _, event in selection)
-        cause.emit(situation.order, situation.name, (cause.now, cause.now), attributes, origin)
+        internal = situation.resolved.situation.internal  # AMIT-50: fed to others, not reported
+        cause.emit(situation.order, situation.name, (cause.now, cause.now), attributes, origin, hidden=internal)
 
 
 def fitted(event: Event, readers: Readers) -> Event:

@@ -45,11 +45,6 @@ class SituationPlan:
     def outputs(self) -> frozenset[str]:
         return frozenset(o for d in self.detectors for o in d.outputs)
 
-    @cached_property
-    def hidden(self) -> frozenset[str]:
-        """Internal situations: fed to others, not reported (AMIT-50)."""
-        return frozenset(d.name for d in self.detectors if d.definition.situation.internal)
-
     @property
     def columns(self) -> frozenset[str]:
         return self.group.columns

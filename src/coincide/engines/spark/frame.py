@@ -25,8 +25,8 @@ from coincide.model.space import Space
 MIXED = T.StructType(
     [T.StructField("number", T.DoubleType()), T.StructField("text", T.StringType()), T.StructField("flag", T.BooleanType())]
 )
-HEARTBEAT = "heartbeat"
-"""Type of the events that only tell how late it is."""
+COMPOUND = T.StructType([*MIXED.fields, T.StructField("compound", T.BinaryType())])
+"""The same where some values are sets or ranges (model/column.py)."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,15 @@ class Source:
     def has(self, attribute: str) -> bool:
         return attribute in self._found and attribute not in self.mapping.envelope
 
+    @property
+    def attributes(self) -> list[str]:
+        """All columns that can serve as attributes."""
+        return [
+            name
+            for name, (_, kind) in self._found.items()
+            if self.has(name) and (kind in (MIXED, COMPOUND) or _kind(kind) is not None)
+        ]
+
     def attribute(self, name: str) -> Column | None:
         """An attribute's values as doubles, texts, booleans or MIXED; None: the DataFrame has no such column."""
         if not self.has(name):
@@ -172,7 +181,10 @@ class Source:
             return Literal(self.mapping.constant_type)
         if node.name in ENVELOPE:
             return self._renamed_envelope(node)
-        return Reference(self._number(node.name) if self.has(node.name) else "absent", span=node.span)
+        if not self.has(node.name):
+            return Reference("absent", span=node.span)
+        untold = self._found[node.name][1] == COMPOUND  # to Spark its values are none
+        return Reference("id" if untold else self._number(node.name), span=node.span)
 
     def _renamed_envelope(self, node: Reference) -> Reference:
         name: str = getattr(self.mapping, node.name, node.name)
@@ -191,7 +203,7 @@ class Source:
         column = self.field(name)
         if column is None:
             return []
-        if self.has(name) and self._found[name][1] == MIXED:
+        if self.has(name) and self._found[name][1] in (MIXED, COMPOUND):
             return [column["number"] + 0.0, column["text"], column["flag"]]
         return [column + 0.0] if self.kind(name) == NUMBER else [column]  # -0.0 becomes 0.0
 
@@ -250,7 +262,7 @@ def _kind(kind: T.DataType) -> str | None:
 
 
 def _value(name: str, column: Column, kind: T.DataType) -> Column:
-    if isinstance(kind, (T.StringType, T.BooleanType)) or kind == MIXED:
+    if isinstance(kind, (T.StringType, T.BooleanType)) or kind in (MIXED, COMPOUND):
         return column
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         number = column.cast("double")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from coincide.compile.graph import feeds
 from coincide.detect.base import Detector, DetectorPlan
+from coincide.detect.limits import concerning, independent
 from coincide.expr.tree import Reference
 from coincide.rulebook import Rulebook
 
@@ -79,6 +80,9 @@ def _key(rules: Rulebook, component: Sequence[Detector]) -> tuple[Key | None, li
     shared = [key for key in first if all(key in (d.partition or ()) for d in component)]
     if not shared:
         return None, [f"{_quoted([d.name for d in component])} feed one another but share no key"]
+    shared = list(independent(shared, [limit for d in component for limit in concerning(rules.compiled.limits, d.inputs)]))
+    if not shared:
+        return None, [f"a limit looks at events of {_quoted([d.name for d in component])} across keys"]
     lost = {key: maker for key in shared if (maker := _loser(rules, component, key)) is not None}
     carried = tuple(key for key in shared if key not in lost)
     if carried:

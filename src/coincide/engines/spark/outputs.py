@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
 from coincide.detect.base import DetectorPlan
-from coincide.engines.spark.frame import MIXED, Source
+from coincide.engines.spark.frame import COMPOUND, MIXED, Source
 from coincide.errors import RuleError
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 from coincide.expr.tree import Call, Expr, Reference, walk
 from coincide.expr.typing import infer
 from coincide.model.batch import EventBatch
+from coincide.model.column import COMPOUND as ARROW_COMPOUND
 from coincide.model.column import MIXED as ARROW_MIXED
 from coincide.model.column import Column
 from coincide.model.event import ENVELOPE
@@ -34,6 +37,7 @@ SPARK_KINDS: dict[str | None, T.DataType] = {
     None: MIXED,
 }
 UNKNOWN = "unknown"
+SEVERAL = "set or range"
 ORDER = "_order"
 """A column for ourselves: where among the detections of one event a detection stands."""
 
@@ -43,6 +47,7 @@ class Outputs:
     """Attributes of the detections, with their kinds."""
 
     attributes: tuple[tuple[str, str | None], ...]
+    compounds: bool = False  # values may be sets or ranges: a field more for what is of no certain type
 
     def spark(self) -> T.StructType:
         time = T.StructType([T.StructField("lo", T.TimestampType()), T.StructField("hi", T.TimestampType())])
@@ -51,46 +56,71 @@ class Outputs:
             T.StructField("time", time),
             T.StructField("from", T.ArrayType(T.StringType())),
             T.StructField("source", T.StringType()),
-            *(T.StructField(name, SPARK_KINDS[kind]) for name, kind in self.attributes),
+            *(T.StructField(name, self._spark_kind(kind)) for name, kind in self.attributes),
             T.StructField(ORDER, T.ArrayType(T.LongType())),
         ]
         return T.StructType(fields)
 
+    def _spark_kind(self, kind: str | None) -> T.DataType:
+        return COMPOUND if kind is None and self.compounds else SPARK_KINDS[kind]
+
+    def _arrow_kind(self, kind: str | None) -> pa.DataType:
+        return ARROW_COMPOUND if kind is None and self.compounds else ARROW_KINDS[kind]
+
     def arrow(self) -> pa.Schema:
         envelope = [("type", pa.string()), ("time", TIME), ("from", pa.list_(pa.string())), ("source", pa.string())]
-        attributes = [(name, ARROW_KINDS[kind]) for name, kind in self.attributes]
+        attributes = [(name, self._arrow_kind(kind)) for name, kind in self.attributes]
         return pa.schema([*envelope, *attributes, (ORDER, pa.list_(pa.int64()))])
 
     def record_batch(self, detections: EventBatch) -> pa.RecordBatch:
         table = detections.table
+        self._check(table)
         moments = [pa.array(ends).cast(MOMENT) for ends in (table.lo, table.hi)]
         columns = [
             table.fields["type"].cast(pa.string()),
             pa.StructArray.from_arrays(moments, fields=list(TIME)),
             table.origin().lists(),
             table.fields["source"].cast(pa.string()) if "source" in table.fields else pa.nulls(len(table), pa.string()),
-            *(_values(name, table.column(name), kind) for name, kind in self.attributes),
+            *(_values(name, table.column(name), kind, self._arrow_kind(kind)) for name, kind in self.attributes),
             _orders(table),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow())
 
+    def _check(self, table: EventTable) -> None:
+        """Rather stop than lose something."""
+        foreseen = {name for name, _ in self.attributes}
+        for name in table.attributes:
+            if name not in foreseen and table.fields[name].null_count < len(table):
+                raise RuntimeError(f"a detection has an attribute '{name}' that its plan did not foresee")
 
-def _values(name: str, column: Column, kind: str | None) -> pa.Array:
-    parts = {
-        NUMBER: pa.nulls(len(column), pa.float64())
-        if column.numbers is None
-        else pa.array(column.numbers, pa.float64(), from_pandas=True),
-        TEXT: pa.nulls(len(column), pa.string()) if column.codes is None else _texts(column),
-        BOOLEAN: pa.nulls(len(column), pa.bool_())
-        if column.flags is None
-        else pa.array(column.flags == 1, mask=column.flags < 0),
-    }
-    if kind is None:
-        return pa.StructArray.from_arrays(list(parts.values()), fields=list(ARROW_MIXED), mask=pa.array(column.is_null))
+
+def _values(name: str, column: Column, kind: str | None, wanted: pa.DataType) -> pa.Array:
+    parts = _parts(column)
+    if kind is None and len(wanted) == len(parts):
+        return pa.StructArray.from_arrays(list(parts.values()), fields=list(wanted), mask=pa.array(column.is_null))
     for other, part in parts.items():
-        if other != kind and part.null_count < len(part):
-            raise RuntimeError(f"attribute '{name}' was inferred to be a {kind} and is a {other}")
-    return parts[kind]
+        if other != kind and (kind is not None or other == SEVERAL) and part.null_count < len(part):
+            raise RuntimeError(f"attribute '{name}' was inferred to be a {kind or 'single value'} and is a {other}")
+    if kind is not None:
+        return parts[kind]
+    del parts[SEVERAL]
+    return pa.StructArray.from_arrays(list(parts.values()), fields=list(wanted), mask=pa.array(column.is_null))
+
+
+def _parts(column: Column) -> dict[str, pa.Array]:
+    """In the order of the struct's fields."""
+    size = len(column)
+    numbers, flags, compounds = column.numbers, column.flags, column.compounds
+    return {
+        NUMBER: pa.nulls(size, pa.float64()) if numbers is None else pa.array(numbers, pa.float64(), from_pandas=True),
+        TEXT: pa.nulls(size, pa.string()) if column.codes is None else _texts(column),
+        BOOLEAN: pa.nulls(size, pa.bool_()) if flags is None else pa.array(flags == 1, mask=flags < 0),
+        SEVERAL: pa.nulls(size, pa.binary()) if compounds is None else pa.array(_encoded(compounds), pa.binary()),
+    }
+
+
+def _encoded(compounds: Any) -> list[bytes | None]:
+    return [None if compound is None else msgspec.msgpack.encode(compound) for compound in compounds]
 
 
 def _texts(column: Column) -> pa.Array:
@@ -112,9 +142,13 @@ def outputs(plans: Sequence[DetectorPlan], source: Source) -> Outputs:
     """The attributes of all plans' detections. Plans stand so that none feeds an earlier one."""
     made: dict[str, str | None] = {}
     trees = {name: _trees(plans, name) for name in _names(plans)}
+    if any(plan.columns is None for plan in plans):  # detections may have whatever events have
+        for name in source.attributes:
+            trees.setdefault(name, []).append(Reference(name))
     while (kinds := {name: _joined(own, made, source) for name, own in trees.items()}) != made:
         made = kinds
-    return Outputs(tuple((name, None if kind == UNKNOWN else kind) for name, kind in made.items()))
+    compounds = any(f.dataType == COMPOUND for f in source.original.schema.fields)
+    return Outputs(tuple((name, None if kind == UNKNOWN else kind) for name, kind in made.items()), compounds)
 
 
 def _names(plans: Sequence[DetectorPlan]) -> Iterator[str]:

@@ -10,10 +10,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from coincide.detect.base import DetectorPlan
-from coincide.engines.spark.frame import HEARTBEAT, Layout, Source
+from coincide.engines.spark.frame import Layout, Source
 from coincide.expr.parts import Unsupported
 from coincide.expr.spark import relaxed
 from coincide.expr.tree import And, Compare, Expr, In, Literal, Or, Reference, transform
+from coincide.model.event import HEARTBEAT
 
 
 def layout(source: Source, plans: Sequence[DetectorPlan]) -> Layout:
@@ -21,7 +22,7 @@ def layout(source: Source, plans: Sequence[DetectorPlan]) -> Layout:
     wanted: set[str] = set()
     for plan in plans:
         columns = plan.columns
-        wanted |= set(source.original.columns) if columns is None else columns
+        wanted |= set(source.attributes) if columns is None else columns
     return source.layout(wanted, _envelope(plans))
 
 

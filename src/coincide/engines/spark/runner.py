@@ -12,9 +12,11 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from coincide.adapters.mapping import FieldMapping
@@ -27,6 +29,7 @@ from coincide.engines.spark.session import session
 from coincide.engines.spark.spool import CLOSING, Spool
 from coincide.engines.spark.streaming import detect_streaming
 from coincide.model.batch import EventBatch
+from coincide.model.compound import Compound
 from coincide.model.event import Event, Value, detection
 from coincide.model.stamp import order_key
 from coincide.rulebook import Rulebook
@@ -67,11 +70,15 @@ def run_streaming(
         yield from _ordered(tables, found.columns)
 
 
-def _awaited(found: DataFrame, target: Path, checkpoint: Path) -> None:
+def _awaited(found: DataFrame, target: Path, checkpoint: Path, attempts: int = 3) -> None:
     writer = found.writeStream.format("parquet").option("path", str(target)).option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     try:
         query.awaitTermination()
+    except StreamingQueryException as error:  # on a busy machine Spark gives up on its worker; the checkpoint lets us go on
+        if "failed to connect back" not in str(error) or attempts == 1:
+            raise
+        _awaited(found, target, checkpoint, attempts - 1)
     finally:
         query.stop()
 
@@ -108,8 +115,16 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
         return list(zip(*ends, strict=True))
     values: list[Any] = column.to_pylist()
     if pa.types.is_struct(kind):
-        return [None if v is None else next((part for part in v.values() if part is not None), None) for v in values]
+        return [
+            None if v is None else next((part for part in v.values() if part is not None), None) for v in map(_decoded, values)
+        ]
     return values
+
+
+def _decoded(value: dict[str, Any] | None) -> dict[str, Any] | None:
+    if value is not None and value.get("compound") is not None:
+        return {"compound": msgspec.msgpack.decode(value["compound"], type=Compound)}
+    return value
 
 
 def _event(row: dict[str, Any]) -> Event:

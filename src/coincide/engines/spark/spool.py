@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as data
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coincide.adapters.segments import SegmentWriter, read_segments
-from coincide.engines.spark.frame import HEARTBEAT
 from coincide.model.batch import EventBatch
-from coincide.model.column import MIXED
+from coincide.model.column import COMPOUND, MIXED
+from coincide.model.event import HEARTBEAT
 from coincide.model.table import SPACE, EventTable
 
 CLOSING = "input ends"  # no attribute's name: it has a space
@@ -31,7 +32,7 @@ class Spool:
     folder: Path
     rows: int = 0
     last: int = 0
-    kinds: dict[str, set[pa.DataType]] = field(default_factory=dict)
+    kinds: dict[str, set[pa.DataType]] = data(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -113,13 +114,19 @@ def _pieces(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[list[pa.Re
 
 
 def _common(kinds: set[pa.DataType]) -> pa.DataType:
-    return next(iter(kinds)) if len(kinds) == 1 else MIXED
+    return next(iter(kinds)) if len(kinds) == 1 else COMPOUND if COMPOUND in kinds else MIXED
 
 
 def fitted_array(array: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
     if array is None:
         return pa.nulls(rows, kind)
-    if array.type == kind or kind != MIXED:
+    if array.type == kind or not pa.types.is_struct(kind):
         return array.cast(kind)
-    parts = [array if array.type == f.type else pa.nulls(rows, f.type) for f in MIXED]
-    return pa.StructArray.from_arrays(parts, fields=list(MIXED), mask=array.is_null())
+    parts = [_part(array, f, rows) for f in kind]
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
+
+
+def _part(array: pa.Array, field: pa.Field, rows: int) -> pa.Array:
+    if pa.types.is_struct(array.type) and array.type.get_field_index(field.name) >= 0:
+        return array.field(field.name)
+    return array if array.type == field.type else pa.nulls(rows, field.type)

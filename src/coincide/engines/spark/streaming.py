@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from coincide.detect.base import DetectorPlan
 from coincide.engines.spark import pushdown
-from coincide.engines.spark.frame import HEARTBEAT, Layout, Source
+from coincide.engines.spark.frame import Layout, Source
 from coincide.engines.spark.groups import Group, groups
 from coincide.engines.spark.outputs import Outputs, outputs
 from coincide.engines.spark.packing import BARE, PACKED, Packing, Unpacking, balanced_buckets
@@ -26,6 +26,7 @@ from coincide.engines.spark.stateful import RESULT, Processor
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.errors import Diagnostic, InputError
 from coincide.expr.tokens import UNITS
+from coincide.model.event import HEARTBEAT
 from coincide.rulebook import Rulebook
 
 PAGES = 8

@@ -48,13 +48,17 @@ class Attributes:
             name = synonyms.get(written, written)
             if name not in allowed:
                 known = [*allowed, *synonyms]
-                raise self.fail(f"element '{element.name}' has no attribute '{written}'", nearest(written, known))
+                raise self.fail(f"element '{element.name}' has no attribute '{written}'", nearest(written, known), written)
             if name in self.values:
-                raise self.fail(f"attribute '{name}' is given twice")
+                raise self.fail(f"attribute '{name}' is given twice", at=written)
             self.values[name] = value
 
-    def fail(self, message: str, hint: str | None = None) -> RuleError:
-        return error(self.element.span, message, hint)
+    def fail(self, message: str, hint: str | None = None, at: str = "") -> RuleError:
+        """An error at the element or, where its form has a place for it, at one of its attributes."""
+        return error(self.place(at), message, hint)
+
+    def place(self, name: str) -> Span:
+        return self.element.places.get(name, self.element.span)
 
     def given(self, name: str) -> bool:
         return name in self.values
@@ -68,7 +72,7 @@ class Attributes:
         """A name that is defined here."""
         text = self.text(name)
         if not NAME.fullmatch(text):
-            raise self.fail(f"'{text}' is not a name")
+            raise self.fail(f"'{text}' is not a name", at=name)
         return text
 
     def alias(self) -> str | None:
@@ -77,7 +81,7 @@ class Attributes:
     def attribute_name(self) -> str:
         name = self.name("name")
         if name in RESERVED:
-            raise self.fail(f"attribute name '{name}' is reserved")
+            raise self.fail(f"attribute name '{name}' is reserved", at="name")
         return name
 
     def choice(self, name: str, choices: Sequence[str], default: str | None = None) -> str:
@@ -87,7 +91,8 @@ class Attributes:
 
     def one_of(self, name: str, text: str, choices: Sequence[str]) -> str:
         if text not in choices:
-            raise self.fail(f"attribute '{name}' must be one of {', '.join(choices)}, not '{text}'", nearest(text, choices))
+            message = f"attribute '{name}' must be one of {', '.join(choices)}, not '{text}'"
+            raise self.fail(message, nearest(text, choices), name)
         return text
 
     def flag(self, name: str, default: bool) -> bool:
@@ -98,7 +103,7 @@ class Attributes:
             return default
         text = self.text(name)
         if not WHOLE.fullmatch(text):
-            raise self.fail(f"attribute '{name}' must be a whole number, not '{text}'")
+            raise self.fail(f"attribute '{name}' must be a whole number, not '{text}'", at=name)
         return int(text)
 
     def duration(self, name: str) -> int:
@@ -106,14 +111,14 @@ class Attributes:
         text = self.text(name)
         found = duration_of(text)
         if found is None:
-            raise self.fail(f"attribute '{name}' must be a duration above zero, not '{text}'")
+            raise self.fail(f"attribute '{name}' must be a duration above zero, not '{text}'", at=name)
         return found
 
     def expression(self, name: str, functions: Callable[[], dict[str, Function]] = condition_functions) -> Expr | None:
         if not self.given(name):
             return None
         text = self.values[name]
-        with inside_expression(self.element.span, text):
+        with inside_expression(self.place(name), text):
             return parse_text(text, functions())
 
 

@@ -180,6 +180,7 @@ Item = Definition | Template | Use
 
 @dataclass(frozen=True)
 class File:
-    """One file's items, in order."""
+    """One file's items, in order, and the form that they were written in."""
 
     items: tuple[Item, ...]
+    form: str = field(default="xml", compare=False)  # yaml

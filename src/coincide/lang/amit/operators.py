@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from coincide.lang.amit.attributes import Attributes, children_of, error
 from coincide.lang.amit.definition import KeyBy, Operand, Operator
+from coincide.lang.amit.grammar import AFTER_CORRELATES, CHOICES
 from coincide.lang.shared.xml import Element
 
 MODES = ("immediate", "delayed", "deferred")
@@ -63,13 +64,18 @@ FORMS: dict[str, Form] = {
     "at": Form(("timePattern", "detectionMode"), least=0, most=0, keyed=False, modes=MODES[:2]),
     "after": Form(("interval", "correlate", "detectionMode"), ("operandAfter",), modes=MODES[:2]),
 }
+OPERATOR_SYNONYMS = {"condition": "where"}
+OPERAND_SYNONYMS = {"alias": "as"}
+BLOCKING = (*OPERAND, "quantifier", "quantifierType")
+"""Attributes of the second operand of `unless`."""
+
 ELEMENTS = {**{kind: kind for kind in FORMS}, "conjunction": "all"}
 
 
 def operator(element: Element, key_by: Callable[[Element], KeyBy]) -> Operator:
     kind = ELEMENTS[element.name]
     form = FORMS[kind]
-    attributes = Attributes(element, form.attributes, {"condition": "where"} if "where" in form.attributes else {})
+    attributes = Attributes(element, form.attributes, OPERATOR_SYNONYMS if "where" in form.attributes else {})
     children = children_of(element, (*form.operands, "operand", "keyBy") if form.operands else ("keyBy",))
     keys = [child for child in children if child.name == "keyBy"]
     if keys and not form.keyed:
@@ -81,11 +87,11 @@ def operator(element: Element, key_by: Callable[[Element], KeyBy]) -> Operator:
         keys=tuple(key_by(child) for child in keys),
         mode=_mode(attributes, form),
         where=attributes.expression("where"),
-        repeat=attributes.choice("repeatMode", ("once", "always"), form.repeat),
+        repeat=attributes.choice("repeatMode", CHOICES["repeatMode"], form.repeat),
         quantity=_quantity(attributes, kind),
         interval=attributes.duration("interval") if "interval" in form.attributes else 0,
         pattern=attributes.text("timePattern") if kind == "at" else "",
-        correlate=attributes.choice("correlate", ("add", "ignore", "replace"), "ignore"),
+        correlate=attributes.choice("correlate", AFTER_CORRELATES, "ignore"),
         span=element.span,
     )
 
@@ -115,8 +121,7 @@ def _operands(element: Element, kind: str, form: Form) -> tuple[Operand, ...]:
 
 def _operand(element: Element, form: Form, blocks: bool) -> Operand:
     """`blocks`: the second operand of `unless`, whose quantifier is accepted without effect."""
-    allowed = (*OPERAND, "quantifier", "quantifierType") if blocks else form.operand_attributes
-    attributes = Attributes(element, allowed, {"alias": "as"})
+    attributes = Attributes(element, BLOCKING if blocks else form.operand_attributes, OPERAND_SYNONYMS)
     quantifier, strict = _quantifier(attributes, form.quantifier)
     if attributes.given("retain") and attributes.given("consumption"):
         raise error(element.span, "give 'retain' or 'consumption', not both")
@@ -137,11 +142,11 @@ def _operand(element: Element, form: Form, blocks: bool) -> Operand:
 
 def _quantifier(attributes: Attributes, default: str) -> tuple[str, bool]:
     """Section 2.2: `strict first` is `first` with quantifierType `absolute`."""
-    kind = attributes.choice("quantifierType", ("relative", "absolute"), "relative")
+    kind = attributes.choice("quantifierType", CHOICES["quantifierType"], "relative")
     written = attributes.text("quantifier") if attributes.given("quantifier") else default
     for separator in " -_":
         if written.startswith("strict" + separator):
             if attributes.values.get("quantifierType") == "relative":
                 raise attributes.fail(f"quantifier '{written}' contradicts quantifierType 'relative'")
-            return attributes.one_of("quantifier", written[7:].strip(), ("first", "last", "each")), True
-    return attributes.one_of("quantifier", written, ("first", "last", "each")), kind == "absolute"
+            return attributes.one_of("quantifier", written[7:].strip(), CHOICES["quantifier"]), True
+    return attributes.one_of("quantifier", written, CHOICES["quantifier"]), kind == "absolute"

@@ -26,14 +26,10 @@ from coincide.lang.amit.definition import (
     Use,
 )
 from coincide.lang.amit.functions import expression_functions
+from coincide.lang.amit.grammar import CHOICES, SHAPES, SYNONYMS, TYPES
 from coincide.lang.amit.operators import ELEMENTS, operator
 from coincide.lang.shared.xml import Element, parse_xml
 from coincide.source import SourceText
-
-TYPES = ("string", "number", "boolean")
-TERMINATIONS = ("terminate", "discard")
-INITIATOR = {"alias": "as", "threshold": "where", "correlation": "correlate"}
-TERMINATOR = {"alias": "as", "threshold": "where", "type": "terminationType"}
 
 Named = TypeVar("Named", EventAttribute, SituationAttribute)
 
@@ -43,22 +39,30 @@ def parse(source: SourceText) -> File:
     if root.name != "amit":
         raise error(root.span, f"the root element must be 'amit', not '{root.name}'")
     Attributes(root, ())
-    return File(tuple(item(child) for child in children_of(root, ITEMS)))
+    return File(items(children_of(root, ITEMS)))
+
+
+def items(elements: Iterable[Element]) -> tuple[Item, ...]:
+    return tuple(item(element) for element in elements)
 
 
 def item(element: Element) -> Item:
     return ITEMS[element.name](element)
 
 
+def _attributes(element: Element) -> Attributes:
+    return Attributes(element, SHAPES[element.name], SYNONYMS.get(element.name, {}))
+
+
 def _event(element: Element) -> EventType:
-    name = Attributes(element, ("name",)).name("name")
+    name = _attributes(element).name("name")
     attributes = [_event_attribute(child) for child in children_of(element, ("eventAttribute",))]
     return EventType(name, _distinct(attributes), span=element.span)
 
 
 def _event_attribute(element: Element) -> EventAttribute:
     children_of(element, ())
-    attributes = Attributes(element, ("name", "type"))
+    attributes = _attributes(element)
     return EventAttribute(attributes.attribute_name(), attributes.choice("type", TYPES), span=element.span)
 
 
@@ -72,7 +76,7 @@ def _distinct(attributes: Iterable[Named]) -> tuple[Named, ...]:
 
 
 def _key(element: Element) -> Key:
-    attributes = Attributes(element, ("name", "type"))
+    attributes = _attributes(element)
     name = attributes.name("name")
     kind = attributes.choice("type", TYPES) if attributes.given("type") else None
     members = tuple(_event_key(child) for child in children_of(element, ("eventKey",)))
@@ -83,13 +87,13 @@ def _key(element: Element) -> Key:
 
 def _event_key(element: Element) -> EventKey:
     children_of(element, ())
-    attributes = Attributes(element, ("event", "attribute"))
+    attributes = _attributes(element)
     return EventKey(attributes.text("event"), attributes.text("attribute"), span=element.span)
 
 
 def _key_by(element: Element) -> KeyBy:
     children_of(element, ())
-    attributes = Attributes(element, ("name", "attribute"))
+    attributes = _attributes(element)
     if attributes.given("name") == attributes.given("attribute"):
         raise error(element.span, "element 'keyBy' needs the attribute 'name' (or 'attribute')")
     if attributes.given("name"):
@@ -98,7 +102,7 @@ def _key_by(element: Element) -> KeyBy:
 
 
 def _lifespan(element: Element) -> Lifespan:
-    name = Attributes(element, ("name",)).name("name")
+    name = _attributes(element).name("name")
     children = children_of(element, ("initiator", "terminator", "keyBy"))
     order = [child.name for child in children]
     if order[:2] != ["initiator", "terminator"] or set(order[2:]) - {"keyBy"}:
@@ -129,11 +133,11 @@ def _at_most_one(elements: list[Element]) -> None:
 
 def _initiator(element: Element) -> Initiator:
     children_of(element, ())
-    attributes = Attributes(element, ("event", "as", "correlate", "where"), INITIATOR)
+    attributes = _attributes(element)
     return Initiator(
         attributes.text("event"),
         attributes.alias(),
-        attributes.choice("correlate", ("add", "ignore"), "ignore"),
+        attributes.choice("correlate", CHOICES["correlate"], "ignore"),
         attributes.expression("where"),
         span=element.span,
     )
@@ -157,25 +161,26 @@ def _terminators(element: Element) -> tuple[tuple[Terminator, ...], Expiration |
 
 
 def _terminator(element: Element) -> Terminator:
-    attributes = Attributes(element, ("event", "as", "quantifier", "terminationType", "where"), TERMINATOR)
+    attributes = _attributes(element)
     return Terminator(
         attributes.text("event"),
         attributes.alias(),
-        attributes.choice("quantifier", ("first", "last", "each"), "each"),
-        attributes.choice("terminationType", TERMINATIONS, "terminate"),
+        attributes.choice("quantifier", CHOICES["quantifier"], "each"),
+        attributes.choice("terminationType", CHOICES["terminationType"], "terminate"),
         attributes.expression("where"),
         span=element.span,
     )
 
 
 def _expiration(element: Element) -> Expiration:
-    attributes = Attributes(element, ("timeInterval", "terminationType"), {"type": "terminationType"})
+    attributes = _attributes(element)
     interval = attributes.duration("timeInterval")
-    return Expiration(interval, attributes.choice("terminationType", TERMINATIONS, "terminate"), span=element.span)
+    kind = attributes.choice("terminationType", CHOICES["terminationType"], "terminate")
+    return Expiration(interval, kind, span=element.span)
 
 
 def _situation(element: Element) -> Situation:
-    attributes = Attributes(element, ("name", "lifespan", "internal"))
+    attributes = _attributes(element)
     name, lifespan, internal = attributes.name("name"), attributes.text("lifespan"), attributes.flag("internal", False)
     children = children_of(element, ("operator", *ELEMENTS, "situationAttribute"))
     computed = [_situation_attribute(child) for child in children if child.name == "situationAttribute"]
@@ -197,13 +202,13 @@ def _only_operator(element: Element, situation: str) -> Operator:
 
 def _situation_attribute(element: Element) -> SituationAttribute:
     children_of(element, ())
-    attributes = Attributes(element, ("name", "type", "expression"))
+    attributes = _attributes(element)
     name, kind = attributes.attribute_name(), attributes.choice("type", TYPES)
     return SituationAttribute(name, kind, attributes.expression("expression", expression_functions), span=element.span)
 
 
 def _template(element: Element) -> Template:
-    attributes = Attributes(element, ("name", "parameters"))
+    attributes = _attributes(element)
     parameters = tuple(attributes.values.get("parameters", "").split())
     for parameter in parameters:
         if not NAME.fullmatch(parameter):

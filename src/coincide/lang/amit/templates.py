@@ -55,4 +55,4 @@ def _filled(element: Element, arguments: Mapping[str, str], span: Span) -> Eleme
     """Whatever is wrong in the copy is reported at the use."""
     attributes = {name: PARAMETER.sub(lambda m: arguments.get(m[1], m[0]), value) for name, value in element.attributes.items()}
     children = tuple(_filled(child, arguments, span) for child in element.children)
-    return replace(element, attributes=attributes, children=children, span=span)
+    return replace(element, attributes=attributes, children=children, span=span, places={})

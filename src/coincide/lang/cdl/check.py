@@ -8,8 +8,8 @@ from coincide.errors import nearest
 from coincide.expr.functions import BOOLEAN, NUMBER
 from coincide.expr.tree import Call, Expr, Literal, Reference, walk
 from coincide.lang.cdl.conditions import condition_of, filter_condition, presence
-from coincide.lang.cdl.definition import Attribute, ComplexEvent, Description, Filter, Predicate, TimeEvent
-from coincide.lang.cdl.functions import AGGREGATES, ORDERS, PRESENCE, predicate_kind, predicate_names
+from coincide.lang.cdl.definition import ENVELOPE_NAMES, Attribute, ComplexEvent, Description, Filter, Predicate, TimeEvent
+from coincide.lang.cdl.functions import ORDERS, PRESENCE, predicate_kind, predicate_names
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.providers import check_provider, is_registered
 from coincide.lang.cdl.shape import fail
@@ -100,7 +100,11 @@ class _Check:
         for node in walk(attribute.lookup):
             if isinstance(node, Reference):
                 meaning = inside.meaning(node)
-                if meaning.source != number or meaning.attribute is None or meaning.attribute not in declared | {"time", "id"}:
+                if (
+                    meaning.source != number
+                    or meaning.attribute is None
+                    or meaning.attribute not in declared.union(ENVELOPE_NAMES)
+                ):
                     fail(node.span, f"a look-up's key comes from the attributes declared before it, not '{node.name}'")
 
     def _filter(self, number: int, anchor: str, attribute: Attribute, node: Filter) -> None:
@@ -143,8 +147,6 @@ class _Check:
         check_comparisons(tree, names, span)
 
     def _call(self, node: Call, names: Names, span: Span | None) -> None:
-        if node.name in AGGREGATES and len(names.members(node.arguments[0])) != 1:
-            fail(span, f"'{node.name}' must refer to one collection")
         if names.is_aggregate(node) and len(names.members(node.arguments[0])) != 1:
             fail(span, f"'{node.name}' must refer to one collection")
         if node.name == "lookup":

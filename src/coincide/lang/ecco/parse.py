@@ -21,7 +21,6 @@ from coincide.lang.ecco.definition import (
     Chain,
     Definition,
     Delay,
-    DuplicatesRule,
     Expression,
     File,
     Filter,
@@ -30,16 +29,13 @@ from coincide.lang.ecco.definition import (
     Neg,
     Not,
     Null,
-    Options,
-    Place,
     Ref,
     Sel,
-    StampRule,
     Valid,
     With,
     Within,
 )
-from coincide.lang.ecco.reader import Reader
+from coincide.lang.ecco.statements import StatementReader
 from coincide.lang.ecco.words import STATEMENTS
 from coincide.source import SourceText, room_for_recursion
 
@@ -52,14 +48,10 @@ def parse(source: SourceText) -> File:
     return file
 
 
-class _Parser(Reader):
+class _Parser(StatementReader):
     def __init__(self, source: SourceText) -> None:
         super().__init__(source)
         self.depth = 0
-        self.options = Options()
-        self.stamps: list[StampRule] = []
-        self.duplicates: list[DuplicatesRule] = []
-        self.spaces: list[tuple[str, Place]] = []
         self.definitions: list[Definition] = []
 
     def file(self) -> File:
@@ -77,13 +69,7 @@ class _Parser(Reader):
         if word.text.lower() in ("detect", "let"):
             self.definitions.append(self._definition(word.text.lower() == "let"))
             return
-        rules: dict[str, Callable[[], None]] = {
-            "option": self._option,
-            "stamp": self._stamp,
-            "duplicates": self._duplicates,
-            "space": self._space,
-        }
-        rules[word.text.lower()]()
+        self.take_statement(word)
 
     def _definition(self, hidden: bool) -> Definition:
         word = self.tokens.last
@@ -106,68 +92,25 @@ class _Parser(Reader):
         reference = Reference(name, span=self.span(token))
         return Item(name.rpartition(".")[2], reference, span=self.span(token))
 
-    def _option(self) -> None:
-        word = self.expect("skew", "maybe", "semantics", "policy", "offset").text.lower()
-        if word == "skew":
-            number = self.number()
-            self.options = replace(self.options, skew=number / 1e6 if self.tokens.take("ppm") else number)
-        elif word == "maybe":
-            self.options = replace(self.options, maybe=self.expect("reject", "keep").text.lower())
-        elif word == "semantics":
-            self.options = replace(self.options, semantics=self.expect("interval", "point").text.lower())
-        elif word == "policy":
-            self.options = replace(self.options, policies=(*self.options.policies, *self.policies()))
-        else:
-            self.options = replace(self.options, offset=self.duration(None))
-
-    def _stamp(self) -> None:
-        rule = StampRule(self._types())
-        if self.tokens.take("hops"):
-            rule = replace(rule, hops=self.name().text)
-            if self.tokens.take("max"):
-                rule = replace(rule, maximum=self.duration())
-        if self.tokens.take("drift"):
-            rule = replace(rule, drift=self.number())
-            self.expect("ppm")
-        if self.tokens.take("error"):
-            rule = replace(rule, error=self.duration("zero"))
-        if self.tokens.take("delay"):
-            rule = replace(rule, delay=self.duration("zero"))
-        self.stamps.append(rule)
-
-    def _duplicates(self) -> None:
-        word = self.tokens.last
-        assert word is not None
-        keep = self.expect("first", "last").text.lower()
-        rule = DuplicatesRule(keep, self._types(), span=self.span(word))
-        if self.tokens.take("by"):
-            rule = replace(rule, keys=self.names())
-        if self.tokens.take("within"):
-            rule = replace(rule, horizon=self.duration("zero"))
-        self.duplicates.append(rule)
-
-    def _types(self) -> tuple[str | None, ...]:
-        return tuple(self.listed(lambda: None if self.tokens.take("any") else self.name("an event type").text))
-
-    def _space(self) -> None:
-        name = self.name().text
-        self.expect("=")
-        self.spaces.append((name, self.place()))
-
     # Event expressions, one method a level of the grammar, loosest first.
 
     def _expr(self) -> Expression:
-        self.depth += 1
-        if self.depth > MAXIMUM_DEPTH:
-            raise self.tokens.fail(self.tokens.peek(), f"the expression is nested more than {MAXIMUM_DEPTH} deep")
+        depth = self.depth
+        self._enter()
         tree = self._alt()
         if word := self.tokens.take("where"):
             tree = Filter(tree, self.expression(), span=self.span(word))
         if word := self.tokens.take("with"):
             tree = With(tree, self.policies(), span=self.span(word))
             self._check_closed()
-        self.depth -= 1
+        self.depth = depth
         return tree
+
+    def _enter(self) -> None:
+        """One level deeper; a long row of operators that associate to the left is a deep tree too."""
+        self.depth += 1
+        if self.depth > MAXIMUM_DEPTH:
+            raise self.tokens.fail(self.tokens.peek(), f"the expression is nested more than {MAXIMUM_DEPTH} deep")
 
     def _check_closed(self) -> None:
         token = self.tokens.peek()
@@ -186,6 +129,7 @@ class _Parser(Reader):
         parts = [self._par()]
         while plus := self.tokens.take("+"):
             if self.tokens.peek().kind == "number":
+                self._enter()
                 operand = _chain(CONJUNCTION, parts)
                 parts = [Delay(replace(operand, span=self.span(start)), self.duration("zero"), span=self.span(plus))]
             else:
@@ -195,6 +139,7 @@ class _Parser(Reader):
     def _par(self) -> Expression:
         tree = self._seq()
         while word := self.tokens.take(CONCURRENCY, *RELATIONS):
+            self._enter()
             tree = Chain(word.text.lower(), (tree, self._seq()), span=self.span(word))
         return tree
 
@@ -218,6 +163,7 @@ class _Parser(Reader):
     def _neg(self) -> Expression:
         tree = self._cat()
         while word := self.tokens.take("-"):
+            self._enter()
             tree = Neg(tree, self._cat(), span=self.span(word))
         return tree
 
@@ -225,6 +171,7 @@ class _Parser(Reader):
         tree = self._unit()
         while self.at_name() or self.tokens.at("not", "¬", "any", "("):
             start = self.tokens.peek()
+            self._enter()
             tree = Chain(CONCATENATION, (tree, self._unit()), span=self.span(start))
         return tree
 
@@ -239,6 +186,7 @@ class _Parser(Reader):
     def _postfix(self) -> Expression:
         tree = self._operand()
         while (suffix := self._suffixes().get(self._word())) is not None:
+            self._enter()
             tree = suffix(tree)
         return tree
 

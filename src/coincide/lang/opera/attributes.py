@@ -13,21 +13,23 @@ from coincide.lang.opera.check import types
 from coincide.lang.opera.definition import Attribute, Detect, Expression, Item
 from coincide.lang.opera.definition import walk as walk_nodes
 from coincide.lang.opera.functions import AGGREGATES, WITH_FUNCTIONS
+from coincide.lang.opera.typing import Declared, WithTypes
 from coincide.model.event import ENVELOPE
 
 
 def resolved_attributes(
-    statement: Detect, body: Expression, parameters: Sequence[str], composites: frozenset[str]
+    statement: Detect, body: Expression, parameters: Sequence[str], composites: frozenset[str], declared: Declared
 ) -> tuple[Attribute, ...]:
     """The attributes with aliases told from dotted names; an aggregate `sum(a.x)` is the reference `sum(x)` of alias a."""
     items = [node for node in walk_nodes(body) if isinstance(node, Item) and node.alias is not None]
     seen: set[str] = set()
+    kinds = WithTypes(body, declared)
     resolved = []
     for attribute in statement.attributes:
         _check_name(attribute, seen, parameters)
         value = _resolved(attribute.value, frozenset(item.alias for item in items if item.alias))
-        _check_references(replace(attribute, value=value), statement.name, parameters, items)
-        _check_ids(value, items, composites, attribute)
+        _check_references(replace(attribute, value=value), statement.name, parameters, kinds)
+        check_ids(replace(attribute, value=value), items, composites)
         resolved.append(replace(attribute, value=value))
     return tuple(resolved)
 
@@ -62,7 +64,7 @@ def aggregate_parts(name: str) -> tuple[str, str] | None:
     return (function, attribute.removesuffix(")")) if opened else None
 
 
-def _check_references(attribute: Attribute, detector: str, parameters: Sequence[str], items: Sequence[Item]) -> None:
+def _check_references(attribute: Attribute, detector: str, parameters: Sequence[str], kinds: WithTypes) -> None:
     for node in walk(attribute.value):
         wrong = isinstance(node, Reference) and node.alias is None and node.name not in parameters
         unfinished = isinstance(node, Call) and node.name in AGGREGATES
@@ -70,14 +72,14 @@ def _check_references(attribute: Attribute, detector: str, parameters: Sequence[
             text = expression_text(node)
             raise _error(f"'{text}' is neither a parameter nor an attribute of an alias of '{detector}'", attribute)
     try:
-        infer(attribute.value, lambda _: None, WITH_FUNCTIONS)
+        infer(attribute.value, kinds, WITH_FUNCTIONS)
     except RuleError as error:
         raise _error(error.diagnostics[0].message, attribute) from None
 
 
-def _check_ids(value: Expr, items: Sequence[Item], composites: frozenset[str], attribute: Attribute) -> None:
+def check_ids(attribute: Attribute, items: Sequence[Item], composites: frozenset[str]) -> None:
     """Generated ids are not stable, so no attribute may show them (decision D-26)."""
-    for alias in _aliases_of_ids(value):
+    for alias in _aliases_of_ids(attribute.value):
         for name in [name for item in items if item.alias == alias for name in types(item.events)]:
             if name in composites:
                 raise _error(f"the ids of composite type '{name}' are generated and cannot be used", attribute)

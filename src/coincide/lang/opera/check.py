@@ -83,6 +83,14 @@ class Checker:
         if node.name in self.declared:
             self._declared(node, dict(self.declared[node.name].attributes) | ENVELOPE_TYPES)
 
+    def ids(self, body: Expression) -> None:
+        """Only that no filter reads generated ids, of composite types that other files make."""
+        for node in walk(body):
+            if isinstance(node, OfType) and _mentions(node.terms, "id"):
+                self._no_ids([node.name], node.span)
+            elif isinstance(node, OfSet) and _mentions(node.terms, "id"):
+                self._no_ids(types(node.contents), node.span)
+
     def _no_ids(self, names: Iterable[str], span: Span | None) -> None:
         for name in names:
             if name in self.composites:

@@ -309,3 +309,7 @@ class File:
     @property
     def sources(self) -> tuple[str, ...]:
         return tuple(name for s in self.statements if isinstance(s, Sources) for name in s.names)
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return tuple(s for s in self.statements if isinstance(s, Limit))

@@ -10,14 +10,15 @@ from coincide.detect.automaton.partition import partition
 from coincide.detect.automaton.plan import plans as automaton_plans
 from coincide.detect.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
-from coincide.lang.opera.check import used_types
-from coincide.lang.opera.definition import All, Definition, File, Limit, walk
+from coincide.lang.opera.attributes import check_ids
+from coincide.lang.opera.check import Checker, used_types
+from coincide.lang.opera.definition import All, Definition, File, Item, walk
 from coincide.lang.opera.parse import parse as parse_text
 from coincide.lang.opera.print import print_file
 from coincide.lang.opera.warnings import definition_warnings
 from coincide.source import SourceText, room_for_recursion
 
-__all__ = ["NAME", "detectors", "names", "parse", "plans", "print_file", "warnings"]
+__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "warnings"]
 
 NAME = "opera"
 
@@ -32,16 +33,14 @@ def names(file: File) -> Iterator[Diagnostic]:
 
 
 def detectors(files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
-    """Limits and sources hold for the detectors of all files that are loaded together."""
-    limits = tuple(s for _, file in files for s in file.statements if isinstance(s, Limit))
+    """Sources hold for the detectors of all files that are loaded together; so do limits, in whatever language."""
     sources = tuple(dict.fromkeys(name for _, file in files for name in file.sources))
-    return [[_detector(replace(d, sources=sources), limits) for d in file.definitions] for _, file in files]
+    return [[_detector(replace(d, sources=sources)) for d in file.definitions] for _, file in files]
 
 
-def _detector(definition: Definition, limits: tuple[Limit, ...]) -> Detector:
+def _detector(definition: Definition) -> Detector:
     types = frozenset(used_types(definition.body))
     every = any(isinstance(node, All) for node in walk(definition.body))
-    definition = replace(definition, limits=tuple(limit for limit in limits if every or limit.type in types))
     return Detector(
         name=definition.name,
         language=NAME,
@@ -52,6 +51,18 @@ def _detector(definition: Definition, limits: tuple[Limit, ...]) -> Detector:
         digest=digest(definition),
         span=definition.span,
     )
+
+
+def linked(mine: Sequence[Detector], everyone: Sequence[Detector]) -> Sequence[Detector]:
+    """No detector may read the generated ids of what others make, in whatever file and language (decision D-26)."""
+    composites = frozenset(output for detector in everyone for output in detector.outputs)
+    checker = Checker({}, composites)
+    for definition in (detector.definition for detector in mine):
+        checker.ids(definition.body)
+        items = [node for node in walk(definition.body) if isinstance(node, Item) and node.alias is not None]
+        for attribute in definition.attributes:
+            check_ids(attribute, items, composites)
+    return mine
 
 
 def digest(definition: Definition) -> str:

@@ -93,7 +93,7 @@ class _Resolver:
         self.checker.expression(body)
         self.checker.parameters(body)
         names = parameters(body)
-        attributes = resolved_attributes(statement, body, names, self.composites)
+        attributes = resolved_attributes(statement, body, names, self.composites, self.declared)
         policy, restart = statement.policy, statement.restart
         return Definition(statement.name, body, restart, policy, attributes, names, span=statement.span)
 

@@ -26,6 +26,7 @@ class Element:
     text: str
     span: Span = field(compare=False, repr=False)  # of the start tag
     content: str = field(default="", compare=False, repr=False)  # the character data with the white space around it
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)  # of values, where errors stand there
 
     @cached_property
     def value_spans(self) -> dict[str, Span]:
@@ -36,7 +37,7 @@ class Element:
 
     def at(self, span: Span) -> Element:
         """The same element, with all below it, standing at another place."""
-        return replace(self, span=span, children=tuple(child.at(span) for child in self.children))
+        return replace(self, span=span, places={}, children=tuple(child.at(span) for child in self.children))
 
 
 ATTRIBUTE = re.compile(r"\s(?P<name>[^\s=/>\"']+)\s*=\s*(?P<value>\"[^\"]*\"|'[^']*')")

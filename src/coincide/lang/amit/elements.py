@@ -1,0 +1,152 @@
+"""Definitions as elements, in the canonical words of section 2.1; defaults are left out. XML and YAML are printed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from coincide.expr.print import expression_text
+from coincide.expr.tree import Expr
+from coincide.lang.amit.definition import (
+    EventType,
+    Item,
+    Key,
+    KeyBy,
+    Lifespan,
+    Operand,
+    Operator,
+    Situation,
+    Template,
+    Use,
+)
+from coincide.lang.amit.operators import FORMS, Form
+from coincide.lang.shared.xml import Element
+from coincide.model.stamp import milliseconds
+from coincide.source import SourceText
+
+Values = Mapping[str, object]
+"""Attributes in order; those that are None are left out."""
+
+NOWHERE = SourceText("", "").span(0, 0)
+
+
+def element_of(entry: Item) -> Element:
+    if isinstance(entry, EventType):
+        attributes = [_element("eventAttribute", {"name": a.name, "type": a.type}) for a in entry.attributes]
+        return _element("event", {"name": entry.name}, attributes)
+    if isinstance(entry, Key):
+        members = [_element("eventKey", {"event": m.event, "attribute": m.attribute}) for m in entry.members]
+        return _element("key", {"name": entry.name, "type": entry.type}, members)
+    if isinstance(entry, Lifespan):
+        return _lifespan(entry)
+    if isinstance(entry, Situation):
+        return _situation(entry)
+    return _template(entry) if isinstance(entry, Template) else _use(entry)
+
+
+def _lifespan(lifespan: Lifespan) -> Element:
+    initiators = [_element("startup", {})] if lifespan.startup else []
+    initiators += [
+        _element(
+            "eventInitiator",
+            {"event": i.event, "as": i.alias, "correlate": _unless(i.correlate, "ignore"), "where": _expression(i.where)},
+        )
+        for i in lifespan.initiators
+    ]
+    children = [_element("initiator", {}, initiators), _element("terminator", {}, _terminators(lifespan))]
+    return _element("lifespan", {"name": lifespan.name}, [*children, *map(_key_by, lifespan.keys)])
+
+
+def _terminators(lifespan: Lifespan) -> Iterator[Element]:
+    for t in lifespan.terminators:
+        values = {
+            "event": t.event,
+            "as": t.alias,
+            "quantifier": _unless(t.quantifier, "each"),
+            "terminationType": _unless(t.termination, "terminate"),
+            "where": _expression(t.where),
+        }
+        yield _element("eventTerminator", values)
+    if lifespan.expiration is not None:
+        kind = _unless(lifespan.expiration.termination, "terminate")
+        interval = duration_text(lifespan.expiration.interval)
+        yield _element("expirationInterval", {"timeInterval": interval, "terminationType": kind})
+    if lifespan.endless:
+        yield _element("noTerminator", {})
+
+
+def _key_by(key: KeyBy) -> Element:
+    return _element("keyBy", {"name": key.name, "attribute": key.attribute})
+
+
+def _situation(situation: Situation) -> Element:
+    attributes = [
+        _element("situationAttribute", {"name": a.name, "type": a.type, "expression": _expression(a.expression)})
+        for a in situation.attributes
+    ]
+    internal = "true" if situation.internal else None
+    values = {"name": situation.name, "lifespan": situation.lifespan, "internal": internal}
+    return _element("situation", values, [_operator(situation.operator), *attributes])
+
+
+def _operator(operator: Operator) -> Element:
+    form = FORMS[operator.kind]
+    names = [form.operands[min(n, len(form.operands) - 1)] for n in range(len(operator.operands))]
+    operands = [_element(name, _operand(o, form)) for name, o in zip(names, operator.operands, strict=True)]
+    return _element(operator.kind, operator_values(operator), [*operands, *map(_key_by, operator.keys)])
+
+
+def operator_values(operator: Operator) -> Values:
+    """The operator's attributes; those that its kind does not have, or whose default they are, are None."""
+    form = FORMS[operator.kind]
+    has_quantity = "quantity" in form.attributes and (operator.kind != "nth" or operator.quantity != 1)
+    return {
+        "quantity": operator.quantity if has_quantity else None,
+        "interval": duration_text(operator.interval) if operator.interval else None,
+        "timePattern": operator.pattern or None,
+        "correlate": _unless(operator.correlate, "ignore"),
+        "detectionMode": _unless(operator.mode, form.mode),
+        "where": _expression(operator.where),
+        "repeatMode": _unless(operator.repeat, form.repeat),
+    }
+
+
+def _operand(operand: Operand, form: Form) -> Values:
+    quantified = "quantifier" in form.operand_attributes and operand.quantifier != form.quantifier
+    return {
+        "event": operand.event,
+        "as": operand.alias,
+        "threshold": _expression(operand.threshold),
+        "quantifier": operand.quantifier if quantified else None,
+        "quantifierType": "absolute" if operand.strict else None,
+        "override": _expression(operand.override),
+        "retain": _expression(operand.retain),
+        "consumption": _expression(operand.consumption),
+        "weight": _unless(operand.weight, 1),
+        "counted": None if operand.counted else "false",
+    }
+
+
+def _template(template: Template) -> Element:
+    values = {"name": template.name, "parameters": " ".join(template.parameters) or None}
+    return _element("template", values, template.body)
+
+
+def _use(use: Use) -> Element:
+    return _element("use", {"template": use.template, **use.arguments})
+
+
+def duration_text(microseconds: int) -> str:
+    return str(milliseconds(microseconds))
+
+
+def _unless(value: object, default: object) -> object:
+    return None if value == default else value
+
+
+def _expression(tree: Expr | None) -> str | None:
+    return None if tree is None else expression_text(tree)
+
+
+def _element(name: str, values: Values, children: Iterable[Element] = ()) -> Element:
+    attributes = {key: str(value) for key, value in values.items() if value is not None}
+    return Element(name, attributes, tuple(children), "", NOWHERE)

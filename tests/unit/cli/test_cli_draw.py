@@ -1,0 +1,54 @@
+"""`coincide draw`: forms, files, what cannot be drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_support import RULES, Coincide, written
+
+OFFICE = "detect Visit = [Brian] ; [Peter]\ndetect Twice = [Visit] [Visit]\n"
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Path:
+    return written(tmp_path / "office.ce", OFFICE)
+
+
+def test_dot_is_the_default(coincide: Coincide, office: Path) -> None:
+    outcome = coincide("draw", office)
+    assert outcome.code == 0
+    assert outcome.out.count("digraph ") == 2
+    assert "shape=box, style=rounded" in outcome.out
+    assert "doublecircle" in coincide("draw", office, "--automaton").out
+
+
+def test_the_ending_tells_the_form(coincide: Coincide, office: Path, tmp_path: Path) -> None:
+    for name, start in (("a.svg", "<svg "), ("a.mmd", "flowchart"), ("a.gv", "digraph")):
+        outcome = coincide("draw", office, "--out", tmp_path / name)
+        assert (outcome.code, outcome.out) == (0, "")
+        assert (tmp_path / name).read_text().startswith(start)
+    assert coincide("draw", office, "--format", "svg", "--only", "Twice").out.startswith("<svg ")
+
+
+def test_the_english_like_language_and_monitors(coincide: Coincide, tmp_path: Path, rules: Path) -> None:
+    say = written(tmp_path / "rules.say", "Report Visit when Brian followed by Peter.\n")
+    assert 'digraph "Visit"' in coincide("draw", say).out
+    assert 'digraph "pairs"' in coincide("draw", rules).out
+
+
+def test_what_is_not_there(coincide: Coincide, office: Path) -> None:
+    outcome = coincide("draw", office, "--only", "Visti")
+    assert outcome.code == 2
+    assert "did you mean 'Visit'" in outcome.err
+
+
+def test_rules_without_drawings(coincide: Coincide, tmp_path: Path) -> None:
+    case = Path(__file__).parents[2] / "conformance/cases/amit"
+    amit = next(iter(sorted(case.glob("*/rules.amit.xml"))))
+    outcome = coincide("draw", amit)
+    assert outcome.code == 2
+    assert "there is nothing to draw" in outcome.err
+    mixed = coincide("draw", amit, written(tmp_path / "rules.ecl", RULES))
+    assert mixed.code == 0
+    assert "there are no drawings of amit" in mixed.err

@@ -1,0 +1,97 @@
+"""`limit` acts before any detector of any language sees an event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coincide.detect.limits import LimitedPlan
+from coincide.engines.embedded import Engine
+from coincide.engines.policies import run_with_policy
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, primitive, record
+from coincide.rulebook import Rulebook, load
+from coincide.source import SourceText
+from coincide.testing.check import check_detector
+
+LIMITS = SourceText("limits.ce", "limit A per k every 1s\ndetect O = [A(k = ?x)]\n")
+MONITORS = SourceText("monitors.ecl", "monitor m by k = repeat { push(E) { A } }\nmonitor n = repeat { push(F) { A } }\n")
+SAY = SourceText("rules.say", "Report S when A.\n")
+
+TIMES = [(0, 1), (10, 2), (900, 1), (1000, 1), (1500, 1), (1600, 2), (2500, 1)]
+PASSING = [0, 10, 1000, 1600, 2500]
+
+
+def events() -> list[Event]:
+    return [event(time, k) for time, k in TIMES]
+
+
+def event(time: int, k: float) -> Event:
+    return primitive("A", time * 1000, time * 1000, f"a{time}", {"k": float(k)})
+
+
+def times(made: list[dict[str, Any]], type: str) -> list[Any]:
+    return [d["time"] for d in made if d["type"] == type]
+
+
+@pytest.fixture(scope="module")
+def book() -> Rulebook:
+    return load(MONITORS, LIMITS, SAY)
+
+
+def test_every_detector_sees_the_same_events(book: Rulebook) -> None:
+    made = [record(e) for e in Engine(book).process(events()).events]
+    assert {kind: times(made, kind) for kind in "OEFS"} == dict.fromkeys("OEFS", PASSING)
+
+
+def test_cuts_snapshots_and_columns() -> None:
+    found = check_detector(load(MONITORS, SourceText("limits.ce", "limit A per k every 1s\n")), events(), [2, 4])
+    assert times(found, "F") == PASSING  # type: ignore[arg-type]
+
+
+def test_columns_of_large_inputs() -> None:
+    rules = load(MONITORS, SourceText("limits.ce", "limit A every 1s\n"))
+    some = EventBatch(table=EventBatch(events()).table)
+    made = [record(e) for e in Engine(rules, "kernel").process(some).events]
+    assert times(made, "F") == [0, 1000, 2500]
+
+
+def test_under_a_policy(book: Rulebook) -> None:
+    made = [record(d) for d in run_with_policy(book, events(), "best-effort").detections]
+    assert times(made, "E") == PASSING
+
+
+def test_detections_are_not_limited() -> None:
+    rules = load(SourceText("rules.ce", "limit P every 1s\ndetect P = [A]\ndetect Q = [P]\n"))
+    made = [record(e) for e in Engine(rules).process(events()).events]
+    assert len(times(made, "Q")) == len(TIMES)
+
+
+def test_changed_rules_keep_what_a_limit_remembers() -> None:
+    engine = Engine(load(SourceText("rules.ce", "limit A every 1s\ndetect P = [A]\n")))
+    engine.process([event(0, 1)])
+    engine.change_rules(load(MONITORS, SourceText("rules.ce", "limit A every 1s\n")))
+    made = [record(e) for e in engine.process([event(500, 1), event(1000, 1)]).events]
+    assert times(made, "F") == [1000]
+
+
+def test_what_a_limit_asks_of_the_source() -> None:
+    rules = load(MONITORS, SourceText("limits.ce", "limit A per door, source every 1s\n"))
+    keyed, free = rules.plans()
+    assert keyed.columns == {"k", "door"}
+    assert (keyed.partition, free.partition) == (None, None)
+    (keyed, _) = load(MONITORS, LIMITS).plans()[:2]
+    assert keyed.partition == ("k",)
+    other = load(SourceText("other.ce", "detect X = [B]"), LIMITS).plans()[0]
+    assert not isinstance(other, LimitedPlan)  # it reads nothing that is limited
+
+
+def test_spark_spreads_no_events_that_a_limit_compares() -> None:
+    from coincide.engines.spark.groups import groups
+
+    apart, across = (SourceText("limits.ce", f"limit A {per}every 1s\n") for per in ("per k ", ""))
+    keyed = SourceText("monitors.ecl", "monitor m by k = repeat { push(E) { A } }\n")
+    assert [group.key for group in groups(load(keyed, apart))] == [("k",)]
+    (group,) = groups(load(keyed, across))
+    assert (group.key, group.reasons) == (None, ("a limit looks at events of 'm' across keys",))
