@@ -32,7 +32,7 @@ def _row(contestant: Contestant, made: Stream, expected: set[Match], folder: Pat
         return f"left out: {missing}"
     try:
         _run(contestant, made.head(FEW), folder)  # files and compiled code come into their caches
-        startup, _ = _run(contestant, made.head(0), folder)
+        startup, _ = _run(contestant, made.head(1), folder)
         whole, found = _run(contestant, made, folder)
     except Failed as failed:
         return f"failed: {failed}"

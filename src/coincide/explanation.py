@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Set
 
 from coincide.compile.graph import feeds, stages
 from coincide.detect.base import Detector, DetectorPlan
+from coincide.detect.limits import LimitedPlan
 from coincide.detect.machine.plan import MonitorPlan
 from coincide.engines.choice import ENGINES, TIERS, check_name
 from coincide.expr.print import expression_text
+from coincide.lang.opera.print import statement_text
 from coincide.rulebook import Rulebook
 
 LARGE_TEXT = 300
@@ -43,8 +45,13 @@ def plan_outline(book: Rulebook, names: Set[str]) -> Iterator[str]:
             yield f"  outputs   {', '.join(sorted(plan.outputs))}"
             yield f"  key       {', '.join(plan.partition) if plan.partition else 'none'}"
             yield f"  timers    {'yes' if plan.timed else 'no'}"
-            if isinstance(plan, MonitorPlan):
-                yield from _program_lines(plan)
+            if isinstance(inner := _unlimited(plan), MonitorPlan):
+                yield from _program_lines(inner)
+
+
+def _unlimited(plan: DetectorPlan) -> DetectorPlan:
+    """What stands behind limits."""
+    return plan.plan if isinstance(plan, LimitedPlan) else plan
 
 
 def _program_lines(plan: MonitorPlan) -> Iterator[str]:
@@ -78,15 +85,17 @@ def _rows(book: Rulebook, plan: DetectorPlan, tier: str) -> Iterator[Row]:
     members = [d for d in book.detectors if d.name in plan.definitions]
     yield "language", ", ".join(dict.fromkeys(d.language for d in members))
     if len(members) > 1:
-        yield "shared", _sharing(plan, members)
+        yield "shared", _sharing(_unlimited(plan), members)
     yield "reads", _inputs(book, plan)
     yield "makes", ", ".join(sorted(plan.outputs)) or "nothing"
     yield (
         "key",
         f"{', '.join(plan.partition)}: independent for each value" if plan.partition else "none: one state for the whole stream",
     )
+    if isinstance(plan, LimitedPlan):
+        yield "limits", "; ".join(statement_text(limit).removeprefix("limit ") for limit in plan.limits)
     yield "tier", _tier(plan, tier)
-    yield "memory", _memory(plan)
+    yield "memory", _memory(_unlimited(plan))
 
 
 def _sharing(plan: DetectorPlan, members: list[Detector]) -> str:

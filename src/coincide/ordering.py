@@ -6,10 +6,12 @@ consumer what to consume at which clock. All times are microseconds."""
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from math import inf
 from typing import Any, Protocol
 
@@ -193,36 +195,59 @@ class Guaranteed:
         pass
 
 
+class Delays:
+    """The last delays of a source: as they came, and by length."""
+
+    def __init__(self, observed: Iterable[int] = ()) -> None:
+        self.recent: deque[int] = deque()
+        self._ordered: list[int] = []
+        for delay in observed:
+            self.add(delay)
+
+    def add(self, delay: int) -> None:
+        if len(self.recent) == OBSERVED:
+            del self._ordered[bisect_left(self._ordered, self.recent.popleft())]
+        self.recent.append(delay)
+        insort(self._ordered, delay)
+
+    def within(self, delay: int) -> int:
+        """How many are not longer."""
+        return bisect_right(self._ordered, delay)
+
+
 @dataclass
 class Probabilistic(Guaranteed):
     """As guaranteed, but an item is consumed as soon as nothing earlier comes with probability `threshold`, judged by the
     delays that were seen of each source. A threshold of 1 equals guaranteed."""
 
     threshold: float = 1.0
-    delays: dict[str, deque[int]] = field(default_factory=dict)
+    delays: dict[str, Delays] = field(default_factory=dict)
 
     def state(self) -> StageState:
-        delays = {source: list(observed) for source, observed in self.delays.items()}
+        delays = {source: list(observed.recent) for source, observed in self.delays.items()}
         return msgspec.structs.replace(super().state(), delays=delays)
 
     def restore(self, state: StageState) -> None:
         super().restore(state)
-        self.delays = {source: deque(observed, maxlen=OBSERVED) for source, observed in state.delays.items()}
+        self.delays = {source: Delays(observed) for source, observed in state.delays.items()}
+
+    @cached_property
+    def _wanted(self) -> Fraction:
+        """The threshold as it was written: 0.1 is a tenth."""
+        return Fraction(str(self.threshold))
 
     def stable(self, time: int, clock: int) -> bool:
-        probability = Fraction(1)
+        """The product of F of the specification, compared exactly."""
+        heard = out_of = 1
         for source in self.known:
             if self.marks.get(source, NEVER) <= time:
-                probability *= self._heard_within(source, clock - time)
-        return probability >= Fraction(str(self.threshold))
-
-    def _heard_within(self, source: str, delay: int) -> Fraction:
-        """F of the specification: the part of the observed delays that are not longer."""
-        observed = self.delays.get(source, ())
-        return Fraction(sum(d <= delay for d in observed), len(observed) + 1)
+                observed = self.delays.get(source, NO_DELAYS)
+                heard *= observed.within(clock - time)
+                out_of *= len(observed.recent) + 1
+        return heard * self._wanted.denominator >= out_of * self._wanted.numerator
 
     def _observe(self, source: str, delay: int) -> None:
-        self.delays.setdefault(source, deque(maxlen=OBSERVED)).append(delay)
+        self.delays.setdefault(source, Delays()).add(delay)
 
     def _pass_time(self, arrival: int) -> None:
         """Between two arrivals items become stable one after another; at one instant arrivals come first."""
@@ -231,11 +256,16 @@ class Probabilistic(Guaranteed):
             self._take(*item)
 
     def _stable_at(self, time: int, before: int) -> int | None:
+        """The first instant at which it is; once stable, an item stays so."""
         if self.clock == NEVER or self.clock >= before:
             return None
-        observed = {time + delay for source in self.known for delay in self.delays.get(source, ())}
+        observed = {time + delay for source in self.known for delay in self.delays.get(source, NO_DELAYS).recent}
         instants = [self.clock, *sorted(instant for instant in observed if self.clock < instant < before)]
-        return next((instant for instant in instants if self.stable(time, instant)), None)
+        first = bisect_left(instants, True, key=lambda instant: self.stable(time, instant))
+        return instants[first] if first < len(instants) else None
+
+
+NO_DELAYS = Delays()
 
 
 @dataclass

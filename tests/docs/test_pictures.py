@@ -16,3 +16,11 @@ def test_amit() -> None:
     assert {path.name for path in PICTURES.glob("amit-*.svg")} == set(drawn)
     for name, text in drawn.items():
         assert (PICTURES / name).read_text(encoding="utf-8") == text, name
+
+
+def test_ecco() -> None:
+    """If this fails, the page or what it detects has changed: run docs/pictures/make_ecco.py and look at what it draws."""
+    script = runpy.run_path(str(PICTURES / "make_ecco.py"))
+    assert (PICTURES / "ecco-storm.svg").read_text(encoding="utf-8") == script["drawn"](
+        script["PAGE"].read_text(encoding="utf-8")
+    )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coincide.detect.automaton import memory
 from coincide.engines.graph import Graph
 from coincide.errors import RuleError
 from coincide.lang.opera.definition import Expression
 from coincide.lang.opera.print import core_text
 from coincide.model.batch import EventBatch
-from coincide.model.event import Event, record
+from coincide.model.event import Event, primitive, record
 from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
 from coincide.testing.check import check_detector, detections
@@ -93,6 +96,47 @@ def test_each_tier_goes_on_from_the_other(body: Expression, some: list[Event], s
     assert [record(d) for d in made] == detections(book, some, until=END)
 
 
+@settings(deadline=None, max_examples=100)
+@given(expressions(parallel=False), expressions(depth=2, parameters=True), events(20), st.booleans(), st.integers(1, 5))
+def test_what_is_needed_no_more_goes(free: Expression, keyed: Expression, some: list[Event], bound: bool, size: int) -> None:
+    book = rules(text_of(keyed if bound else free))
+    if book is not None:
+        with patch.object(memory, "LITTLE", 0):
+            found = detections(book, some, tier="kernel", cuts=range(0, len(some), size), until=END)
+        assert found == detections(book, some, until=END)
+
+
+MANY = [
+    "([A(k = ?x)], [B(k = ?x)] [C(k = ?x)]) T = 40",
+    "[A(k = ?x)] [B(k = ?x) in {B(k = ?x), D(k = ?x)}] ; [C(k = ?x)]",
+    "([A], [T in {T, B}]) T = 6",
+    "([A] ; [B in {B, D}]*, [T] | [C]) T = 8",
+    "([A(k = ?x)], ([B(k = ?x)], [T in {T, C(k = ?x)}]) T = 20 [D(k = ?x)]) S = 90",
+]
+
+
+def many_events(count: int) -> list[Event]:
+    chance = random.Random(1)
+    return [
+        primitive(
+            chance.choice("ABCD"), (time - chance.choice((0, 0, 3))) * 1000, time * 1000, str(time), {"k": float(time * 7 % 5)}
+        )
+        for time in range(count)
+    ]
+
+
+@pytest.mark.parametrize("body", MANY)
+@pytest.mark.parametrize("size", [170, 1_000])
+def test_many_events(body: str, size: int) -> None:
+    some = many_events(1_000)
+    book = load(SourceText("rules.ce", f"detect X restart = {body}\n"))
+    assert not book.plans()[0].tier_reasons()
+    with patch.object(memory, "LITTLE", 50):
+        found = detections(book, some, tier="kernel", cuts=range(0, 1_000, size))
+    assert found
+    assert found == detections(book, some)
+
+
 ALIASED = [
     "[A as a] [B as b]* [C] with n = count(b), k = a.k, every = join(b.k)",
     "[A as a, B(k = 1) as b in {A, B}] [A as a]* [C as b, C(k = 2)] with last = a.k, first = first(a.k), other = b.k",
@@ -109,3 +153,23 @@ def test_aliases_and_attributes(body: str, some: list[Event], cuts: list[int], o
     book = load(SourceText("rules.ce", f"detect X {options}= {body}\n"))
     assert not book.plans()[0].tier_reasons()
     check_detector(book, some, cuts, until=END)
+
+
+REASONS = [
+    ("[A] || [B]", "uses parallelization"),
+    ("([A], [B]) T = at '19:00'", "uses a timer at a time of day"),
+    ("[A(k = ?x)] [B]", "has items or domains that do not carry every parameter in the same attribute"),
+    ("[A(k = ?x, l = ?x)]", "compares several attributes of one event with a parameter"),
+]
+
+
+@pytest.mark.parametrize(("body", "reason"), REASONS)
+def test_what_it_cannot_do_is_said(body: str, reason: str) -> None:
+    (plan,) = load(SourceText("rules.ce", f"detect X = {body}\n")).plans()
+    assert plan.tier_reasons() == (reason,)
+
+
+def test_an_instant_is_a_timer_like_others() -> None:
+    book = load(SourceText("rules.ce", "detect X = ([A], [T in {T, B}] | [C]) T = at '1970-01-01T00:00:00.006Z'\n"))
+    assert not book.plans()[0].tier_reasons()
+    assert detections(book, many_events(20), tier="kernel") == detections(book, many_events(20)) != []

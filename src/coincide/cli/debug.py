@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coincide.cli.command import Command, Given
@@ -19,10 +20,12 @@ Show the form that rules have at each stage.
   definition   the definitions as data, one line a node, names resolved
   machine      the correlation machine of each ECL monitor, written as a `machine`
   plan         the graph of plans: stages, inputs, tests, outputs
+  xml, yaml, python   Amit's rules in another of their forms
 
 example:
   coincide debug parse theft.ecl
   coincide debug machine theft.ecl --only thief
+  coincide debug yaml stocks.amit.xml > stocks.amit.yaml
 """
 
 
@@ -79,6 +82,17 @@ def _plan(book: Rulebook, chosen: Sequence[Detector]) -> Iterator[str]:
     return plan_outline(book, names)
 
 
+def _as_form(form: str, book: Rulebook, chosen: Sequence[Detector]) -> Iterator[str]:
+    from coincide.errors import Diagnostic, RuleError
+    from coincide.lang.amit.definition import File
+    from coincide.lang.amit.forms import printed
+
+    for source, definitions in book.files:
+        if not isinstance(definitions, File):
+            raise RuleError(Diagnostic(f"{source.name}: only Amit's rules have a form in {form}"))
+        yield printed(definitions, form).rstrip()
+
+
 def detectors_named(book: Rulebook, only: str | None) -> Sequence[Detector]:
     from coincide.errors import Diagnostic, RuleError, nearest
 
@@ -95,5 +109,8 @@ STAGES: dict[str, Callable[[Rulebook, Sequence[Detector]], Iterator[str]]] = {
     "definition": _definition,
     "machine": _machine,
     "plan": _plan,
+    "xml": partial(_as_form, "xml"),
+    "yaml": partial(_as_form, "yaml"),
+    "python": partial(_as_form, "python"),
 }
 DEBUG = Command("debug", DESCRIPTION, _arguments, debug)

@@ -51,6 +51,7 @@ def compile_rules(sources: Sequence[SourceText]) -> Compiled:
         parsed = _parsed(sources)
         languages = {language.NAME: language for language, _, _ in parsed}
         numbered = _linked([replace(d, order=order) for order, d in enumerate(_detectors(parsed))], languages)
+        _check_names(numbered)
         edges = feeds(numbered)
         check_cycles(numbered, edges)
         limits = tuple(dict.fromkeys(limit for _, _, file in parsed for limit in getattr(file, "limits", ())))
@@ -83,6 +84,14 @@ def _detectors(parsed: Parsed) -> list[Detector]:
         lists = language.detectors([parsed[n][1:] for n in numbers])
         of_file.update(zip(numbers, lists, strict=True))
     return [detector for n in sorted(of_file) for detector in of_file[n]]
+
+
+def _check_names(detectors: Sequence[Detector]) -> None:
+    """Some detectors are known only when all files are (Amit's templates make them): no other language may have their names."""
+    taken: dict[str, str] = {}
+    for detector in detectors:
+        if taken.setdefault(detector.name, detector.language) != detector.language:
+            raise RuleError(Diagnostic(f"{detector.kind} '{detector.name}' is already defined", detector.span))
 
 
 def _linked(detectors: Sequence[Detector], languages: dict[str, Language]) -> tuple[Detector, ...]:

@@ -6,7 +6,6 @@ they come, and gives every detection and timer its place."""
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,7 +67,7 @@ class Cause:
         self.place = place
         self.timers = timers
         self.made = made
-        self._count: Counter[int] = Counter()
+        self._count: dict[int, int] = {}
 
     @property
     def now(self) -> int:
@@ -102,8 +101,9 @@ class Cause:
         return self.timers.add(Timer(place, payload, recurring))
 
     def _next(self, definition: int) -> int:
-        self._count[definition] += 1
-        return self._count[definition] - 1
+        count = self._count.get(definition, 0)
+        self._count[definition] = count + 1
+        return count
 
 
 def step_eventwise(

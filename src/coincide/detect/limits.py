@@ -122,7 +122,9 @@ class LimitedPlan:
         own = self.plan.relevant
         if own is None:
             return None
-        return Or((own, *(Compare("=", Reference("type"), Literal(name)) for name in sorted(self._types))))
+        counted = [Compare("=", Reference("type"), Literal(name)) for name in sorted(self._types)]
+        tests = tuple(dict.fromkeys((*(own.operands if isinstance(own, Or) else (own,)), *counted)))
+        return Or(tests) if len(tests) > 1 else tests[0]
 
     @property
     def partition(self) -> tuple[str, ...] | None:

@@ -20,6 +20,7 @@ from coincide.model.event import HEARTBEAT
 
 VERSION = 1
 
+
 @dataclass
 class GraphState:
     """All that a run remembers. `hi` is that of the last external event consumed."""

@@ -13,6 +13,7 @@ from coincide.source import SourceText
 MODULES = {
     ".cdl.xml": "coincide.lang.cdl.language",
     ".amit.xml": "coincide.lang.amit.language",
+    ".amit.yaml": "coincide.lang.amit.language",
     ".ecl": "coincide.lang.ecl.language",
     ".ce": "coincide.lang.opera.language",
     ".say": "coincide.lang.pretty.language",

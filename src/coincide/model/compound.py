@@ -12,6 +12,10 @@ import msgspec
 Single = float | str | bool
 
 
+COMPOUND_MAKERS = frozenset({"set", "range"})
+"""Functions (of CDL) whose value is a set or a range."""
+
+
 class ValueSet(msgspec.Struct, frozen=True, array_like=True, tag="set"):
     """One of the members, which stand without repeats in the order of their first appearance."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coincide.api import explain
 from coincide.detect.limits import LimitedPlan
 from coincide.engines.embedded import Engine
 from coincide.engines.policies import run_with_policy
@@ -85,6 +86,12 @@ def test_what_a_limit_asks_of_the_source() -> None:
     assert keyed.partition == ("k",)
     other = load(SourceText("other.ce", "detect X = [B]"), LIMITS).plans()[0]
     assert not isinstance(other, LimitedPlan)  # it reads nothing that is limited
+
+
+def test_limits_are_explained() -> None:
+    text = explain(load(MONITORS, LIMITS))
+    assert "    limits    A per k every 1s" in text.splitlines()
+    assert "machine" in text  # what stands behind the limits is told too
 
 
 def test_spark_spreads_no_events_that_a_limit_compares() -> None:

@@ -101,6 +101,14 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Awaited:
+    """What a state waits for: its positions in order, each with whether it can be met weakly; the timers in their domain."""
+
+    positions: tuple[tuple[int, bool], ...]
+    timers: frozenset[int]
+
+
+@dataclass(frozen=True)
 class Start:
     choices: Choices
     state: State  # of one group
@@ -126,6 +134,7 @@ class Automaton:
         self.root = self._part(expression, None, 0, Scope())
         self.number = detector.next_automaton(self)
         self._outcomes: dict[tuple[int, Choices], list[Outcome]] = {}
+        self._awaited: dict[State, Awaited] = {}
 
     # Occurrences.
 
@@ -262,7 +271,17 @@ class Automaton:
         return self.kept(choices, state), state
 
     def timers_in_domain(self, state: State) -> frozenset[int]:
-        return frozenset(timing for group in state for _, p in group for timing in self.positions[p].timers)
+        return self.awaited(state).timers
+
+    def awaited(self, state: State) -> Awaited:
+        """Worked out once a state: every event asks."""
+        found = self._awaited.get(state)
+        if found is None:
+            positions = sorted({p for group in state for _, p in group})
+            weak = {p for group in state for strong, p in group if not strong}
+            timers = frozenset(timing for p in positions for timing in self.positions[p].timers)
+            found = self._awaited[state] = Awaited(tuple((p, p in weak) for p in positions), timers)
+        return found
 
     def kept(self, choices: Choices, state: State) -> Choices:
         """Only the choices that can still be met, so that runs with one future are one run."""

@@ -22,7 +22,7 @@ from coincide.detect.machine.emission import caused_places
 from coincide.detect.machine.program import key_value
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import column_of
-from coincide.model.event import Event, Value, caused
+from coincide.model.event import Event, Place, Value, caused
 from coincide.model.table import EventTable, LazyPlaces, Origins
 
 Numbers = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """The events of detection i are numbers[offsets[i]] to numbers[offsets[i + 1]]."""
+    """The events of detection i, in order, are those from offsets[i] to offsets[i + 1]; with the bits of their aliases."""
 
     events: Numbers
     aliases: Numbers
@@ -171,12 +171,16 @@ def _parameters(memory: Memory, table: EventTable, moments: Moments, found: Foun
     return {name: pc.if_else(used, array, pa.scalar(None, array.type)) for name, array in arrays.items()}
 
 
+Kept = dict[tuple[int, tuple[Place, ...], str], tuple[int, dict[str, Value]]]
+"""By cause, places of the events and text of the attributes: the number of a detection, and the attributes."""
+
+
 def _computed(memory: Memory, moments: Moments, found: Found) -> tuple[Found, dict[str, pa.Array]]:
     """With a `with` clause: one by one. Of equal events and attributes one is kept; the attributes' text decides ties."""
     paths = _paths(memory.pools.nodes, found.node)
     events, keys, of = moments.events(paths.events), moments.keys(), memory.tables.program.attributes.of
     parameters = [parameter for _, parameter in key(memory.tables.program)]
-    kept: dict[tuple[object, ...], tuple[int, dict[str, Value]]] = {}
+    kept: Kept = {}
     for number, (cause, slot, bound) in enumerate(
         zip(found.cause.tolist(), found.slot.tolist(), found.bound.tolist(), strict=True)
     ):
@@ -202,12 +206,9 @@ def _set_bits(bits: int) -> list[int]:
     return [n for n in range(bits.bit_length()) if bits >> n & 1]
 
 
-Kept = dict[tuple[object, ...], tuple[int, dict[str, Value]]]
-
-
 def _ordered(kept: Kept, found: Found) -> list[tuple[int, dict[str, Value]]]:
     """Causes stay as they are; of one cause by events, then text."""
-    step = np.cumsum(np.concatenate(([0], found.cause[1:] != found.cause[:-1])))
-    by_step = sorted((int(step[number]), *rest, number) for (_, *rest), (number, _) in kept.items())  # type: ignore[misc]
+    step = np.cumsum(np.concatenate(([0], found.cause[1:] != found.cause[:-1]))).tolist()
+    by_step = sorted((step[number], places, text, number) for (_, places, text), (number, _) in kept.items())
     attributes = dict(kept.values())
-    return [(entry[-1], attributes[entry[-1]]) for entry in by_step]  # type: ignore[index]
+    return [(number, attributes[number]) for *_, number in by_step]

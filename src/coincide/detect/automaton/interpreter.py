@@ -10,7 +10,7 @@ from coincide.detect.automaton.construction import Automaton, Outcome, State, Tr
 from coincide.detect.automaton.parameters import concerned, forget_idle
 from coincide.detect.automaton.program import Program
 from coincide.detect.automaton.sets import FREE, Assignment, Reading, timer_reading
-from coincide.detect.automaton.state import DetectorState, Holder, Match, Run, RunTimer, empty_run
+from coincide.detect.automaton.state import DetectorState, Holder, Match, Run, RunTimer
 from coincide.detect.eventwise import Cause, Timer
 from coincide.model.event import Event, Place, united_origin
 
@@ -102,7 +102,7 @@ class Step:
         for number, start in enumerate(sight.automaton.starts):
             if number in ended or not sight.concerns(start.state):
                 continue
-            run = empty_run(start.state, start.choices)
+            run = self.program.start_runs[sight.automaton.number][number]
             taken = list(sight.taken(run, self.own is None))
             for transition in taken:
                 self._advance(sight, run, transition, found)
@@ -216,7 +216,7 @@ class Sight:
         self._domains: dict[int, bool] = {}
 
     def concerns(self, state: State) -> bool:
-        return any(self.in_domain(p) or self._one_side(p) for group in state for _, p in group)
+        return any(self.in_domain(p) or self._one_side(p) for p, _ in self.automaton.awaited(state).positions)
 
     def in_domain(self, number: int) -> bool:
         if number not in self._domains:
@@ -259,9 +259,7 @@ class Sight:
 
     def taken(self, run: Run, sees: bool) -> Iterator[Taken]:
         """The transitions that the event (if the run sees it) or the sides' detections allow."""
-        positions = {p for group in run.state for _, p in group}
-        for number in sorted(positions):
-            weak = any((False, number) in group for group in run.state)
+        for number, weak in self.automaton.awaited(run.state).positions:
             if self.automaton.positions[number].awaits is not None:
                 yield from self._node(number, None if weak else run.prev, run.entry)
             elif sees and (weak or self._follows(run.prev)) and (match := self.match(number)) is not None:

@@ -15,7 +15,7 @@ from coincide.detect.automaton.conversion import compiled_state, interpreted
 from coincide.detect.automaton.interpreter import Interpreter
 from coincide.detect.automaton.loop import fire, run
 from coincide.detect.automaton.memory import Memory, fresh, settle, sweep, with_room, with_slots
-from coincide.detect.automaton.pools import DONE, FAILED, NODES, ROW, RUNS, Cells
+from coincide.detect.automaton.pools import DONE, FAILED, NODES, ROW, RUNS, Cells, Rows
 from coincide.detect.automaton.program import Program
 from coincide.detect.automaton.state import DetectorState
 from coincide.detect.automaton.store import NOTHING
@@ -83,18 +83,19 @@ class Kernel:
 
     def _consume(self, memory: Memory, table: EventTable, base: int) -> Cells:
         if not len(table):
+            cells = self.tables.cells()
             with_slots(memory, [])
-            return self.tables.cells()
+            return cells
         detections = None if table.given_places is None else np.asarray(table.generation > 0, np.int32)
         classes = self.tables.classifier.classify(TableRows(table), detections)
         numbers, codes = self.tables.classes(classes), classes.of_row
         cells = self.tables.cells()
         keys, slots = self._slots(memory, table)
         at = table.hi if table.given_places is None or not memory.timings else table.place_matrix()[:, 0]
-        rows = [_read_only(codes, np.int32), numbers, _read_only(keys, np.int32), slots]
-        rows += [_read_only(instants, np.int64) for instants in (table.lo, table.hi, at)]
+        lo, hi, at = (_read_only(instants, np.int64) for instants in (table.lo, table.hi, at))
+        rows = Rows(_read_only(codes, np.int32), numbers, _read_only(keys, np.int32), slots, lo, hi, at, base)
         memory.pools.n[ROW] = 0
-        while run(memory.pools, cells, *rows, base, self.program.restart) != DONE:  # it stops for want of room
+        while run(memory.pools, cells, rows, self.program.restart) != DONE:  # it stops for want of room
             memory.pools = with_room(memory.pools, len(cells.starts))
         return cells
 

@@ -6,8 +6,6 @@ is not fired: whoever meets the run next sees that it is due. Only where a run w
 
 from __future__ import annotations
 
-from typing import Any
-
 from coincide.detect.automaton.paths import child, order, sort, sort_made
 from coincide.detect.automaton.pools import (
     DONE,
@@ -30,10 +28,12 @@ from coincide.detect.automaton.pools import (
     Cells,
     Consumed,
     Pools,
+    Rows,
     allocate,
     await_timers,
     compiled,
     enter,
+    inner,
     link,
     pop,
     release,
@@ -43,33 +43,31 @@ from coincide.detect.automaton.pools import (
 
 
 @compiled
-def run(
-    p: Pools, c: Cells, codes: Any, classes: Any, keys: Any, slots: Any, lo: Any, hi: Any, at: Any, base: int, restart: bool
-) -> int:
+def run(p: Pools, c: Cells, rows: Rows, restart: bool) -> int:
     """Rows from `n[ROW]` on. Stops when a pool may not have room for the next one: the caller sees to it and comes back."""
     n = p.n
-    for i in range(n[ROW], len(codes)):
+    for i in range(n[ROW], len(rows.codes)):
         n[ROW] = i
-        if n[QUEUE] > 0 and fire(p, c, at[i]) == FULL:
+        if n[QUEUE] > 0 and fire(p, c, rows.at[i]) == FULL:
             return FULL
-        kind = classes[codes[i]]
+        kind = rows.classes[rows.codes[i]]
         if kind < 0:
             continue
-        slot = slots[keys[i]]
+        slot = rows.slots[rows.keys[i]]
         if not room(p, c, (p.slots[slot].live + len(c.starts)) * c.most):
             return FULL
         _begin(p)
-        event = Consumed(base + i, lo[i], hi[i], kind, -1)
+        event = Consumed(rows.base + i, rows.lo[i], rows.hi[i], kind, -1)
         _starts(p, c, slot, event, i, restart)
         for j in range(c.classes[kind].first, c.classes[kind].last):
             one = p.heads[slot, c.concerned[j]]
             while one >= 0:
                 following = p.runs[one].next
-                if _expire(p, c, one, at[i], -1):
+                if _expire(p, c, one, rows.at[i], -1):
                     _consume(p, c, one, event)
                 one = following
         _finish(p, c, event)
-    n[ROW] = len(codes)
+    n[ROW] = len(rows.codes)
     return DONE
 
 
@@ -107,14 +105,14 @@ def purge(p: Pools, c: Cells, now: int) -> None:
 # A step: what one event does.
 
 
-@compiled
+@inner
 def _begin(p: Pools) -> None:
     p.n[SEQUENCE] += 1
     p.n[STEP] = p.n[MADE]
     p.n[ROOT] = -1
 
 
-@compiled
+@inner
 def _starts(p: Pools, c: Cells, slot: int, event: Consumed, row: int, restart: bool) -> None:
     for start in range(len(c.starts)):
         config = c.starts[start]
@@ -132,7 +130,7 @@ def _starts(p: Pools, c: Cells, slot: int, event: Consumed, row: int, restart: b
             p.n[FAILED] += 1
 
 
-@compiled
+@inner
 def _consume(p: Pools, c: Cells, one: int, event: Consumed) -> None:
     """What the event does to a run that sees it."""
     runs = p.runs
@@ -156,7 +154,7 @@ def _consume(p: Pools, c: Cells, one: int, event: Consumed) -> None:
         release(p, one)
 
 
-@compiled
+@inner
 def _advance(p: Pools, c: Cells, one: int, entry: int, slot: int, event: Consumed) -> None:
     """A run (-1: a start) makes a transition; what it becomes waits until the step ends."""
     runs, nodes, n = p.runs, p.nodes, p.n
@@ -189,7 +187,7 @@ def _advance(p: Pools, c: Cells, one: int, entry: int, slot: int, event: Consume
     enter(p, new)
 
 
-@compiled
+@inner
 def _same(p: Pools, one: int, other: int) -> bool:
     """Are two runs of one node equal? Of timers only the due time counts."""
     runs, timers = p.runs, p.timers
@@ -206,7 +204,7 @@ def _same(p: Pools, one: int, other: int) -> bool:
     return True
 
 
-@compiled
+@inner
 def _finish(p: Pools, c: Cells, event: Consumed) -> None:
     """Detections in order, timers set in order, then the new runs wait."""
     if p.n[MADE] - p.n[STEP] > 1:
@@ -224,7 +222,7 @@ def _finish(p: Pools, c: Cells, event: Consumed) -> None:
     p.n[ENTERING] = 0
 
 
-@compiled
+@inner
 def _set_timers(p: Pools, c: Cells, hi: int) -> None:
     """Order of setting: consumption numbers of the events, place in the text. Runs with the same events share a timer."""
     runs, timers, n, count = p.runs, p.timers, p.n, 0
@@ -255,7 +253,7 @@ def _set_timers(p: Pools, c: Cells, hi: int) -> None:
         first = last
 
 
-@compiled
+@inner
 def _expire(p: Pools, c: Cells, one: int, due: int, timer: int) -> bool:
     """Timers before (due, timer) that could only fail the run have done so. False: nothing is left of it."""
     runs, timers = p.runs, p.timers
@@ -273,7 +271,7 @@ def _expire(p: Pools, c: Cells, one: int, due: int, timer: int) -> bool:
     return True
 
 
-@compiled
+@inner
 def _narrow(p: Pools, c: Cells, one: int, left: int, gone: int) -> None:
     """Only some groups are left, and only the timers in their domain."""
     p.runs[one].config = left

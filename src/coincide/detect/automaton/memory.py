@@ -59,7 +59,7 @@ class Memory:
     failures: dict[tuple[int, int], int] = field(default_factory=dict)
     timer_places: dict[int, Place] = field(default_factory=dict)
     now: int = EARLY  # timers due before have fired
-    swept: int = LITTLE  # number of nodes at which those needed no more are looked for
+    swept: int = 0  # number of nodes at which those needed no more are looked for
 
     @property
     def timings(self) -> int:
@@ -67,7 +67,7 @@ class Memory:
 
 
 def fresh(tables: Tables, columns: frozenset[str]) -> Memory:
-    return Memory(tables, empty_pools(len(tables.program.timings)), Store(columns))
+    return Memory(tables, empty_pools(len(tables.program.timings)), Store(columns), swept=LITTLE)
 
 
 def empty_pools(timings: int) -> Pools:

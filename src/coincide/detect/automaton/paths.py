@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from coincide.detect.automaton.pools import MADE, NODES, ROOT, SEQUENCE, STEP, Consumed, Pools, compiled
+from coincide.detect.automaton.pools import MADE, NODES, ROOT, SEQUENCE, STEP, Consumed, Pools, inner
 
 
-@compiled
+@inner
 def child(p: Pools, parent: int, event: Consumed, aliases: int) -> int:
     """The node of one event more; one that the step has made already is found again."""
     nodes, n = p.nodes, p.n
@@ -15,7 +15,7 @@ def child(p: Pools, parent: int, event: Consumed, aliases: int) -> int:
     found = latest
     while found >= 0 and nodes[found].sequence == n[SEQUENCE]:
         if nodes[found].aliases == aliases:
-            return found
+            return int(found)
         found = nodes[found].sibling
     node = n[NODES]
     n[NODES] += 1
@@ -29,10 +29,10 @@ def child(p: Pools, parent: int, event: Consumed, aliases: int) -> int:
     else:
         nodes[node].lo, nodes[node].hi, nodes[node].depth = event.lo, event.hi, 0
         n[ROOT] = node
-    return node
+    return int(node)
 
 
-@compiled
+@inner
 def order(nodes: Any, a: int, b: int) -> int:
     """By the lists of events, compared element by element; aliases do not count."""
     result = (nodes[a].depth > nodes[b].depth) - (nodes[a].depth < nodes[b].depth)
@@ -44,10 +44,10 @@ def order(nodes: Any, a: int, b: int) -> int:
         if nodes[a].sequence != nodes[b].sequence:
             result = (nodes[a].sequence > nodes[b].sequence) - (nodes[a].sequence < nodes[b].sequence)
         a, b = nodes[a].parent, nodes[b].parent
-    return result
+    return int(result)
 
 
-@compiled
+@inner
 def sort_made(p: Pools) -> None:
     """The detections of the step; where the events are the same, the one with parameters comes first."""
     made, first, count = p.made, p.n[STEP], p.n[MADE] - p.n[STEP]
@@ -59,7 +59,7 @@ def sort_made(p: Pools) -> None:
         made[first + k].bound = 1 - (p.scratch[k] & 1)
 
 
-@compiled
+@inner
 def sort(p: Pools, count: int) -> None:
     """The first `count` pairs (node << 32 | number) in scratch: a heap sort."""
     a = p.scratch
@@ -79,7 +79,7 @@ def sort(p: Pools, count: int) -> None:
             top = lower
 
 
-@compiled
+@inner
 def _less(nodes: Any, a: int, b: int) -> bool:
     found = order(nodes, a >> 32, b >> 32)
-    return found < 0 or (found == 0 and (a & 0xFFFFFFFF) < (b & 0xFFFFFFFF))
+    return bool(found < 0 or (found == 0 and (a & 0xFFFFFFFF) < (b & 0xFFFFFFFF)))

@@ -24,6 +24,13 @@ def compiled(function: F) -> F:
     return decorated
 
 
+def inner(function: F) -> F:
+    """For what only compiled code calls: nothing is made for Python to call it by, which would take its time."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    decorated: F = numba.njit(cache=True, nogil=True, _nrt=False, **options)(function)
+    return decorated
+
+
 def record(names: str) -> np.dtype[np.void]:
     return np.dtype([(name, np.int64) for name in names.split()], align=True)
 
@@ -85,6 +92,20 @@ class Pools(NamedTuple):
     n: Any
 
 
+class Rows(NamedTuple):
+    """A batch: of each row the code (and of each code the class, -1: no leaf holds it), the number of its key (and of each
+    number the slot), its stamp and when it is consumed; the number of the first one as an event."""
+
+    codes: Any
+    classes: Any
+    keys: Any
+    slots: Any
+    lo: Any
+    hi: Any
+    at: Any
+    base: int
+
+
 class Consumed(NamedTuple):
     """The event: its reference, stamp and class; of a time event the timer, otherwise -1."""
 
@@ -98,12 +119,12 @@ class Consumed(NamedTuple):
 # Runs: free ones, those that the step has made, and the lists by key and configuration.
 
 
-@compiled
+@inner
 def room(p: Pools, c: Cells, more: int) -> bool:
     """Is there room for so many new runs, with all that may come with each?"""
     n, timings = p.n, p.held.shape[1]
     n[NEED] = more
-    return (
+    return bool(
         n[RUNS] + more <= len(p.runs)
         and n[NODES] + more <= len(p.nodes)
         and n[MADE] + more <= len(p.made)
@@ -114,7 +135,7 @@ def room(p: Pools, c: Cells, more: int) -> bool:
     )
 
 
-@compiled
+@inner
 def allocate(p: Pools, slot: int) -> int:
     one = p.n[FREE]
     if one >= 0:
@@ -124,10 +145,10 @@ def allocate(p: Pools, slot: int) -> int:
         p.n[RUNS] += 1
     p.runs[one].slot = slot
     p.slots[slot].live += 1
-    return one
+    return int(one)
 
 
-@compiled
+@inner
 def release(p: Pools, one: int) -> None:
     p.slots[p.runs[one].slot].live -= 1
     p.runs[one].config = -1
@@ -135,7 +156,7 @@ def release(p: Pools, one: int) -> None:
     p.n[FREE] = one
 
 
-@compiled
+@inner
 def enter(p: Pools, one: int) -> None:
     """It waits until the step ends: the event that made it does not concern it."""
     p.runs[one].next = p.n[ENTERED]
@@ -143,7 +164,7 @@ def enter(p: Pools, one: int) -> None:
     p.n[ENTERING] += 1
 
 
-@compiled
+@inner
 def link(p: Pools, one: int) -> None:
     runs, heads = p.runs, p.heads
     slot, config = runs[one].slot, runs[one].config
@@ -154,7 +175,7 @@ def link(p: Pools, one: int) -> None:
     heads[slot, config] = one
 
 
-@compiled
+@inner
 def unlink(p: Pools, one: int) -> None:
     runs = p.runs
     before, after = runs[one].previous, runs[one].next
@@ -182,7 +203,7 @@ def relink(p: Pools, c: Cells) -> None:
 # The queue of timers.
 
 
-@compiled
+@inner
 def await_timers(p: Pools, c: Cells, one: int) -> None:
     wanted = c.configurations[p.runs[one].config].active
     for t in range(p.held.shape[1]):
@@ -190,7 +211,7 @@ def await_timers(p: Pools, c: Cells, one: int) -> None:
             push(p, p.held[one, t], one)
 
 
-@compiled
+@inner
 def push(p: Pools, timer: int, one: int) -> None:
     queue, at = p.queue, p.n[QUEUE]
     p.n[QUEUE] += 1
@@ -200,7 +221,7 @@ def push(p: Pools, timer: int, one: int) -> None:
     queue[at].timer, queue[at].run = timer, one
 
 
-@compiled
+@inner
 def pop(p: Pools) -> int:
     """The run of the first entry."""
     queue, size = p.queue, p.n[QUEUE] - 1
@@ -220,6 +241,6 @@ def pop(p: Pools) -> int:
     return int(first)
 
 
-@compiled
+@inner
 def sooner(timers: Any, a: int, b: int) -> bool:
     return bool(timers[a].due < timers[b].due or (timers[a].due == timers[b].due and a < b))

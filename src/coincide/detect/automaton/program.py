@@ -9,7 +9,7 @@ from coincide.detect.automaton.attributes import Attributes
 from coincide.detect.automaton.construction import Automaton, Numbering
 from coincide.detect.automaton.limits import Limits
 from coincide.detect.automaton.sets import Leaves
-from coincide.detect.automaton.state import Failures
+from coincide.detect.automaton.state import Failures, Run
 from coincide.expr.tree import Reference
 from coincide.expr.tree import walk as walk_expression
 from coincide.lang.opera.attributes import aggregate_parts, used_aliases
@@ -43,6 +43,11 @@ class Program:
 
     def reads(self, event: Event) -> bool:
         return event.type in self.types or (self.every and not event.is_detection)
+
+    @cached_property
+    def start_runs(self) -> list[list[Run]]:
+        """For each automaton, the runs that stand at its start groups."""
+        return [[Run(start.choices, start.state) for start in automaton.starts] for automaton in self.automata]
 
     @cached_property
     def read_later(self) -> frozenset[str]:

@@ -59,8 +59,11 @@ class Leaf:
             return None
         if self.external_only and (event.is_detection or event.type == "heartbeat"):
             return None
-        if not all(holds(event) for holds in self._conditions):
-            return None
+        for holds in self._conditions:
+            if not holds(event):
+                return None
+        if not self._fields:
+            return FREE
         values = {(parameter, key_part(read(event))) for parameter, read in self._fields}
         if any(value is None for _, value in values) or len(values) > len({parameter for parameter, _ in values}):
             return None
@@ -87,9 +90,12 @@ class Leaves:
         self._by_type: dict[str | None, list[int]] = {}
 
     def read(self, event: Event) -> Reading:
-        numbers = self._by_type.get(event.type, []) + self._by_type.get(None, [])
-        found = ((number, self.leaves[number].needs(event)) for number in numbers)
-        return Reading(event, {number: needs for number, needs in found if needs is not None})
+        held: dict[int, Assignment] = {}
+        for number in self._by_type.get(event.type, []) + self._by_type.get(None, []):
+            needs = self.leaves[number].needs(event)
+            if needs is not None:
+                held[number] = needs
+        return Reading(event, held)
 
     def leaf(self, name: str | None, terms: Terms, external_only: bool = False) -> Holds:
         number = len(self.leaves)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from coincide.detect.automaton.construction import NO_CHOICES, Choices, State
+from coincide.detect.automaton.construction import Choices, State
 from coincide.detect.automaton.sets import FREE, Assignment
 from coincide.detect.eventwise import Timer, Timers
 from coincide.model.event import Event, Place
@@ -180,8 +180,3 @@ def _all_runs(instance: Instance) -> Iterator[tuple[int, Run]]:
         for runs in states.values():
             for run in runs.values():
                 yield automaton, run
-
-
-def empty_run(state: State, choices: Choices = NO_CHOICES) -> Run:
-    """The run that stands at a start group."""
-    return Run(choices, state)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from coincide.detect.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
 from coincide.detect.correlation import encoding
 from coincide.detect.correlation.construction import compile_description
 from coincide.detect.correlation.interpreter import Interpreter
+from coincide.detect.correlation.join_trees import reasons
 from coincide.detect.correlation.program import Program
 from coincide.detect.correlation.state import fresh
-from coincide.expr.tree import Compare, Expr, In, Literal, Reference
+from coincide.expr.tree import Call, Compare, Expr, In, Literal, Reference, walk
 from coincide.lang.cdl.definition import Description, TimeEvent
 from coincide.model.batch import EventBatch
+from coincide.model.compound import COMPOUND_MAKERS
 from coincide.model.event import ENVELOPE
 
 EXAMPLES: dict[str, Expr] = {"string": Literal(""), "boolean": Literal(True)}
@@ -26,6 +29,7 @@ class CorrelationPlan:
     """One description."""
 
     detector: Detector
+    tier: str = "interpreter"
 
     @property
     def name(self) -> str:
@@ -52,12 +56,20 @@ class CorrelationPlan:
     @cached_property
     def produces(self) -> dict[str, tuple[Expr, ...]]:
         made: dict[str, dict[Expr, None]] = {}
+        several = self._several()
         for event in self._cd.events:
             for attribute in event.attributes:
-                made.setdefault(attribute.name, {})[EXAMPLES.get(attribute.type, Literal(0.0))] = None
+                examples = (EXAMPLES.get(attribute.type, Literal(0.0)), *several)
+                made.setdefault(attribute.name, {}).update(dict.fromkeys(examples))
             if event.access not in ("public", "internal"):
                 made.setdefault("source", {})[Literal(event.access)] = None
         return {name: tuple(trees) for name, trees in made.items()}
+
+    def _several(self) -> list[Expr]:
+        """Where the description makes sets or ranges: any attribute may hold one."""
+        values = [c.value for c in self._cd.computations] + [a.value for e in self._cd.events for a in e.attributes]
+        makers = (node for value in values for node in walk(value) if isinstance(node, Call))
+        return [node for node in makers if node.name in COMPOUND_MAKERS][:1]
 
     @cached_property
     def relevant(self) -> Expr | None:
@@ -92,28 +104,51 @@ class CorrelationPlan:
     def _interpreter(self) -> Interpreter:
         return Interpreter(self.program, self.detector.order)
 
+    @cached_property
+    def _kernel(self) -> Any:
+        from coincide.detect.correlation.kernel import Kernel
+
+        return Kernel(self.program, self.detector.order)
+
+    @property
+    def _interpreted(self) -> bool:
+        return self.tier == "interpreter"
+
     def tier_reasons(self) -> tuple[str, ...]:
-        return ("the join tier of correlations is not built yet",)
+        """What the join tier cannot do."""
+        return self._reasons
+
+    @cached_property
+    def _reasons(self) -> tuple[str, ...]:
+        return reasons(self.program)
 
     def kernel(self) -> DetectorPlan:
-        return self
+        return CorrelationPlan(self.detector, "kernel")
 
     def initial(self) -> State:
-        return fresh(self.program)
+        return fresh(self.program) if self._interpreted else self._kernel.fresh()
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        return self._interpreter.step(state, batch, clock)
+        if self._interpreted:
+            return self._interpreter.step(state, batch, clock)
+        result: tuple[State, EventBatch] = self._kernel.step(state, batch, clock)
+        return result
 
     def pending(self, state: State) -> Pending | None:
-        pending: Pending | None = state.timers.pending()
+        """The join tier has no time events."""
+        pending: Pending | None = state.timers.pending() if self._interpreted else None
         return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return {self.detector.digest: encoding.encode(self.program, state)}
+        objects = state if self._interpreted else self._kernel.objects(state)
+        return {self.detector.digest: encoding.encode(self.program, objects)}
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         data = parts.get(self.detector.digest)
-        return self.initial() if data is None else encoding.decode(self.program, data)
+        if data is None:
+            return self.initial()
+        state = encoding.decode(self.program, data)
+        return state if self._interpreted else self._kernel.state(state)
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

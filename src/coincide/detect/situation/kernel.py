@@ -133,20 +133,20 @@ class Kernel:
 
     def _loop(self, state: KernelState, table: EventTable | None, bound: int) -> EventBatch:
         from coincide.detect.situation import kernel_emission, kernel_loop, kernel_state
+        from coincide.detect.situation.kernel_layout import MADE, MADE_WIDTH, SELECTED
         from coincide.detect.situation.kernel_rows import Prepared
         from coincide.detect.situation.kernel_store import Store, nothing_kept
 
         program, compact = self._program, state.compact
-        assert program is not None and compact is not None
+        assert program is not None
+        assert compact is not None
         prepared = Prepared(program, compact, Store(compact.kept, nothing_kept() if table is None else table))
-        links, spans, records, counts = kernel_state.unpack(compact, prepared)
-        made, selected, found = (np.empty((64, width), np.int64) for width in (kernel_loop.MADE_WIDTH, 2, program.record_width))
-        records, pool, made, selected, _ = kernel_loop.run(
-            program.tables, prepared.rows, links, spans, records, compact.pool, made, selected, found, counts, bound
-        )
-        made, selected = made[: counts[kernel_loop.MADE]], selected[: counts[kernel_loop.SELECTED]]
+        world, records = kernel_state.unpack(program, compact, prepared)
+        made, selected, found = (np.empty((64, width), np.int64) for width in (MADE_WIDTH, 2, program.record_width))
+        records, pool, made, selected, _ = kernel_loop.run(world, records, compact.pool, made, selected, found, bound)
+        made, selected = made[: world.counts[MADE]], selected[: world.counts[SELECTED]]
         detections = kernel_emission.detections(prepared, made, selected)
-        state.compact = kernel_state.pack(program, prepared, links, spans, records, pool, counts)
+        state.compact = kernel_state.pack(program, prepared, world, records, pool)
         return detections
 
 

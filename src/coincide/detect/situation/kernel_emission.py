@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from coincide.detect.situation import kernel_loop as loop
+from coincide.detect.situation import kernel_layout as at
 from coincide.detect.situation.kernel_rows import Prepared
 from coincide.detect.situation.kernel_store import Gathered
 from coincide.detect.situation.program import SituationProgram
@@ -32,9 +32,9 @@ def detections(prepared: Prepared, made: Any, selected: Any) -> EventBatch:
     if not len(made):
         return EMPTY
     emission = _Emission(prepared, made, selected)
-    now = made[:, loop.NOW]
+    now = made[:, at.NOW]
     origins = emission.origins()
-    if not made[:, loop.BY_TIMER].any():
+    if not made[:, at.BY_TIMER].any():
         return EventBatch(table=EventTable(now, now, emission.fields(), 0, LazyPlaces(emission.places), origins))
     foreign = tuple(emission.place(n) for n in range(len(made)))
     matrix = np.array([(place[0], -1, place[3]) for place in foreign], np.int64)
@@ -48,15 +48,15 @@ class _Emission:
         self.group = prepared.group
         self.made = made
         self.selected = selected
-        self.offsets = np.append(made[:, loop.FIRST], len(selected))
-        self.orders = np.array([s.order for s in self.group.situations], np.int64)[made[:, loop.OF_SITUATION]]
+        self.offsets = np.append(made[:, at.CHOSEN], len(selected))
+        self.orders = np.array([s.order for s in self.group.situations], np.int64)[made[:, at.OF_SITUATION]]
 
     # Places.
 
     @cached_property
     def ranks(self) -> Any:
         """The how-manieth of its situation each detection is at its cause."""
-        key = self.made[:, loop.CAUSE_NUMBER] * len(self.group.situations) + self.made[:, loop.OF_SITUATION]
+        key = self.made[:, at.CAUSE_NUMBER] * len(self.group.situations) + self.made[:, at.OF_SITUATION]
         order = np.argsort(key, kind="stable")
         ordered = key[order]
         first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
@@ -67,7 +67,7 @@ class _Emission:
 
     def places(self) -> Any:
         """The place of the cause, one generation on, with (definition, rank) at the end of the path."""
-        cause = self.store.places[self.made[:, loop.CAUSE_REF]]
+        cause = self.store.places[self.made[:, at.CAUSE_REF]]
         generation = cause[:, 2]
         width = max(cause.shape[1], 3 + 2 * (int(generation.max()) + 1))
         places = np.full((len(cause), width), -1, np.int64, order="F")
@@ -80,10 +80,10 @@ class _Emission:
 
     def place(self, number: int) -> Place:
         row = self.made[number]
-        cause = self.store.place(int(row[loop.CAUSE_REF]))
-        situation = self.group.situations[row[loop.OF_SITUATION]]
-        if row[loop.BY_TIMER]:
-            cause = timer_place(int(row[loop.NOW]), cause, self.group.lifespans[situation.lifespan].order, 0)
+        cause = self.store.place(int(row[at.CAUSE_REF]))
+        situation = self.group.situations[row[at.OF_SITUATION]]
+        if row[at.BY_TIMER]:
+            cause = timer_place(int(row[at.NOW]), cause, self.group.lifespans[situation.lifespan].order, 0)
         return caused(cause, situation.order, int(self.ranks[number]))
 
     # Origins.
@@ -104,10 +104,10 @@ class _Emission:
 
     def fields(self) -> dict[str, pa.Array]:
         names = pa.array([s.name for s in self.group.situations], pa.string())
-        kinds = pa.array(self.made[:, loop.OF_SITUATION].astype(np.int32))
+        kinds = pa.array(self.made[:, at.OF_SITUATION].astype(np.int32))
         fields = {"type": pa.DictionaryArray.from_arrays(kinds, names)}
         attributes = [{a.name: a.expression for a in s.resolved.situation.attributes} for s in self.group.situations]
-        where = [np.flatnonzero(self.made[:, loop.OF_SITUATION] == s) for s in range(len(attributes))]
+        where = [np.flatnonzero(self.made[:, at.OF_SITUATION] == s) for s in range(len(attributes))]
         slots = [_Slots(self, s, rows) for s, rows in zip(self.group.situations, where, strict=True)]
         back = np.empty(len(self.made), np.int64)
         back[np.concatenate(where)] = np.arange(len(self.made))
@@ -139,7 +139,7 @@ class _Slots:
         if alias == AGGREGATE:
             return Table(len(self.rows), self.aggregates)
         if alias == NOW:
-            return Table(len(self.rows), {"time": Column(len(self.rows), numbers=milliseconds_of(self.made[:, loop.NOW]))})
+            return Table(len(self.rows), {"time": Column(len(self.rows), numbers=milliseconds_of(self.made[:, at.NOW]))})
         if alias in (LOCAL_KEY, GLOBAL_KEY):
             return self._key(alias == LOCAL_KEY)
         assert alias is not None
@@ -150,7 +150,7 @@ class _Slots:
         roles: Sequence[Any] = self._roles(starts)
         label = alias.removeprefix(INITIATOR if starts else TERMINATOR)
         numbers = [n for n, role in enumerate(roles) if (role.alias or role.event) == label]
-        which, refs = (loop.OF_INITIATOR, loop.OPENED_BY) if starts else (loop.OF_TERMINATOR, loop.ENDED_BY)
+        which, refs = (at.OF_INITIATOR, at.OPENED_BY) if starts else (at.OF_TERMINATOR, at.ENDED_BY)
         chosen = np.isin(self.made[:, which], numbers)
         return self._events(np.where(chosen, self.made[:, refs], -1), roles[numbers[0]].event)
 
@@ -170,7 +170,7 @@ class _Slots:
     def _key(self, local: bool) -> Rows:
         s = self.situation
         names = list(self.prepared.keys[s.lifespan])
-        cells = self.made[:, loop.OF_CELL]
+        cells = self.made[:, at.OF_CELL]
         if s.local_key.size:
             of_cell = list(self.prepared.cells[s.number])
             names = [cell[1] if local else names[cell[0]] for cell in of_cell]

@@ -1,522 +1,304 @@
-"""The compiled loop over the rows that matter: lifespans, candidates and decisions as numbers.
-
-- An event is its *ref*, its number in the order of arrival among the events that are kept.
-- Candidates are stored once for each operand and key (section 8): a *stream* of refs. What a lifespan has of it are a start and
-  the positions consumed since, so an arriving candidate costs nothing in the lifespans that it only joins.
-- A *record* is a partition: what one situation has in one lifespan (and local key). Those that still wait for candidates are
-  linked, oldest first; a lifespan that is done or closed leaves the list and is never looked at again.
-- One interval a definition means that expirations come in the order of openings: a queue each, no heap."""
+"""The compiled loop over the rows that matter. The functions are those of section 4 of the specification."""
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from coincide.detect.situation.kernel_pick import BITS, DONE, OPS, PER_OP, START, WORDS, consume, pick
-
-ALL, SEQUENCE, ATLEAST, ATMOST, NTH, NOT = 0, 1, 2, 3, 4, 5
-IMMEDIATE, DEFERRED = 0, 1
-NEVER = np.iinfo(np.int64).max
-
-# Columns of `spans`.
-DEFINITION, KEY, OPENED, DUE, INITIATOR, BEFORE, AFTER, QUEUE_BEFORE, QUEUE_AFTER, RECORDS, DISCARD, TERMINATOR = range(12)
-SPAN_WIDTH = 12
-# Columns of `records` (kernel_pick has the others).
-SPAN, SITUATION, CELL, ACTIVE_BEFORE, ACTIVE_AFTER, NEXT_OF_SPAN = 0, 1, 2, 4, 5, 6
-# Counts.
-SPANS, RECORD_COUNT, POOL, MADE, SELECTED, FOUND, CAUSE, FREE_SPAN, FREE_RECORD = range(9)
-COUNTS = 9
-# Columns of `made`.
-BY_TIMER, CAUSE_NUMBER, CAUSE_REF, NOW, OF_SITUATION, OF_CELL, OPENED_BY, OF_INITIATOR, OF_TERMINATOR, ENDED_BY, FIRST = range(11)
-MADE_WIDTH = 11
-
-
-class Tables(NamedTuple):
-    """The definitions: of lifespans (d), situations (s), operands (o) and event types (t)."""
-
-    interval: Any  # d; 0: no expiration
-    expiry_discards: Any
-    initiator_adds: Any  # d, number
-    terminator_quantifier: Any  # d, number; 0 each, 1 first, 2 last
-    terminator_discards: Any
-    situation_starts: Any  # of d in `situations`
-    situations: Any
-    kind: Any  # s
-    mode: Any
-    once: Any
-    quantity: Any
-    lifespan: Any
-    operand_starts: Any
-    local: Any
-    counting: Any
-    quantifier: Any  # o; 0 each, 1 first, 2 last
-    strict: Any
-    weight: Any
-    conjunct_starts: Any
-    conjuncts: Any  # code, operand and column on the left, on the right
-    type_lifespan_starts: Any  # t
-    type_lifespans: Any
-    type_situation_starts: Any
-    type_situations: Any
-
-
-class Rows(NamedTuple):
-    """The rows of a step, and the streams with those to come in them. Masks have a bit for each initiator, operand …"""
-
-    first_ref: Any
-    now: Any
-    type: Any
-    key: Any  # d, row; -1: null
-    initiators: Any
-    terminators: Any
-    cell: Any  # s, row
-    operands: Any
-    overrides: Any
-    keeps: Any  # s, ref
-    values: Any  # column, ref
-    key_base: Any  # of d in arrays over keys
-    cell_base: Any  # of s in arrays over cells
-    stream_base: Any  # of o in `filled` and `stream_starts`
-    stream_starts: Any
-    stream: Any
-    cell_rank: Any
-
-
-class Links(NamedTuple):
-    """What is linked to what, and counters."""
-
-    first_span: Any  # d, key
-    last_span: Any
-    open_spans: Any
-    queue_first: Any  # d
-    queue_last: Any
-    active_first: Any  # s, cell
-    active_last: Any
-    seen: Any  # s, cell: spans opened at this ref or later have no record there
-    filled: Any  # o, cell: how much of the stream has come
-    candidates: Any  # s
-    detections: Any
-    initiated: Any  # d
-    terminated: Any
+from coincide.detect.situation.kernel_layout import (
+    ACTIVE_AFTER,
+    ACTIVE_FIRST,
+    AFTER,
+    ATLEAST,
+    ATMOST,
+    BEFORE,
+    BITS,
+    BY_TIMER,
+    CANDIDATES,
+    CAUSE,
+    CAUSE_NUMBER,
+    CAUSE_REF,
+    CAUSED_BY,
+    CELL,
+    CELL_BASE,
+    CELL_NUMBER,
+    CHOSEN,
+    CLOCK,
+    COUNTING,
+    DEFERRED,
+    DEFINITION,
+    DETECTIONS,
+    DISCARD,
+    DONE,
+    DUE,
+    ENDED_BY,
+    ENTERED,
+    EXPIRY_DISCARDS,
+    FILLED,
+    FIRST_OPERAND,
+    FIRST_REF,
+    FOUND,
+    FROM,
+    INITIATOR,
+    KEY,
+    KEY_BASE,
+    KEY_NUMBER,
+    KIND,
+    LIFESPAN,
+    LOCAL,
+    MADE,
+    MODE,
+    NEWEST,
+    NEXT_OF_SPAN,
+    NOT,
+    NOW,
+    OF_CELL,
+    OF_INITIATOR,
+    OF_SITUATION,
+    OF_TERMINATOR,
+    ONCE,
+    OPEN,
+    OPENED,
+    OPENED_BY,
+    OPERANDS,
+    OPS,
+    OVERRIDDEN,
+    PER_OP,
+    QUANTITY,
+    QUEUE_FIRST,
+    RANK,
+    RECORDS,
+    SEEN,
+    SELECTED,
+    SEQUENCE,
+    SITUATION,
+    SPAN,
+    START,
+    STREAM_BASE,
+    TERMINATOR,
+    TIMER,
+    TYPE,
+    TYPES,
+    WEIGHT,
+    WHEN,
+)
+from coincide.detect.situation.kernel_pick import consume, pick
+from coincide.detect.situation.kernel_spans import close, deactivate, initiate, new_record, next_due, release, terminate
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def run(tables, rows, links, spans, records, pool, made, selected, found, counts, bound):  # type: ignore[no-untyped-def]
+def run(world, records, pool, made, selected, found, bound):  # type: ignore[no-untyped-def]
     """All rows, each after the expirations that come before it; then those due before `bound`."""
     closed = np.empty(16, np.int64)
-    opened = np.full(len(tables.interval), -1, np.int64)
-    scratch = np.empty((6, 1 + len(tables.quantifier)), np.int64)
-    due = next_due(links, spans)
-    for row in range(len(rows.now)):
-        now = rows.now[row]
+    opened = np.full(len(world.lifespans), -1, np.int64)
+    scratch = np.empty((6, 1 + len(world.operands)), np.int64)
+    types = world.counts[TYPES]
+    due = next_due(world)
+    for row in range(len(world.events)):
+        now = world.events[row, WHEN]
+        if due < now:  # it may have been closed since
+            due = next_due(world)
         while due < now:
-            records, pool, made, selected, found = expire(
-                tables, rows, links, spans, records, pool, made, selected, found, counts, scratch
-            )
-            due = next_due(links, spans)
-        ref = rows.first_ref + row
-        counts[CAUSE] += 1
-        kind = rows.type[row]
-        ended = 0
-        for index in range(tables.type_lifespan_starts[kind], tables.type_lifespan_starts[kind + 1]):
-            d = tables.type_lifespans[index]
-            closed, ended = terminate(tables, rows, links, spans, records, d, row, closed, ended)
-            opened[d] = initiate(tables, rows, links, spans, counts, d, row, ref, now)
+            records, pool, made, selected, found = expire(world, records, pool, made, selected, found, scratch)
+            due = next_due(world)
+        ref = world.counts[FIRST_REF] + row
+        note_cause(world, 0, ref, now)
+        kind = world.events[row, TYPE]
+        ended = np.int64(0)
+        for index in range(world.list_starts[kind], world.list_starts[kind + 1]):
+            d = world.lists[index]
+            closed, ended = terminate(world, records, d, row, closed, ended)
+            opened[d] = initiate(world, d, row, ref, now)
             if opened[d] >= 0:
-                due = min(due, spans[opened[d], DUE])
-        for index in range(tables.type_situation_starts[kind], tables.type_situation_starts[kind + 1]):
-            s = tables.type_situations[index]
-            d = tables.lifespan[s]
+                due = min(due, world.spans[opened[d], DUE])
+        for index in range(world.list_starts[types + kind], world.list_starts[types + kind + 1]):
+            s = world.lists[index]
+            d = world.situations[s, LIFESPAN]
             for number in range(ended):
                 span = closed[number]
-                if spans[span, DEFINITION] == d and not spans[span, DISCARD]:
-                    pool, made, selected, found = end(
-                        tables, rows, links, spans, records, pool, made, selected, found, counts, scratch, s, span, False, ref, now
-                    )
+                if world.spans[span, DEFINITION] == d and not world.spans[span, DISCARD]:
+                    pool, made, selected, found = end(world, records, pool, made, selected, found, scratch, s, span)
             begun = opened[d]
-            if rows.cell[s, row] >= 0:
+            if world.of_situation[s, row, CELL_NUMBER] >= 0:
                 records, pool, made, selected, found = collect(
-                    tables, rows, links, spans, records, pool, made, selected, found, counts, scratch, s, row, ref, now, begun
+                    world, records, pool, made, selected, found, scratch, s, row, ref, begun
                 )
-            if begun >= 0 and not tables.local[s]:
-                records, _ = new_record(tables, rows, links, records, spans, counts, begun, s, spans[begun, KEY])
-        for index in range(tables.type_lifespan_starts[kind], tables.type_lifespan_starts[kind + 1]):
-            opened[tables.type_lifespans[index]] = -1
+            if begun >= 0 and not world.situations[s, LOCAL]:
+                records, _ = new_record(world, records, begun, s, world.spans[begun, KEY])
+        for index in range(world.list_starts[kind], world.list_starts[kind + 1]):
+            opened[world.lists[index]] = -1
         for number in range(ended):
-            release(spans, records, counts, closed[number])
+            release(world, records, closed[number])
+    due = next_due(world)
     while due < bound:
-        records, pool, made, selected, found = expire(
-            tables, rows, links, spans, records, pool, made, selected, found, counts, scratch
-        )
-        due = next_due(links, spans)
+        records, pool, made, selected, found = expire(world, records, pool, made, selected, found, scratch)
+        due = next_due(world)
     return records, pool, made, selected, found
 
 
-# Lifespans.
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def note_cause(world, timer, ref, now):  # type: ignore[no-untyped-def]
+    world.counts[CAUSE] += 1
+    world.counts[TIMER] = timer
+    world.counts[CAUSED_BY] = ref
+    world.counts[CLOCK] = now
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def terminate(tables, rows, links, spans, records, d, row, closed, ended):  # type: ignore[no-untyped-def]
-    """Quantifiers look at the lifespans open before the event; the first terminator in order decides (decision 25)."""
-    mask, key = rows.terminators[d, row], rows.key[d, row]
-    if mask == 0 or key < 0:
-        return closed, ended
-    place = rows.key_base[d] + key
-    oldest, newest = links.first_span[place], links.last_span[place]
-    span = oldest
-    each = False
-    for number in range(tables.terminator_quantifier.shape[1]):
-        each |= (mask >> number) & 1 and tables.terminator_quantifier[d, number] == 0
-    while span >= 0:
-        following = spans[span, AFTER] if each or span != oldest or oldest == newest else newest
-        for number in range(tables.terminator_quantifier.shape[1]):
-            quantifier = tables.terminator_quantifier[d, number]
-            covers = quantifier == 0 or (quantifier == 1 and span == oldest) or (quantifier == 2 and span == newest)
-            if (mask >> number) & 1 and covers:
-                spans[span, DISCARD] = tables.terminator_discards[d, number]
-                spans[span, TERMINATOR] = number
-                if ended == len(closed):
-                    closed = np.concatenate((closed, closed))
-                closed[ended] = span
-                ended += 1
-                close(rows, links, spans, records, span)
-                break
-        span = following
-    return closed, ended
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def close(rows, links, spans, records, span):  # type: ignore[no-untyped-def]
-    """Out of all lists; the slots are released once its situations have ended."""
-    d = spans[span, DEFINITION]
-    place = rows.key_base[d] + spans[span, KEY]
-    before, after = spans[span, BEFORE], spans[span, AFTER]
-    if before >= 0:
-        spans[before, AFTER] = after
-    else:
-        links.first_span[place] = after
-    if after >= 0:
-        spans[after, BEFORE] = before
-    else:
-        links.last_span[place] = before
-    links.open_spans[place] -= 1
-    links.terminated[d] += 1
-    if spans[span, DUE] != NEVER:
-        before, after = spans[span, QUEUE_BEFORE], spans[span, QUEUE_AFTER]
-        if before >= 0:
-            spans[before, QUEUE_AFTER] = after
-        else:
-            links.queue_first[d] = after
-        if after >= 0:
-            spans[after, QUEUE_BEFORE] = before
-        else:
-            links.queue_last[d] = before
-    record = spans[span, RECORDS]
-    while record >= 0:
-        if not records[record, DONE]:
-            deactivate(rows, links, records, record)
-        record = records[record, NEXT_OF_SPAN]
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def release(spans, records, counts, span):  # type: ignore[no-untyped-def]
-    record = spans[span, RECORDS]
-    while record >= 0:
-        following = records[record, NEXT_OF_SPAN]
-        records[record, SPAN] = -1
-        records[record, NEXT_OF_SPAN] = counts[FREE_RECORD]
-        counts[FREE_RECORD] = record
-        record = following
-    spans[span, DEFINITION] = -1
-    spans[span, AFTER] = counts[FREE_SPAN]
-    counts[FREE_SPAN] = span
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def initiate(tables, rows, links, spans, counts, d, row, ref, now):  # type: ignore[no-untyped-def]
-    """`ignore` looks at the newest lifespan alone: it is the last to expire (decision 35: one that expires now is no hindrance)."""
-    mask, key = rows.initiators[d, row], rows.key[d, row]
-    if mask == 0 or key < 0:
-        return -1
-    newest = links.last_span[rows.key_base[d] + key]
-    free = newest < 0 or spans[newest, DUE] <= now
-    for number in range(tables.initiator_adds.shape[1]):
-        if (mask >> number) & 1 and (free or tables.initiator_adds[d, number]):
-            due = now + tables.interval[d] if tables.interval[d] else NEVER
-            links.initiated[d] += 1
-            return add_span(rows, links, spans, counts, d, key, ref, due, number)
-    return -1
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def add_span(rows, links, spans, counts, d, key, ref, due, initiator):  # type: ignore[no-untyped-def]
-    span = counts[FREE_SPAN]
-    if span >= 0:
-        counts[FREE_SPAN] = spans[span, AFTER]
-    else:
-        span = counts[SPANS]
-        counts[SPANS] += 1
-    place = rows.key_base[d] + key
-    before = links.last_span[place]
-    spans[span, DEFINITION] = d
-    spans[span, KEY] = key
-    spans[span, OPENED] = ref
-    spans[span, DUE] = due
-    spans[span, INITIATOR] = initiator
-    spans[span, BEFORE] = before
-    spans[span, AFTER] = -1
-    spans[span, QUEUE_BEFORE] = -1
-    spans[span, QUEUE_AFTER] = -1
-    spans[span, RECORDS] = -1
-    spans[span, TERMINATOR] = -1
-    if before >= 0:
-        spans[before, AFTER] = span
-    else:
-        links.first_span[place] = span
-    links.last_span[place] = span
-    links.open_spans[place] += 1
-    if due != NEVER:
-        before = links.queue_last[d]
-        spans[span, QUEUE_BEFORE] = before
-        if before >= 0:
-            spans[before, QUEUE_AFTER] = span
-        else:
-            links.queue_first[d] = span
-        links.queue_last[d] = span
-    return span
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def next_due(links, spans):  # type: ignore[no-untyped-def]
-    due = NEVER
-    for d in range(len(links.queue_first)):
-        span = links.queue_first[d]
-        if span >= 0:
-            due = min(due, spans[span, DUE])
-    return due
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def expire(tables, rows, links, spans, records, pool, made, selected, found, counts, scratch):  # type: ignore[no-untyped-def]
+def expire(world, records, pool, made, selected, found, scratch):  # type: ignore[no-untyped-def]
     """The expiration that is due first; at one instant, the one that was set first."""
-    best = -1
-    for d in range(len(links.queue_first)):
-        span = links.queue_first[d]
+    best = np.int64(-1)
+    for d in range(len(world.lifespans)):
+        span = world.lifespans[d, QUEUE_FIRST]
         if span >= 0 and (
             best < 0
-            or spans[span, DUE] < spans[best, DUE]
-            or (spans[span, DUE] == spans[best, DUE] and spans[span, OPENED] < spans[best, OPENED])
+            or world.spans[span, DUE] < world.spans[best, DUE]
+            or (world.spans[span, DUE] == world.spans[best, DUE] and world.spans[span, OPENED] < world.spans[best, OPENED])
         ):
             best = span
-    d = spans[best, DEFINITION]
-    counts[CAUSE] += 1
-    close(rows, links, spans, records, best)
-    if not tables.expiry_discards[d]:
-        for index in range(tables.situation_starts[d], tables.situation_starts[d + 1]):
-            s = tables.situations[index]
-            pool, made, selected, found = end(
-                tables, rows, links, spans, records, pool, made, selected, found, counts, scratch, s, best,
-                True, spans[best, OPENED], spans[best, DUE],
-            )  # fmt: skip
-    release(spans, records, counts, best)
+    d = world.spans[best, DEFINITION]
+    note_cause(world, 1, world.spans[best, OPENED], world.spans[best, DUE])
+    close(world, records, best)
+    if not world.lifespans[d, EXPIRY_DISCARDS]:
+        for index in range(world.list_starts[2 * world.counts[TYPES] + d], world.list_starts[2 * world.counts[TYPES] + d + 1]):
+            s = world.lists[index]
+            pool, made, selected, found = end(world, records, pool, made, selected, found, scratch, s, best)
+    release(world, records, best)
     return records, pool, made, selected, found
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def end(tables, rows, links, spans, records, pool, made, selected, found, counts, scratch, s, span, timer, ref, now):  # type: ignore[no-untyped-def]
+def end(world, records, pool, made, selected, found, scratch, s, span):  # type: ignore[no-untyped-def]
     """Deferred decisions, partition by partition in order of the local key's value."""
-    if tables.mode[s] != DEFERRED:
+    if world.situations[s, MODE] != DEFERRED:
         return pool, made, selected, found
     several = 0
-    record = spans[span, RECORDS]
+    record = world.spans[span, RECORDS]
     while record >= 0:
         several += records[record, SITUATION] == s
         record = records[record, NEXT_OF_SPAN]
     parts = np.empty(several, np.int64)
     ranks = np.empty(several, np.int64)
     several = 0
-    record = spans[span, RECORDS]
+    record = world.spans[span, RECORDS]
     while record >= 0:
         if records[record, SITUATION] == s:
             parts[several] = record
-            ranks[several] = rows.cell_rank[rows.cell_base[s] + records[record, CELL]]
+            ranks[several] = world.cells[world.situations[s, CELL_BASE] + records[record, CELL], RANK]
             several += 1
         record = records[record, NEXT_OF_SPAN]
     if several > 1:
         parts = parts[np.argsort(ranks)]
     for record in parts:
         while True:
-            pool, made, selected, found, some = decide(
-                tables, rows, links, spans, records, pool, made, selected, found, counts, scratch, record, 0, timer, ref, now
-            )
-            if not some or tables.kind[s] > SEQUENCE:
+            pool, made, selected, found, some = decide(world, records, pool, made, selected, found, scratch, record, np.int64(0))
+            if not some or world.situations[s, KIND] > SEQUENCE:
                 break
     return pool, made, selected, found
 
 
-# Candidates.
-
-
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def new_record(tables, rows, links, records, spans, counts, span, s, cell):  # type: ignore[no-untyped-def]
-    record = counts[FREE_RECORD]
-    if record >= 0:
-        counts[FREE_RECORD] = records[record, NEXT_OF_SPAN]
-    else:
-        record = counts[RECORD_COUNT]
-        counts[RECORD_COUNT] += 1
-        if record == len(records):
-            more = np.empty((2 * len(records), records.shape[1]), np.int64)
-            more[:record] = records
-            records = more
-    records[record, SPAN] = span
-    records[record, SITUATION] = s
-    records[record, CELL] = cell
-    records[record, DONE] = 0
-    records[record, NEXT_OF_SPAN] = spans[span, RECORDS]
-    spans[span, RECORDS] = record
-    for column in range(OPS, records.shape[1], PER_OP):
-        records[record, column + BITS] = -1
-    first = tables.operand_starts[s]
-    for operand in range(tables.operand_starts[s + 1] - first):
-        records[record, OPS + PER_OP * operand + START] = links.filled[rows.stream_base[first + operand] + cell]
-    activate(rows, links, records, record)
-    return records, record
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def activate(rows, links, records, record):  # type: ignore[no-untyped-def]
-    place = rows.cell_base[records[record, SITUATION]] + records[record, CELL]
-    before = links.active_last[place]
-    records[record, ACTIVE_BEFORE] = before
-    records[record, ACTIVE_AFTER] = -1
-    if before >= 0:
-        records[before, ACTIVE_AFTER] = record
-    else:
-        links.active_first[place] = record
-    links.active_last[place] = record
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def deactivate(rows, links, records, record):  # type: ignore[no-untyped-def]
-    place = rows.cell_base[records[record, SITUATION]] + records[record, CELL]
-    before, after = records[record, ACTIVE_BEFORE], records[record, ACTIVE_AFTER]
-    if before >= 0:
-        records[before, ACTIVE_AFTER] = after
-    else:
-        links.active_first[place] = after
-    if after >= 0:
-        records[after, ACTIVE_BEFORE] = before
-    else:
-        links.active_last[place] = before
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def collect(tables, rows, links, spans, records, pool, made, selected, found, counts, scratch, s, row, ref, now, begun):  # type: ignore[no-untyped-def]
-    mask, cell = rows.operands[s, row], rows.cell[s, row]
-    if mask == 0 and not (tables.counting[s] and tables.local[s]):
+def collect(world, records, pool, made, selected, found, scratch, s, row, ref, begun):  # type: ignore[no-untyped-def]
+    mask, cell = world.of_situation[s, row, ENTERED], world.of_situation[s, row, CELL_NUMBER]
+    if mask == 0 and not (world.situations[s, COUNTING] and world.situations[s, LOCAL]):
         return records, pool, made, selected, found
-    d = tables.lifespan[s]
-    if tables.local[s]:
-        records = add_partitions(tables, rows, links, records, spans, counts, s, d, row, ref, cell)
-    first, size = tables.operand_starts[s], 0
-    for operand in range(tables.operand_starts[s + 1] - first):
+    d = world.situations[s, LIFESPAN]
+    if world.situations[s, LOCAL]:
+        records = add_partitions(world, records, s, d, row, ref, cell)
+    first, size = world.situations[s, FIRST_OPERAND], 0
+    for operand in range(world.situations[s, OPERANDS]):
         if (mask >> operand) & 1:
-            links.filled[rows.stream_base[first + operand] + cell] += 1
+            world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED] += 1
             size += 1
     if size == 0:
         return records, pool, made, selected, found
-    if tables.mode[s] == DEFERRED:
-        place = rows.key_base[d] + rows.key[d, row]
-        links.candidates[s] += size * (links.open_spans[place] - (begun >= 0))
+    if world.situations[s, MODE] == DEFERRED:
+        place = world.lifespans[d, KEY_BASE] + world.of_lifespan[d, row, KEY_NUMBER]
+        world.situations[s, CANDIDATES] += size * (world.keys[place, OPEN] - (begun >= 0))
         return records, pool, made, selected, found
-    record = links.active_first[rows.cell_base[s] + cell]
+    record = world.cells[world.situations[s, CELL_BASE] + cell, ACTIVE_FIRST]
     while record >= 0:
         following = records[record, ACTIVE_AFTER]
-        links.candidates[s] += size
-        if rows.overrides[s, row]:
-            override(tables, rows, links, records, record, s, cell, mask & rows.overrides[s, row])
-        pool, made, selected, found, _ = decide(
-            tables, rows, links, spans, records, pool, made, selected, found, counts, scratch, record, mask, False, ref, now
-        )
+        world.situations[s, CANDIDATES] += size
+        if world.of_situation[s, row, OVERRIDDEN]:
+            override(world, records, record, s, cell, mask & world.of_situation[s, row, OVERRIDDEN])
+        pool, made, selected, found, _ = decide(world, records, pool, made, selected, found, scratch, record, mask)
         record = following
     return records, pool, made, selected, found
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def override(tables, rows, links, records, record, s, cell, mask):  # type: ignore[no-untyped-def]
+def override(world, records, record, s, cell, mask):  # type: ignore[no-untyped-def]
     """The list is emptied before the new candidate enters it (decision 19)."""
-    first = tables.operand_starts[s]
-    for operand in range(tables.operand_starts[s + 1] - first):
+    first = world.situations[s, FIRST_OPERAND]
+    for operand in range(world.situations[s, OPERANDS]):
         if (mask >> operand) & 1:
             column = OPS + PER_OP * operand
-            records[record, column + START] = links.filled[rows.stream_base[first + operand] + cell] - 1
+            records[record, column + START] = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED] - 1
             records[record, column + BITS] = -1
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def add_partitions(tables, rows, links, records, spans, counts, s, d, row, ref, cell):  # type: ignore[no-untyped-def]
+def add_partitions(world, records, s, d, row, ref, cell):  # type: ignore[no-untyped-def]
     """Partitions of this local key value in the lifespans that were opened since the last event with it, oldest first."""
-    place = rows.cell_base[s] + cell
-    span = links.last_span[rows.key_base[d] + rows.key[d, row]]
+    place = world.situations[s, CELL_BASE] + cell
+    span = world.keys[world.lifespans[d, KEY_BASE] + world.of_lifespan[d, row, KEY_NUMBER], NEWEST]
     oldest = -1
-    while span >= 0 and spans[span, OPENED] >= links.seen[place]:
-        if spans[span, OPENED] < ref:
+    while span >= 0 and world.spans[span, OPENED] >= world.cells[place, SEEN]:
+        if world.spans[span, OPENED] < ref:
             oldest = span
-        span = spans[span, BEFORE]
-    links.seen[place] = ref
-    while oldest >= 0 and spans[oldest, OPENED] < ref:
-        records, _ = new_record(tables, rows, links, records, spans, counts, oldest, s, cell)
-        oldest = spans[oldest, AFTER]
+        span = world.spans[span, BEFORE]
+    world.cells[place, SEEN] = ref
+    while oldest >= 0 and world.spans[oldest, OPENED] < ref:
+        records, _ = new_record(world, records, oldest, s, cell)
+        oldest = world.spans[oldest, AFTER]
     return records
 
 
-# Decisions.
-
-
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def decide(tables, rows, links, spans, records, pool, made, selected, found, counts, scratch, record, mask, timer, ref, now):  # type: ignore[no-untyped-def]
+def decide(world, records, pool, made, selected, found, scratch, record, mask):  # type: ignore[no-untyped-def]
     """`detect` of section 4. A mask says which operands the arriving event has entered; none: a deferred decision."""
     if records[record, DONE]:
         return pool, made, selected, found, False
     s = records[record, SITUATION]
-    first, cell = tables.operand_starts[s], records[record, CELL]
-    operands = tables.operand_starts[s + 1] - first
-    if tables.kind[s] <= SEQUENCE:
+    first, cell = world.situations[s, FIRST_OPERAND], records[record, CELL]
+    operands = world.situations[s, OPERANDS]
+    if world.situations[s, KIND] <= SEQUENCE:
         for operand in range(operands):
-            filled = links.filled[rows.stream_base[first + operand] + cell]
+            filled = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED]
             if records[record, OPS + PER_OP * operand + START] >= filled:
                 return pool, made, selected, found, False
-        found = pick(tables, rows, links, records, pool, found, counts, scratch, record, mask, ref)
-        several = counts[FOUND]
-        if several and tables.once[s]:
+        found = pick(world, records, pool, found, scratch, record, mask, world.counts[CAUSED_BY])
+        several = world.counts[FOUND]
+        if several and world.situations[s, ONCE]:
             several = 1
         for number in range(several):
-            made = report(links, spans, records, made, counts, record, timer, ref, now)
+            made = report(world, records, made, record)
             for operand in range(operands):
-                stream = rows.stream_starts[rows.stream_base[first + operand] + cell]
-                selected = select(selected, counts, operand, rows.stream[stream + found[number, operand]])
-        pool = consume(rows, records, pool, found, counts, record, s, first, operands, several)
+                stream = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FROM]
+                selected = select(world, selected, operand, world.stream[stream + found[number, operand]])
+        pool = consume(world, records, pool, found, record, s, first, operands, several)
     else:
-        total, several = 0, 1
+        total, several = np.int64(0), 1
         for operand in range(operands):
-            length = links.filled[rows.stream_base[first + operand] + cell] - records[record, OPS + PER_OP * operand + START]
-            total += length if tables.kind[s] == NOT else tables.weight[first + operand] * length
-        if not satisfied(tables.kind[s], total, tables.quantity[s]):
+            length = (
+                world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED]
+                - records[record, OPS + PER_OP * operand + START]
+            )
+            total += length if world.situations[s, KIND] == NOT else world.operands[first + operand, WEIGHT] * length
+        if not satisfied(world.situations[s, KIND], total, world.situations[s, QUANTITY]):
             return pool, made, selected, found, False
-        made = report(links, spans, records, made, counts, record, timer, ref, now)
-        for operand in range(operands if tables.kind[s] != NOT else 0):
-            stream = rows.stream_base[first + operand] + cell
+        made = report(world, records, made, record)
+        for operand in range(operands if world.situations[s, KIND] != NOT else 0):
+            stream = world.operands[first + operand, STREAM_BASE] + cell
             column = OPS + PER_OP * operand + START
-            for position in range(records[record, column], links.filled[stream]):
-                selected = select(selected, counts, operand, rows.stream[rows.stream_starts[stream] + position])
-            records[record, column] = links.filled[stream]
-    if several and tables.once[s]:
+            for position in range(records[record, column], world.streams[stream, FILLED]):
+                selected = select(world, selected, operand, world.stream[world.streams[stream, FROM] + position])
+            records[record, column] = world.streams[stream, FILLED]
+    if several and world.situations[s, ONCE]:
         records[record, DONE] = 1
         if mask:
-            deactivate(rows, links, records, record)
+            deactivate(world, records, record)
     return pool, made, selected, found, several > 0
 
 
@@ -530,72 +312,36 @@ def satisfied(kind, total, quantity):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def report(links, spans, records, made, counts, record, timer, ref, now):  # type: ignore[no-untyped-def]
-    number, span = counts[MADE], records[record, SPAN]
+def report(world, records, made, record):  # type: ignore[no-untyped-def]
+    number, span = world.counts[MADE], records[record, SPAN]
     if number == len(made):
         more = np.empty((2 * number, made.shape[1]), np.int64)
         more[:number] = made
         made = more
-    made[number, BY_TIMER] = timer
-    made[number, CAUSE_NUMBER] = counts[CAUSE]
-    made[number, CAUSE_REF] = ref
-    made[number, NOW] = now
+    made[number, BY_TIMER] = world.counts[TIMER]
+    made[number, CAUSE_NUMBER] = world.counts[CAUSE]
+    made[number, CAUSE_REF] = world.counts[CAUSED_BY]
+    made[number, NOW] = world.counts[CLOCK]
     made[number, OF_SITUATION] = records[record, SITUATION]
     made[number, OF_CELL] = records[record, CELL]
-    made[number, OPENED_BY] = spans[span, OPENED]
-    made[number, OF_INITIATOR] = spans[span, INITIATOR]
-    made[number, OF_TERMINATOR] = spans[span, TERMINATOR]
-    made[number, ENDED_BY] = ref if spans[span, TERMINATOR] >= 0 else -1
-    made[number, FIRST] = counts[SELECTED]
-    counts[MADE] += 1
-    links.detections[records[record, SITUATION]] += 1
+    made[number, OPENED_BY] = world.spans[span, OPENED]
+    made[number, OF_INITIATOR] = world.spans[span, INITIATOR]
+    made[number, OF_TERMINATOR] = world.spans[span, TERMINATOR]
+    made[number, ENDED_BY] = world.counts[CAUSED_BY] if world.spans[span, TERMINATOR] >= 0 else -1
+    made[number, CHOSEN] = world.counts[SELECTED]
+    world.counts[MADE] += 1
+    world.situations[records[record, SITUATION], DETECTIONS] += 1
     return made
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def select(selected, counts, operand, ref):  # type: ignore[no-untyped-def]
-    number = counts[SELECTED]
+def select(world, selected, operand, ref):  # type: ignore[no-untyped-def]
+    number = world.counts[SELECTED]
     if number == len(selected):
         more = np.empty((2 * number, 2), np.int64)
         more[:number] = selected
         selected = more
     selected[number, 0] = operand
     selected[number, 1] = ref
-    counts[SELECTED] += 1
+    world.counts[SELECTED] += 1
     return selected
-
-
-# Between two steps.
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def relink(rows, links, old, spans, records, counts):  # type: ignore[no-untyped-def]
-    """Lists of the spans and records that are open, both oldest first."""
-    for number in range(len(old)):
-        span = old[number]
-        add_span(rows, links, spans, counts, span[DEFINITION], span[KEY], span[OPENED], span[DUE], span[INITIATOR])
-    for record in range(counts[RECORD_COUNT]):
-        span = records[record, SPAN]
-        records[record, NEXT_OF_SPAN] = spans[span, RECORDS]
-        spans[span, RECORDS] = record
-        if not records[record, DONE]:
-            activate(rows, links, records, record)
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def compacted_pool(records, pool):  # type: ignore[no-untyped-def]
-    """The bits that records still refer to."""
-    size = 16
-    for record in range(len(records)):
-        for column in range(OPS, records.shape[1], PER_OP):
-            if records[record, column + BITS] >= 0:
-                size += records[record, column + WORDS]
-    out, used = np.zeros(size, np.int64), 0
-    for record in range(len(records)):
-        for column in range(OPS, records.shape[1], PER_OP):
-            bits, words = records[record, column + BITS], records[record, column + WORDS]
-            if bits >= 0:
-                out[used : used + words] = pool[bits : bits + words]
-                records[record, column + BITS] = used
-                used += words
-    return out[: max(used, 1)]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from coincide.detect.eventwise import Timer
-from coincide.detect.situation import kernel_loop as loop
+from coincide.detect.situation import kernel_layout as at
 from coincide.detect.situation.interpreter import fitted
-from coincide.detect.situation.kernel_pick import BITS, BITS_FROM, DONE, OPS, PER_OP, START, WORDS, alive
+from coincide.detect.situation.kernel_pick import alive
 from coincide.detect.situation.kernel_state import Compact, Counters, empty
 from coincide.detect.situation.kernel_tables import Program
 from coincide.detect.situation.program import Group, SituationProgram
@@ -75,10 +75,10 @@ class Loader:
             return compact
         compact.kept = table_of(self.events)
         keys: list[dict[Any, int]] = [{} for _ in self.program.group.lifespans]
-        compact.spans = np.full((len(spans), loop.SPAN_WIDTH), -1, np.int64)
+        compact.spans = np.full((len(spans), at.SPAN_WIDTH), -1, np.int64)
         for number, span in enumerate(spans):
             key = keys[span.definition].setdefault(span.key, len(keys[span.definition]))
-            due = loop.NEVER if span.due is None else span.due
+            due = at.NEVER if span.due is None else span.due
             initiator = -1 if span.initiator is None else span.initiator
             compact.spans[number, :5] = (span.definition, key, self.refs[span.place], due, initiator)
         compact.keys = [list(known) for known in keys]
@@ -104,15 +104,15 @@ class Loader:
             self.compact.cells[situation.number] = list(cells)
             self.compact.seen[situation.number] = seen
         records = [self._record(number, situation.number, cell, partition) for number, cell, _, partition in held]
-        first = int(self.program.tables.operand_starts[situation.number])
+        first = self.program.first_operand[situation.number]
         for operand in range(len(situation.operands)):
             lists = [(cell, [self.refs[e.place] for e in p.candidates[operand]]) for _, cell, _, p in held]
-            self.compact.streams[first + operand] = self._stream(records, OPS + PER_OP * operand, lists)
+            self.compact.streams[first + operand] = self._stream(records, at.OPS + at.PER_OP * operand, lists)
         self.records += records
 
     def _record(self, span: int, situation: int, cell: int, partition: Partition) -> list[int]:
         record = [-1] * self.program.record_width
-        record[loop.SPAN], record[loop.SITUATION], record[loop.CELL], record[DONE] = span, situation, cell, partition.done
+        record[at.SPAN], record[at.SITUATION], record[at.CELL], record[at.DONE] = span, situation, cell, partition.done
         return record
 
     def _stream(self, records: list[list[int]], column: int, lists: list[tuple[int, list[int]]]) -> tuple[Any, Any]:
@@ -123,8 +123,8 @@ class Loader:
         united = {cell: sorted(set(refs)) for cell, refs in merged.items()}
         for record, (cell, refs) in zip(records, lists, strict=True):
             stream = united[cell]
-            record[column + START] = stream.index(refs[0]) if refs else len(stream)
-            after = stream[record[column + START] :]
+            record[column + at.START] = stream.index(refs[0]) if refs else len(stream)
+            after = stream[record[column + at.START] :]
             if len(after) > len(refs):
                 self._consumed(record, column, after, set(refs))
         pairs = [(cell, ref) for cell, refs in sorted(united.items()) for ref in refs]
@@ -136,7 +136,11 @@ class Loader:
         for position, ref in enumerate(after):
             if ref not in present:
                 words[position >> 6] |= np.uint64(1 << (position & 63))
-        record[column + BITS], record[column + BITS_FROM], record[column + WORDS] = len(self.bits), record[column], len(words)
+        record[column + at.BITS], record[column + at.BITS_FROM], record[column + at.WORDS] = (
+            len(self.bits),
+            record[column],
+            len(words),
+        )
         self.bits += words.view(np.int64).tolist()
 
 
@@ -158,23 +162,23 @@ class Saver:
         spans = [self._span(row) for row in compact.spans.tolist()]
         for record in range(len(compact.records)):
             row = compact.records[record].tolist()
-            span, situation = spans[row[loop.SPAN]], self.group.situations[row[loop.SITUATION]]
-            local = compact.cells[situation.number][row[loop.CELL]][1] if situation.local_key.size else ()
+            span, situation = spans[row[at.SPAN]], self.group.situations[row[at.SITUATION]]
+            local = compact.cells[situation.number][row[at.CELL]][1] if situation.local_key.size else ()
             candidates = [self._candidates(situation, record, row, n) for n in range(len(situation.operands))]
-            partition = Partition(candidates, done=bool(row[DONE]))
+            partition = Partition(candidates, done=bool(row[at.DONE]))
             span.contents[situation.number].partitions[local] = partition
         save_counters(state, compact.counters)
         return state
 
     def _span(self, row: list[int]) -> Lifespan:
-        d, key, opened = row[loop.DEFINITION], row[loop.KEY], self.events[row[loop.OPENED]]
+        d, key, opened = row[at.DEFINITION], row[at.KEY], self.events[row[at.OPENED]]
         lifespan, now = self.group.lifespans[d], opened.place[0]
-        startup = row[loop.INITIATOR] < 0
+        startup = row[at.INITIATOR] < 0
         span = Lifespan(d, self.compact.keys[d][key], opened.place, now)
         if not startup:
-            span.initiator, span.event = row[loop.INITIATOR], opened
-        if row[loop.DUE] != loop.NEVER:
-            span.due = row[loop.DUE]
+            span.initiator, span.event = row[at.INITIATOR], opened
+        if row[at.DUE] != at.NEVER:
+            span.due = row[at.DUE]
             place = timer_place(span.due, opened.place, lifespan.order, 0)
             span.expiration = self.state.timers.add(Timer(place, Expire(span)))
         span.contents = {situation.number: Content() for situation in lifespan.situations}
@@ -182,12 +186,12 @@ class Saver:
         return span
 
     def _candidates(self, situation: SituationProgram, record: int, row: list[int], number: int) -> list[Event]:
-        column = OPS + PER_OP * number
-        cells, refs = self.compact.streams[int(self.program.tables.operand_starts[situation.number]) + number]
-        first, last = np.searchsorted(cells, [row[loop.CELL], row[loop.CELL] + 1])
+        column = at.OPS + at.PER_OP * number
+        cells, refs = self.compact.streams[self.program.first_operand[situation.number] + number]
+        first, last = np.searchsorted(cells, [row[at.CELL], row[at.CELL] + 1])
         own = refs[first:last]
         records, pool = self.compact.records, self.compact.pool
-        positions = [p for p in range(row[column + START], len(own)) if alive(records, pool, record, column, p)]
+        positions = [p for p in range(row[column + at.START], len(own)) if alive(records, pool, record, column, p)]
         return [self.events[own[p]] for p in (positions[:1] if number in situation.flag_operands else positions)]
 
 

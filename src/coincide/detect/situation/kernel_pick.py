@@ -5,35 +5,53 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-# Columns of `records` that are used here; for each operand, from OPS on: where its candidates start in the stream, and which
-# after that are consumed: bits in the pool (-1: none), the position of the first of them, how many words.
-RECORD_SITUATION, RECORD_CELL, DONE, OPS = 1, 2, 3, 7
-START, BITS, BITS_FROM, WORDS, PER_OP = 0, 1, 2, 3, 4
-POOL_COUNT, FOUND_COUNT = 2, 5  # in `counts`
-EACH, FIRST, LAST = 0, 1, 2
+from coincide.detect.situation.kernel_layout import (
+    BITS,
+    BITS_FROM,
+    CELL,
+    CONJUNCTS_FROM,
+    CONJUNCTS_TO,
+    EACH,
+    FILLED,
+    FIRST_OPERAND,
+    FOUND,
+    FROM,
+    KIND,
+    LAST,
+    OPERANDS,
+    OPS,
+    PER_OP,
+    POOL,
+    QUANTIFIER,
+    SITUATION,
+    START,
+    STREAM_BASE,
+    STRICT,
+    WORDS,
+)
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def pick(tables, rows, links, records, pool, found, counts, scratch, record, mask, arriving):  # type: ignore[no-untyped-def]
+def pick(world, records, pool, found, scratch, record, mask, arriving):  # type: ignore[no-untyped-def]
     """All selections, as positions in the streams, a row each. With a mask, the arriving event must be in them; it is the last
     of each stream that it has entered.
 
     A depth-first search: an operand with `first` or `last` gives up its other candidates once one has led to a selection."""
-    s, cell = records[record, RECORD_SITUATION], records[record, RECORD_CELL]
-    base = tables.operand_starts[s]
-    size = tables.operand_starts[s + 1] - base
+    s, cell = records[record, SITUATION], records[record, CELL]
+    base = world.situations[s, FIRST_OPERAND]
+    size = world.situations[s, OPERANDS]
     at, stop, before, refs = scratch[0], scratch[1], scratch[2], scratch[3]
-    counts[FOUND_COUNT] = 0
-    level, has_arriving, entering = 0, -1, True
+    world.counts[FOUND] = 0
+    level, has_arriving, entering = np.int64(0), np.int64(-1), True
     while level >= 0:
         operand = base + level
         column = OPS + PER_OP * level
-        place = rows.stream_base[operand] + cell
-        stream, filled = rows.stream_starts[place], links.filled[place]
-        backwards = tables.quantifier[operand] == LAST
+        place = world.operands[operand, STREAM_BASE] + cell
+        stream, filled = world.streams[place, FROM], world.streams[place, FILLED]
+        backwards = world.operands[operand, QUANTIFIER] == LAST
         if entering:
             start, end = records[record, column + START], filled
-            if tables.strict[operand]:
+            if world.operands[operand, STRICT]:
                 if backwards:
                     while end > start and not alive(records, pool, record, column, end - 1):
                         end -= 1
@@ -42,10 +60,10 @@ def pick(tables, rows, links, records, pool, found, counts, scratch, record, mas
                     end = min(end, start + 1)
             elif mask and has_arriving < 0 and (mask >> (level + 1)) == 0:
                 start = end - 1 if (mask >> level) & 1 else end
-            if tables.kind[s] == 1 and level > 0 and not backwards:
-                start = later(rows.stream, stream, start, end, refs[level - 1])
+            if world.situations[s, KIND] == 1 and level > 0 and not backwards:
+                start = later(world.stream, stream, start, end, refs[level - 1])
             at[level], stop[level] = (end - 1, start - 1) if backwards else (start, end)
-        elif counts[FOUND_COUNT] > before[level] and tables.quantifier[operand] != EACH:
+        elif world.counts[FOUND] > before[level] and world.operands[operand, QUANTIFIER] != EACH:
             at[level] = stop[level]
         if has_arriving >= level:
             has_arriving = -1
@@ -55,22 +73,22 @@ def pick(tables, rows, links, records, pool, found, counts, scratch, record, mas
         while at[level] != stop[level]:
             position = at[level]
             at[level] += step
-            if fits(tables, rows, records, pool, record, column, s, operand, level, refs, stream, position):
+            if fits(world, records, pool, record, column, s, operand, level, refs, stream, position):
                 chosen = True
-                refs[level] = rows.stream[stream + position]
+                refs[level] = world.stream[stream + position]
                 scratch[4, level] = position
                 break
         if not chosen:
             level -= 1
             continue
-        before[level] = counts[FOUND_COUNT]
+        before[level] = world.counts[FOUND]
         if has_arriving < 0 and mask and refs[level] == arriving:
             has_arriving = level
         if level + 1 < size:
             level += 1
             entering = True
         elif mask == 0 or has_arriving >= 0:
-            found = note(found, counts, scratch, size)
+            found = note(world, found, scratch, size)
     return found
 
 
@@ -87,24 +105,24 @@ def later(stream, offset, start, end, ref):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def note(found, counts, scratch, size):  # type: ignore[no-untyped-def]
-    number = counts[FOUND_COUNT]
+def note(world, found, scratch, size):  # type: ignore[no-untyped-def]
+    number = world.counts[FOUND]
     if number == len(found):
         more = np.empty((2 * number, found.shape[1]), np.int64)
         more[:number] = found
         found = more
     for level in range(size):
         found[number, level] = scratch[4, level]
-    counts[FOUND_COUNT] += 1
+    world.counts[FOUND] += 1
     return found
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def fits(tables, rows, records, pool, record, column, s, operand, level, refs, stream, position):  # type: ignore[no-untyped-def]
+def fits(world, records, pool, record, column, s, operand, level, refs, stream, position):  # type: ignore[no-untyped-def]
     if not alive(records, pool, record, column, position):
         return False
-    ref = rows.stream[stream + position]
-    if tables.kind[s] == 1:
+    ref = world.stream[stream + position]
+    if world.situations[s, KIND] == 1:
         if level > 0 and ref <= refs[level - 1]:
             return False
     else:
@@ -112,12 +130,22 @@ def fits(tables, rows, records, pool, record, column, s, operand, level, refs, s
             if refs[other] == ref:
                 return False
     refs[level] = ref
-    for number in range(tables.conjunct_starts[operand], tables.conjunct_starts[operand + 1]):
-        conjunct = tables.conjuncts[number]
-        left = rows.values[conjunct[2], refs[conjunct[1]]]
-        if not compare(conjunct[0], left, rows.values[conjunct[4], refs[conjunct[3]]]):
+    for number in range(world.operands[operand, CONJUNCTS_FROM], world.operands[operand, CONJUNCTS_TO]):
+        conjunct = world.conjuncts[number]
+        left, right = world.values[conjunct[2], refs[conjunct[1]]], world.values[conjunct[4], refs[conjunct[3]]]
+        if conjunct[5]:
+            left = combined(conjunct[5], left, right)
+            right = world.values[conjunct[6], ref]
+        if not compare(conjunct[0], left, right):
             return False
     return True
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def combined(how, left, right):  # type: ignore[no-untyped-def]
+    """A sum or difference; one that is not finite is null."""
+    result = left + right if how == 1 else left - right
+    return result if result - result == 0.0 else np.nan
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -151,21 +179,21 @@ def alive(records, pool, record, column, position):  # type: ignore[no-untyped-d
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def consume(rows, records, pool, found, counts, record, s, first, operands, several):  # type: ignore[no-untyped-def]
+def consume(world, records, pool, found, record, s, first, operands, several):  # type: ignore[no-untyped-def]
     """What the first so many selections use leaves the lists that it was used from, unless it is retained."""
-    cell = records[record, RECORD_CELL]
+    cell = records[record, CELL]
     for operand in range(operands):
         column = OPS + PER_OP * operand
-        stream = rows.stream_starts[rows.stream_base[first + operand] + cell]
+        stream = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FROM]
         for number in range(several):
             position = found[number, operand]
-            if not (rows.keeps[s, rows.stream[stream + position]] >> operand) & 1:
-                pool = remove(records, pool, counts, record, column, position)
+            if not (world.keeps[s, world.stream[stream + position]] >> operand) & 1:
+                pool = remove(world, records, pool, record, column, position)
     return pool
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def remove(records, pool, counts, record, column, position):  # type: ignore[no-untyped-def]
+def remove(world, records, pool, record, column, position):  # type: ignore[no-untyped-def]
     start = records[record, column + START]
     if position < start:
         return pool
@@ -175,14 +203,14 @@ def remove(records, pool, counts, record, column, position):  # type: ignore[no-
             start += 1
         records[record, column + START] = start
         return pool
-    pool = reserve(records, pool, counts, record, column, position)
+    pool = reserve(world, records, pool, record, column, position)
     bit = position - records[record, column + BITS_FROM]
     pool[records[record, column + BITS] + (bit >> 6)] |= np.int64(1) << (bit & 63)
     return pool
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def reserve(records, pool, counts, record, column, position):  # type: ignore[no-untyped-def]
+def reserve(world, records, pool, record, column, position):  # type: ignore[no-untyped-def]
     """Bits up to this position; words that lie before the start are dropped when they are moved."""
     bits, start = records[record, column + BITS], records[record, column + START]
     if bits < 0:
@@ -194,7 +222,7 @@ def reserve(records, pool, counts, record, column, position):  # type: ignore[no
         return pool
     dropped = (start - origin) >> 6
     size = max(4, 2 * (needed - dropped))
-    new = counts[POOL_COUNT]
+    new = world.counts[POOL]
     if new + size > len(pool):
         more = np.zeros(2 * len(pool) + size, np.int64)
         more[:new] = pool[:new]
@@ -202,8 +230,27 @@ def reserve(records, pool, counts, record, column, position):  # type: ignore[no
     pool[new : new + size] = 0
     for word in range(dropped, words):
         pool[new + word - dropped] = pool[bits + word]
-    counts[POOL_COUNT] += size
+    world.counts[POOL] += size
     records[record, column + BITS] = new
     records[record, column + BITS_FROM] = origin + 64 * dropped
     records[record, column + WORDS] = size
     return pool
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def compacted_pool(records, pool):  # type: ignore[no-untyped-def]
+    """The bits that records still refer to."""
+    size = 16
+    for record in range(len(records)):
+        for column in range(OPS, records.shape[1], PER_OP):
+            if records[record, column + BITS] >= 0:
+                size += records[record, column + WORDS]
+    out, used = np.zeros(size, np.int64), 0
+    for record in range(len(records)):
+        for column in range(OPS, records.shape[1], PER_OP):
+            bits, words = records[record, column + BITS], records[record, column + WORDS]
+            if bits >= 0:
+                out[used : used + words] = pool[bits : bits + words]
+                records[record, column + BITS] = used
+                used += words
+    return out[: max(used, 1)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from coincide.detect.machine.keys import key_codes
-from coincide.detect.situation.kernel_loop import Rows
+from coincide.detect.situation import kernel_layout as at
 from coincide.detect.situation.kernel_state import Cell, Compact
 from coincide.detect.situation.kernel_store import Refs, Store, of_type
 from coincide.detect.situation.kernel_tables import Program
@@ -37,24 +36,23 @@ class Prepared:
         self.keys: list[dict[Key, int]] = [{key: n for n, key in enumerate(keys)} for keys in state.keys]
         self.cells: list[dict[Cell, int]] = [{cell: n for n, cell in enumerate(cells)} for cells in state.cells]
         size = len(store.new)
-        lifespans, situations = len(self.group.lifespans), len(self.group.situations)
-        self.key, self.initiators, self.terminators = (np.zeros((lifespans, size), np.int64) for _ in range(3))
-        self.cell, self.operands, self.overrides = (np.zeros((situations, size), np.int64) for _ in range(3))
-        self.keeps = np.zeros((situations, len(store)), np.int64)
+        self.of_lifespan = np.zeros((len(self.group.lifespans), size, 3), np.int64)
+        self.of_situation = np.zeros((len(self.group.situations), size, 3), np.int64)
+        self.keeps = np.zeros((len(self.group.situations), len(store)), np.int64)
         for number, event in enumerate(program.events):
             self._event(event, np.flatnonzero(self.types == number))
         self.values = self._values()
         self._lay_out(state)
 
-    @cached_property
-    def rows(self) -> Rows:
+    @property
+    def openings(self) -> int:
+        """So many lifespans may open."""
+        return int(np.count_nonzero(self.of_lifespan[:, :, at.INITIATORS]))
+
+    def events(self) -> Any:
         new = self.store.new
         now = new.hi if new.given_places is None else new.place_matrix()[:, 0]
-        return Rows(
-            self.first, np.ascontiguousarray(now), self.types[self.first :].astype(np.int64), self.key, self.initiators,
-            self.terminators, self.cell, self.operands, self.overrides, self.keeps, self.values, self.key_base, self.cell_base,
-            self.stream_base, self.stream_starts, self.stream, self._ranks(),
-        )  # fmt: skip
+        return np.stack((now, self.types[self.first :]), axis=1).astype(np.int64)
 
     def _types(self) -> Any:
         """The number of each event's type; -1 for what opened a lifespan at startup, which is no event."""
@@ -73,25 +71,26 @@ class Prepared:
         for lifespan in readers.lifespans:
             d = lifespan.number
             for number, role in enumerate(lifespan.definition.initiators):
-                self._note(self.initiators[d], index, number, role.event == event, role.where, rows)
+                self._note(self.of_lifespan[d, :, at.INITIATORS], index, number, role.event == event, role.where, rows)
             for number, end in enumerate(lifespan.definition.terminators):
-                self._note(self.terminators[d], index, number, end.event == event, end.where, rows)
+                self._note(self.of_lifespan[d, :, at.TERMINATORS], index, number, end.event == event, end.where, rows)
         for d in dict.fromkeys([*(x.number for x in readers.lifespans), *(s.lifespan for s in readers.situations)]):
             reader = self.group.lifespans[d].situations[0].global_key
-            self.key[d, index] = self._numbers([reader], event, rows, self.keys[d])
+            self.of_lifespan[d, index, at.KEY_NUMBER] = self._numbers([reader], event, rows, self.keys[d])
         for situation in readers.situations:
             if event not in situation.operands_of:
-                self.cell[situation.number, index] = -1
+                self.of_situation[situation.number, index, at.CELL_NUMBER] = -1
                 continue
             s = situation.number
             for number in situation.operands_of[event]:
                 definition = situation.operands[number].definition
-                self._note(self.operands[s], index, number, True, definition.threshold, rows)
-                self._note(self.overrides[s], index, number, definition.override is not None, definition.override, rows)
+                self._note(self.of_situation[s, :, at.ENTERED], index, number, True, definition.threshold, rows)
+                overridden = self.of_situation[s, :, at.OVERRIDDEN]
+                self._note(overridden, index, number, definition.override is not None, definition.override, rows)
             if situation.local_key.size:
-                self.cell[s, index] = self._cells(situation.number, event, rows)
+                self.of_situation[s, index, at.CELL_NUMBER] = self._cells(situation.number, event, rows)
             else:
-                self.cell[s, index] = self.key[situation.lifespan, index]
+                self.of_situation[s, index, at.CELL_NUMBER] = self.of_lifespan[situation.lifespan, index, at.KEY_NUMBER]
             self._retained(s, event, refs)
 
     def _retained(self, s: int, event: str, refs: Refs) -> None:
@@ -141,22 +140,24 @@ class Prepared:
             max(len(self.cells[s.number]), 1) if s.local_key.size else self.key_counts[s.lifespan] for s in situations
         ]
         self.key_base, self.cell_base = _bases(self.key_counts), _bases(self.cell_counts)
-        sizes = [self.cell_counts[s.number] for s, _ in self.program.operands]
+        sizes = [self.cell_counts[s.number] for s, _ in self.program.operand_list]
         self.stream_base = _bases(sizes)
         streams, starts, filled, position = [], [], [], 0
-        for (situation, number), size, (cells, refs) in zip(self.program.operands, sizes, state.streams, strict=True):
-            new = np.flatnonzero((self.operands[situation.number] >> number) & 1)
-            new = new[self.cell[situation.number, new] >= 0]
-            of_cell = np.concatenate((cells, self.cell[situation.number, new]))
+        for (situation, number), size, (cells, refs) in zip(self.program.operand_list, sizes, state.streams, strict=True):
+            mine = self.of_situation[situation.number]
+            new = np.flatnonzero((mine[:, at.ENTERED] >> number) & 1)
+            new = new[mine[new, at.CELL_NUMBER] >= 0]
+            of_cell = np.concatenate((cells, mine[new, at.CELL_NUMBER]))
             order = np.argsort(of_cell, kind="stable")
             streams.append(np.concatenate((refs, new + self.first))[order])
             counts = np.bincount(of_cell, minlength=size)
             starts.append(position + np.concatenate(([0], np.cumsum(counts)[:-1])))
             filled.append(np.bincount(cells, minlength=size))
             position += len(of_cell)
-        self.stream, self.stream_starts, self.filled = (_joined(parts) for parts in (streams, starts, filled))
+        self.stream = _joined(streams)
+        self.streams = np.stack((_joined(starts), _joined(filled)), axis=1)
 
-    def _ranks(self) -> Any:
+    def ranks(self) -> Any:
         """The place of each cell in the order of local key values."""
         ranks = np.zeros(sum(self.cell_counts), np.int64)
         for situation in self.group.situations:

@@ -91,7 +91,9 @@ class Store:
 
 def nothing_kept() -> EventTable:
     nothing = np.zeros(0, np.int64)
-    return EventTable(nothing, nothing, {}, given_places=np.zeros((0, 3), np.int64))
+    texts = pa.array([], pa.string())
+    origins = Origins(nothing, nothing, texts, np.zeros(1, np.int64))
+    return EventTable(nothing, nothing, {"type": texts, "id": texts}, given_places=np.zeros((0, 3), np.int64), origins=origins)
 
 
 class Gathered:

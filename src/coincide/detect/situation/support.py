@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from coincide.detect.situation.program import Group, SituationProgram
 from coincide.expr.compiled import aliases_of
-from coincide.expr.tree import ALIAS_FUNCTIONS, Alias, And, Call, Compare, Expr, Literal, Reference, transform, walk
+from coincide.expr.tree import ALIAS_FUNCTIONS, Alias, And, Arithmetic, Call, Compare, Expr, Literal, Reference, transform, walk
 from coincide.lang.amit.definition import JOINS, Operand
 from coincide.lang.amit.functions import AGGREGATES
 from coincide.lang.amit.names import GLOBAL_KEY, LOCAL_KEY, OPERAND
@@ -99,16 +100,41 @@ def conjuncts(situation: SituationProgram) -> list[Expr]:
     return list(tree.operands) if isinstance(tree, And) else [tree]
 
 
-def comparison(part: Expr) -> tuple[str, Expr, Expr | None] | None:
-    """A conjunct as (operator, left, right), each about one operand; a condition about one operand is left alone."""
+@dataclass(frozen=True)
+class Comparison:
+    """A conjunct. `left` and `right` are about one operand each; `combination` is of both, to be compared with `constant`."""
+
+    op: str
+    left: Expr
+    right: Expr
+    combination: str = ""
+    constant: Expr = Literal(None)
+
+
+def comparison(part: Expr) -> Comparison | None:
+    """What the loop can test of candidates as they are chosen; None: it cannot."""
     aliases = aliases_of(part)
     if not all(alias is not None and alias.startswith(OPERAND) for alias in aliases):
         return None
     if len(aliases) == 1:
-        return "holds", part, None
-    if isinstance(part, Compare) and len(aliases_of(part.left)) == len(aliases_of(part.right)) == 1:
-        return part.op, part.left, part.right
-    return None
+        return Comparison("holds", part, part)
+    if not isinstance(part, Compare):
+        return None
+    left, right, op = part.left, part.right, part.op
+    if _single(left) and _single(right):
+        return Comparison(op, left, right)
+    if isinstance(left, Literal):
+        left, right, op = right, left, MIRRORED.get(op, op)
+    if not isinstance(right, Literal) or not isinstance(left, Arithmetic) or left.op not in "+-":
+        return None
+    return Comparison(op, left.left, left.right, left.op, right) if _single(left.left) and _single(left.right) else None
+
+
+MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def _single(tree: Expr) -> bool:
+    return len(aliases_of(tree)) == 1
 
 
 def _reads_stamps(situation: SituationProgram, tree: Expr) -> bool:

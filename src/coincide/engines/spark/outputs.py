@@ -24,6 +24,7 @@ from coincide.model.batch import EventBatch
 from coincide.model.column import COMPOUND as ARROW_COMPOUND
 from coincide.model.column import MIXED as ARROW_MIXED
 from coincide.model.column import Column
+from coincide.model.compound import COMPOUND_MAKERS
 from coincide.model.event import ENVELOPE
 from coincide.model.table import EventTable
 
@@ -97,14 +98,20 @@ class Outputs:
 def _values(name: str, column: Column, kind: str | None, wanted: pa.DataType) -> pa.Array:
     parts = _parts(column)
     if kind is None and len(wanted) == len(parts):
-        return pa.StructArray.from_arrays(list(parts.values()), fields=list(wanted), mask=pa.array(column.is_null))
+        return pa.StructArray.from_arrays(list(parts.values()), fields=list(wanted), mask=_nothing(column))
     for other, part in parts.items():
         if other != kind and (kind is not None or other == SEVERAL) and part.null_count < len(part):
             raise RuntimeError(f"attribute '{name}' was inferred to be a {kind or 'single value'} and is a {other}")
     if kind is not None:
         return parts[kind]
     del parts[SEVERAL]
-    return pa.StructArray.from_arrays(list(parts.values()), fields=list(wanted), mask=pa.array(column.is_null))
+    return pa.StructArray.from_arrays(list(parts.values()), fields=list(wanted), mask=_nothing(column))
+
+
+def _nothing(column: Column) -> pa.Array:
+    """Where there is no value, not even a set or range."""
+    null = column.is_null
+    return pa.array(null if column.compounds is None else null & (column.compounds == None))  # noqa: E711
 
 
 def _parts(column: Column) -> dict[str, pa.Array]:
@@ -147,8 +154,15 @@ def outputs(plans: Sequence[DetectorPlan], source: Source) -> Outputs:
             trees.setdefault(name, []).append(Reference(name))
     while (kinds := {name: _joined(own, made, source) for name, own in trees.items()}) != made:
         made = kinds
-    compounds = any(f.dataType == COMPOUND for f in source.original.schema.fields)
+    given = any(f.dataType == COMPOUND for f in source.original.schema.fields)
+    if given:  # whatever is made of sets and ranges may be one
+        made = dict.fromkeys(made, None)
+    compounds = given or any(_makes_compounds(tree) for own in trees.values() for tree in own)
     return Outputs(tuple((name, None if kind == UNKNOWN else kind) for name, kind in made.items()), compounds)
+
+
+def _makes_compounds(tree: Expr) -> bool:
+    return isinstance(tree, Call) and tree.name in COMPOUND_MAKERS
 
 
 def _names(plans: Sequence[DetectorPlan]) -> Iterator[str]:
@@ -173,6 +187,8 @@ def _kind(tree: Expr, made: Mapping[str, str | None], source: Source) -> str | N
         found |= {made[reference.name]} - {UNKNOWN} if reference.name in made else set()
         return found.pop() if len(found) == 1 else None if found else UNKNOWN
 
+    if _makes_compounds(tree):
+        return None
     references = [node for node in walk(tree) if isinstance(node, Reference)]
     if isinstance(tree, Reference):
         return of(tree)

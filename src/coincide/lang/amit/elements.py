@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from coincide.expr.print import expression_text
+from coincide.expr.tokens import UNITS
 from coincide.expr.tree import Expr
 from coincide.lang.amit.definition import (
     EventType,
@@ -20,7 +21,7 @@ from coincide.lang.amit.definition import (
 )
 from coincide.lang.amit.operators import FORMS, Form
 from coincide.lang.shared.xml import Element
-from coincide.model.stamp import milliseconds
+from coincide.model.stamp import MILLISECOND, milliseconds
 from coincide.source import SourceText
 
 Values = Mapping[str, object]
@@ -31,11 +32,11 @@ NOWHERE = SourceText("", "").span(0, 0)
 
 def element_of(entry: Item) -> Element:
     if isinstance(entry, EventType):
-        attributes = [_element("eventAttribute", {"name": a.name, "type": a.type}) for a in entry.attributes]
-        return _element("event", {"name": entry.name}, attributes)
+        attributes = [new_element("eventAttribute", {"name": a.name, "type": a.type}) for a in entry.attributes]
+        return new_element("event", {"name": entry.name}, attributes)
     if isinstance(entry, Key):
-        members = [_element("eventKey", {"event": m.event, "attribute": m.attribute}) for m in entry.members]
-        return _element("key", {"name": entry.name, "type": entry.type}, members)
+        members = [new_element("eventKey", {"event": m.event, "attribute": m.attribute}) for m in entry.members]
+        return new_element("key", {"name": entry.name, "type": entry.type}, members)
     if isinstance(entry, Lifespan):
         return _lifespan(entry)
     if isinstance(entry, Situation):
@@ -44,16 +45,16 @@ def element_of(entry: Item) -> Element:
 
 
 def _lifespan(lifespan: Lifespan) -> Element:
-    initiators = [_element("startup", {})] if lifespan.startup else []
+    initiators = [new_element("startup", {})] if lifespan.startup else []
     initiators += [
-        _element(
+        new_element(
             "eventInitiator",
             {"event": i.event, "as": i.alias, "correlate": _unless(i.correlate, "ignore"), "where": _expression(i.where)},
         )
         for i in lifespan.initiators
     ]
-    children = [_element("initiator", {}, initiators), _element("terminator", {}, _terminators(lifespan))]
-    return _element("lifespan", {"name": lifespan.name}, [*children, *map(_key_by, lifespan.keys)])
+    children = [new_element("initiator", {}, initiators), new_element("terminator", {}, _terminators(lifespan))]
+    return new_element("lifespan", {"name": lifespan.name}, [*children, *map(_key_by, lifespan.keys)])
 
 
 def _terminators(lifespan: Lifespan) -> Iterator[Element]:
@@ -65,34 +66,34 @@ def _terminators(lifespan: Lifespan) -> Iterator[Element]:
             "terminationType": _unless(t.termination, "terminate"),
             "where": _expression(t.where),
         }
-        yield _element("eventTerminator", values)
+        yield new_element("eventTerminator", values)
     if lifespan.expiration is not None:
         kind = _unless(lifespan.expiration.termination, "terminate")
         interval = duration_text(lifespan.expiration.interval)
-        yield _element("expirationInterval", {"timeInterval": interval, "terminationType": kind})
+        yield new_element("expirationInterval", {"timeInterval": interval, "terminationType": kind})
     if lifespan.endless:
-        yield _element("noTerminator", {})
+        yield new_element("noTerminator", {})
 
 
 def _key_by(key: KeyBy) -> Element:
-    return _element("keyBy", {"name": key.name, "attribute": key.attribute})
+    return new_element("keyBy", {"name": key.name, "attribute": key.attribute})
 
 
 def _situation(situation: Situation) -> Element:
     attributes = [
-        _element("situationAttribute", {"name": a.name, "type": a.type, "expression": _expression(a.expression)})
+        new_element("situationAttribute", {"name": a.name, "type": a.type, "expression": _expression(a.expression)})
         for a in situation.attributes
     ]
     internal = "true" if situation.internal else None
     values = {"name": situation.name, "lifespan": situation.lifespan, "internal": internal}
-    return _element("situation", values, [_operator(situation.operator), *attributes])
+    return new_element("situation", values, [_operator(situation.operator), *attributes])
 
 
 def _operator(operator: Operator) -> Element:
     form = FORMS[operator.kind]
     names = [form.operands[min(n, len(form.operands) - 1)] for n in range(len(operator.operands))]
-    operands = [_element(name, _operand(o, form)) for name, o in zip(names, operator.operands, strict=True)]
-    return _element(operator.kind, operator_values(operator), [*operands, *map(_key_by, operator.keys)])
+    operands = [new_element(name, _operand(o, form)) for name, o in zip(names, operator.operands, strict=True)]
+    return new_element(operator.kind, operator_values(operator), [*operands, *map(_key_by, operator.keys)])
 
 
 def operator_values(operator: Operator) -> Values:
@@ -128,14 +129,19 @@ def _operand(operand: Operand, form: Form) -> Values:
 
 def _template(template: Template) -> Element:
     values = {"name": template.name, "parameters": " ".join(template.parameters) or None}
-    return _element("template", values, template.body)
+    return new_element("template", values, template.body)
 
 
 def _use(use: Use) -> Element:
-    return _element("use", {"template": use.template, **use.arguments})
+    return new_element("use", {"template": use.template, **use.arguments})
 
 
 def duration_text(microseconds: int) -> str:
+    """In the largest unit of which it is a whole number."""
+    for unit in ("d", "h", "min", "s"):
+        count, rest = divmod(microseconds, round(UNITS[unit] * MILLISECOND))
+        if count and not rest:
+            return f"{count}{unit}"
     return str(milliseconds(microseconds))
 
 
@@ -147,6 +153,6 @@ def _expression(tree: Expr | None) -> str | None:
     return None if tree is None else expression_text(tree)
 
 
-def _element(name: str, values: Values, children: Iterable[Element] = ()) -> Element:
+def new_element(name: str, values: Values, children: Iterable[Element] = ()) -> Element:
     attributes = {key: str(value) for key, value in values.items() if value is not None}
     return Element(name, attributes, tuple(children), "", NOWHERE)

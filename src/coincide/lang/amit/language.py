@@ -9,8 +9,8 @@ from coincide.detect.situation.plan import plans as situation_plans
 from coincide.errors import Diagnostic
 from coincide.lang.amit.arrange import arranged, partitions
 from coincide.lang.amit.definition import File, Situation
-from coincide.lang.amit.parse import parse
-from coincide.lang.amit.print import print_file
+from coincide.lang.amit.forms import printed
+from coincide.lang.amit.parse import parse as parse_xml_file
 from coincide.lang.amit.resolve import Resolved, resolve
 from coincide.lang.amit.templates import expand
 from coincide.lang.amit.warnings import warnings_of
@@ -21,8 +21,22 @@ __all__ = ["NAME", "detectors", "names", "parse", "plans", "print_file", "warnin
 NAME = "amit"
 
 
+def parse(source: SourceText) -> File:
+    """YAML's library is imported with the first file that needs it."""
+    if not source.name.endswith(".yaml"):
+        return parse_xml_file(source)
+    from coincide.lang.amit.yaml import parse_file
+
+    return parse_file(source)
+
+
+def print_file(file: File) -> str:
+    """In the form that the file was written in."""
+    return printed(file, file.form)
+
+
 def names(file: File) -> Iterator[Diagnostic]:
-    """Situations that the file itself writes out; what templates make is looked at when all files are known."""
+    """Situations that the file itself writes out; what templates make is compared when all files are known."""
     for entry in file.items:
         if isinstance(entry, Situation):
             message = f"event or situation '{entry.name}' is defined twice"

@@ -11,7 +11,11 @@ from coincide.lang.shared.xml import Element
 
 
 def print_file(file: File) -> str:
-    lines = [line for entry in file.items for line in _lines(element_of(entry))]
+    return print_elements(map(element_of, file.items))
+
+
+def print_elements(elements: Iterable[Element]) -> str:
+    lines = [line for element in elements for line in _lines(element)]
     return "\n".join(["<amit>", *_indented(lines), "</amit>"]) + "\n"
 
 

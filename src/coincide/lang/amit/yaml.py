@@ -32,7 +32,7 @@ Pairs = Sequence[tuple[Scalar, Node]]
 
 
 def parse_file(source: SourceText) -> File:
-    return File(items(_sections(parse_yaml(source), "amit", (*SECTIONS, *LAST))), "yaml")
+    return File(items(_sections(parse_yaml(source), "amit", TOP)), "yaml")
 
 
 def _sections(node: Node, inside: str, known: Iterable[str]) -> Iterator[Element]:
@@ -47,7 +47,7 @@ def _sections(node: Node, inside: str, known: Iterable[str]) -> Iterator[Element
 def _section(key: Scalar, body: Node) -> Iterator[Element]:
     if key.text == "use":
         return (_element("use", _scalars(_pairs(use, "use")), (), use.span) for use in _several(body))
-    name, build = SECTIONS[key.text] if key.text in SECTIONS else LAST[key.text]
+    name, build = SECTIONS.get(key.text, ("template", _template))
     return (build(name, called, content) for called, content in _pairs(body, key.text, distinct=False))
 
 
@@ -68,18 +68,18 @@ def _typed(element: str, pairs: Pairs) -> Iterator[Element]:
 def _key(element: str, name: Scalar, body: Node) -> Element:
     """`event: attribute` for each member; with a type, `{type: …, events: {event: attribute}}`."""
     pairs = _pairs(body, element, distinct=False)
-    given = dict((key.text, value) for key, value in pairs)
+    given = {key.text: value for key, value in pairs}
     kind: Pairs = []
     if isinstance(given.get("events"), Entries):
         kind = [(key, value) for key, value in _pairs(body, element) if key.text != "events"]
         pairs = _pairs(given["events"], "events", distinct=False)
-    members = [
-        _element(
-            "eventKey", [("event", event.text, event.span), ("attribute", _text(value, "attribute"), value.span)], (), event.span
-        )
-        for event, value in pairs
-    ]
+    members = [_member(event, value) for event, value in pairs]
     return _named(element, name, _scalars(kind), members)
+
+
+def _member(event: Scalar, attribute: Node) -> Element:
+    values = [*_only("event", event), ("attribute", _text(attribute, "attribute"), attribute.span)]
+    return _element("eventKey", values, (), event.span)
 
 
 def _lifespan(element: str, name: Scalar, body: Node) -> Element:
@@ -159,8 +159,9 @@ SECTIONS: dict[str, tuple[str, Build]] = {
     "lifespans": ("lifespan", _lifespan),
     "situations": ("situation", _situation),
 }
-LAST: dict[str, tuple[str, Build]] = {"templates": ("template", _template), "use": ("use", _template)}
-"""What templates cannot hold."""
+"""Sections, each with the element that it holds; templates may have them, too."""
+
+TOP = (*SECTIONS, "templates", "use")
 
 
 # Nodes

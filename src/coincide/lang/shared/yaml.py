@@ -71,8 +71,7 @@ class _Reader:
         try:
             return self._document()
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            reason, place = error.problem or error.context or "cannot be read", mark.index if mark else 0
+            reason, place = error.problem or "cannot be read", error.problem_mark.index if error.problem_mark else 0
         except yaml.reader.ReaderError as error:
             reason, place = str(error.reason), error.position
         self._refuse(reason, place)
@@ -107,9 +106,11 @@ class _Reader:
         if isinstance(event, yaml.ScalarEvent):
             return Scalar(event.value, self._span(event), not event.style)
         parts: list[Node] = []
-        while not isinstance(following := next(self.events), (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
-            parts.append(self._node(following, depth + 1))
-        span = self.source.span(event.start_mark.index, following.end_mark.index)
+        end: Any = next(self.events)
+        while not isinstance(end, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
+            parts.append(self._node(end, depth + 1))
+            end = next(self.events)
+        span = self.source.span(event.start_mark.index, end.end_mark.index)  # type: ignore[union-attr]
         size = 1 + sum(part.size for part in parts)
         if isinstance(event, yaml.SequenceStartEvent):
             return Items(tuple(parts), span, size)

@@ -1,0 +1,1 @@
+monitor starts by job = repeat { push(begun, prio: prio) { sequential { queued, run } } }

@@ -1,0 +1,1 @@
+monitor first = repeat { push(e1) { a } }
