@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.peers.contestants import CONTESTANTS, Contestant
@@ -15,14 +16,15 @@ from benchmarks.peers.workload import KEYS, Match, Stream, matches, stream
 EVENTS, FEW = 1_000_000, 1_000
 
 
-def main(events: int = EVENTS) -> None:
+def main(events: int = EVENTS, names: Sequence[str] = ()) -> None:
+    """All contestants, or those whose name holds one of the words."""
     made = stream(events)
     expected = matches(made)
     print(f"\nt0, then t1, then t2 of the same key within 10 s: {events:,} events, {KEYS:,} keys, {len(expected):,} matches")
     print(f"  load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     print(f"  {'':<34} {'start-up, CPU s':>16} {'events, CPU s':>14} {'events / CPU s':>15}")
     with tempfile.TemporaryDirectory() as folder:
-        for contestant in CONTESTANTS:
+        for contestant in (c for c in CONTESTANTS if not names or any(name.lower() in c.name.lower() for name in names)):
             print(f"  {contestant.name:<34} {_row(contestant, made, expected, Path(folder))}", flush=True)
 
 

@@ -104,8 +104,8 @@ def _as_they_arrived(
     for batch in batches:
         for made in running.process(batch):
             yield EventBatch(made.detections)
-    running.finish(until)
-    yield EventBatch(running.take().detections)
+    for made in running.end(until):
+        yield EventBatch(made.detections)
 
 
 def explain(rules: Rules, engine: str = "embedded", tier: str = "auto") -> str:

@@ -67,8 +67,8 @@ def under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given) 
             for made in engine.process(batch):
                 yield EventBatch(account.noted(made))
         if given.snapshot is None or given.until is not None:
-            engine.finish(given.until)
-            yield EventBatch(account.noted(engine.take()))
+            for made in engine.end(given.until):
+                yield EventBatch(account.noted(made))
     if given.snapshot is not None:
         keep_state(engine, given.snapshot)
     for line in account.summary():

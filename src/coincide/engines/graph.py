@@ -78,7 +78,7 @@ class Graph:
             except RunError as error:
                 detections = stop.take(error)
             made.append(detections)
-        shown = [_given_out(detections) for detections in made]
+        shown = [detections.given_out() for detections in made]
         stop.raise_with(shown)
         return merged(shown)
 
@@ -156,13 +156,6 @@ def add_statistics(total: dict[str, Any], part: Mapping[str, Any]) -> None:
             add_statistics(total.setdefault(name, {}), value)
         else:
             total[name] = total.get(name, 0) + value
-
-
-def _given_out(detections: EventBatch) -> EventBatch:
-    """Without detections that only other detectors see (internal ones of CDL and Amit). Columns have none: kernels make none."""
-    if detections.has_table or not any(event.hidden for event in detections.events):
-        return detections
-    return EventBatch([event for event in detections.events if not event.hidden])
 
 
 def _first_and_last(batch: EventBatch) -> tuple[int, int]:

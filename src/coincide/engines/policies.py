@@ -120,9 +120,20 @@ class PolicyEngine:
 
     def process(self, batch: EventBatch) -> Iterator[PolicyRun]:
         """What comes of the arrivals of a batch; if the run has to stop in it, what was detected before, then the error."""
-        try:
+
+        def arrive_all() -> None:
             for event in batch.events:
                 self.arrive(event)
+
+        return self._taken(arrive_all)
+
+    def end(self, until: float | None = None) -> Iterator[PolicyRun]:
+        """The same of the end of input."""
+        return self._taken(lambda: self.finish(until))
+
+    def _taken(self, act: Callable[[], None]) -> Iterator[PolicyRun]:
+        try:
+            act()
         except RunError:
             yield self.take()
             raise

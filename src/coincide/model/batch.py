@@ -77,6 +77,15 @@ class EventBatch:
             return self.of_types(frozenset(texts) - {kind}) if kind in texts else self
         return EventBatch([e for e in self.events if e.type != kind]) if any(e.type == kind for e in self.events) else self
 
+    def given_out(self) -> EventBatch:
+        """Without detections that only other detectors see (internal ones of CDL and Amit)."""
+        if self._events is not None:
+            return EventBatch([e for e in self._events if not e.hidden]) if any(e.hidden for e in self._events) else self
+        if self._table is None:
+            return merged([part.given_out() for part in self._parts])
+        hidden = self._table.hidden
+        return self if hidden is None else EventBatch(table=self._table.take((~hidden).nonzero()[0]))
+
     def numbered(self, first: int, clock: int | None = None) -> EventBatch:
         """External events in total order (or, at a clock of arrival, as they came), numbered in that order from `first`."""
         if self.has_table and clock is None:

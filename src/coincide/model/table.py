@@ -78,6 +78,7 @@ class EventTable:
     given_places: Places | LazyPlaces | None = None
     origins: Origins | None = None
     foreign_places: tuple[Place, ...] | None = None  # places with timers in them, which are no plain numbers
+    hidden: npt.NDArray[np.bool_] | None = None  # detections that only other detectors see; None: there are none
     _columns: dict[str, Column] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -129,6 +130,7 @@ class EventTable:
             given_places=LazyPlaces(lambda: self.place_rows(rows)),
             origins=self.origin().take(rows),
             foreign_places=None if self.foreign_places is None else tuple(self.foreign_places[row] for row in rows),
+            hidden=None if self.hidden is None else self.hidden[rows],
         )
 
     def of_types(self, types: frozenset[str]) -> EventTable:
@@ -184,13 +186,13 @@ class EventTable:
         types, ids, sources = (_texts(self.column(name)) for name in ("type", "id", "source"))
         rows = zip(
             types, self.lo.tolist(), self.hi.tolist(), ids, self.origin().keys(), sources, self.spaces(), self.place_tuples(),
-            self.arrivals(), strict=True,
+            self.arrivals(), [False] * len(self) if self.hidden is None else self.hidden.tolist(), strict=True,
         )  # fmt: skip
         out = []
-        for row, (kind, lo, hi, identifier, origin, source, space, place, arrival) in enumerate(rows):
+        for row, (kind, lo, hi, identifier, origin, source, space, place, arrival, hidden) in enumerate(rows):
             values = ((name, column.value(row)) for name, column in zip(names, columns, strict=True))
             attributes: dict[str, Value] = {name: value for name, value in values if value is not None}
-            out.append(Event(kind or "", lo, hi, identifier, attributes, origin, source, space, place, arrival))
+            out.append(Event(kind or "", lo, hi, identifier, attributes, origin, source, space, place, arrival, hidden))
         return out
 
 
@@ -216,7 +218,9 @@ def table_of(events: Sequence[Event]) -> EventTable:
     for name in names:
         fields[name] = column_of([e.attributes.get(name) for e in events]).to_arrow()
     lo, hi = (np.array([getattr(e, end) for e in events], np.int64) for end in ("lo", "hi"))
-    return EventTable(lo, hi, fields, given_places=_matrix(events), origins=_origins(events), foreign_places=_foreign(events))
+    hidden = np.array([e.hidden for e in events], np.bool_) if any(e.hidden for e in events) else None
+    places, foreign = _matrix(events), _foreign(events)
+    return EventTable(lo, hi, fields, 0, places, _origins(events), foreign, hidden)
 
 
 def _space_record(space: Space | None) -> dict[str, object] | None:
@@ -261,8 +265,15 @@ def merged_tables(tables: Sequence[EventTable]) -> EventTable:
         fields,
         given_places=places,
         origins=_concatenated_origins([t.origin() for t in tables]),
+        hidden=_concatenated_hidden(tables),
     )
     return joined.take(order)
+
+
+def _concatenated_hidden(tables: Sequence[EventTable]) -> npt.NDArray[np.bool_] | None:
+    if all(t.hidden is None for t in tables):
+        return None
+    return np.concatenate([np.zeros(len(t), np.bool_) if t.hidden is None else t.hidden for t in tables])
 
 
 def _concatenated_field(name: str, tables: Sequence[EventTable]) -> pa.Array:

@@ -510,3 +510,8 @@ def test_unchanged_case() -> None:
     folder = CASES / "ecl-analysis" / "unchanged"
     old, new = (digests((folder / name).read_text()) for name in ("rules.ecl", "other.ecl"))
     assert sorted(name for name in old if new.get(name) == old[name]) == ["a1", "a3"]
+
+
+def test_a_number_beyond_doubles_is_refused() -> None:
+    with pytest.raises(RuleError, match="the number '1e999' is too large"):
+        parse(SourceText("rules.ecl", "monitor m = v > 1e999"))

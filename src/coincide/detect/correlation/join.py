@@ -155,7 +155,9 @@ class Joiner:
 
     def _completed(self, found: Combinations, ends: dict[int, int]) -> Iterator[Combinations]:
         missing = [s for s in self.selection.pos if s not in found.at]
-        if not missing or not len(found):
+        if not len(found):
+            return
+        if not missing:
             yield found
             return
         source = min(missing, key=lambda s: self._cost(s, found, ends[s]))

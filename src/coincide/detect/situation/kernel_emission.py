@@ -35,10 +35,12 @@ def detections(prepared: Prepared, made: Any, selected: Any) -> EventBatch:
     now = made[:, at.NOW]
     origins = emission.origins()
     if not made[:, at.BY_TIMER].any():
-        return EventBatch(table=EventTable(now, now, emission.fields(), 0, LazyPlaces(emission.places), origins))
+        return EventBatch(
+            table=EventTable(now, now, emission.fields(), 0, LazyPlaces(emission.places), origins, None, emission.hidden)
+        )
     foreign = tuple(emission.place(n) for n in range(len(made)))
     matrix = np.array([(place[0], -1, place[3]) for place in foreign], np.int64)
-    return EventBatch(table=EventTable(now, now, emission.fields(), 0, matrix, origins, foreign))
+    return EventBatch(table=EventTable(now, now, emission.fields(), 0, matrix, origins, foreign, emission.hidden))
 
 
 class _Emission:
@@ -50,6 +52,12 @@ class _Emission:
         self.selected = selected
         self.offsets = np.append(made[:, at.CHOSEN], len(selected))
         self.orders = np.array([s.order for s in self.group.situations], np.int64)[made[:, at.OF_SITUATION]]
+
+    @property
+    def hidden(self) -> Any:
+        """Internal situations are fed to others, not reported (AMIT-50)."""
+        internal = np.array([s.resolved.situation.internal for s in self.group.situations])
+        return internal[self.made[:, at.OF_SITUATION]] if internal.any() else None
 
     # Places.
 

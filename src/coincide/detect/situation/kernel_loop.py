@@ -91,7 +91,7 @@ def run(world, records, pool, made, selected, found, bound):  # type: ignore[no-
     """All rows, each after the expirations that come before it; then those due before `bound`."""
     closed = np.empty(16, np.int64)
     opened = np.full(len(world.lifespans), -1, np.int64)
-    scratch = np.empty((6, 1 + len(world.operands)), np.int64)
+    scratch = np.empty((7, 1 + len(world.operands)), np.int64)
     types = world.counts[TYPES]
     due = next_due(world)
     for row in range(len(world.events)):
@@ -216,25 +216,67 @@ def collect(world, records, pool, made, selected, found, scratch, s, row, ref, b
         place = world.lifespans[d, KEY_BASE] + world.of_lifespan[d, row, KEY_NUMBER]
         world.situations[s, CANDIDATES] += size * (world.keys[place, OPEN] - (begun >= 0))
         return records, pool, made, selected, found
-    record = world.cells[world.situations[s, CELL_BASE] + cell, ACTIVE_FIRST]
-    while record >= 0:
-        following = records[record, ACTIVE_AFTER]
-        world.situations[s, CANDIDATES] += size
-        if world.of_situation[s, row, OVERRIDDEN]:
-            override(world, records, record, s, cell, mask & world.of_situation[s, row, OVERRIDDEN])
-        pool, made, selected, found, _ = decide(world, records, pool, made, selected, found, scratch, record, mask)
-        record = following
+    records_of = world.cells[world.situations[s, CELL_BASE] + cell, ACTIVE_FIRST]
+    pool, made, selected, found = try_all(
+        world,
+        records,
+        pool,
+        made,
+        selected,
+        found,
+        scratch,
+        s,
+        cell,
+        records_of,
+        mask,
+        mask & world.of_situation[s, row, OVERRIDDEN],
+    )
     return records, pool, made, selected, found
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def override(world, records, record, s, cell, mask):  # type: ignore[no-untyped-def]
+def try_all(world, records, pool, made, selected, found, scratch, s, cell, record, mask, overridden):  # type: ignore[no-untyped-def]
+    """A decision in each partition that has what it takes: a candidate for every operand, or the total. That is asked here,
+    without calling anything, as most partitions have not."""
+    kind, quantity = world.situations[s, KIND], world.situations[s, QUANTITY]
+    first, operands = world.situations[s, FIRST_OPERAND], world.situations[s, OPERANDS]
+    ends, weights, candidates = scratch[5], scratch[6], 0
+    for operand in range(operands):
+        ends[operand] = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED]
+        weights[operand] = world.operands[first + operand, WEIGHT]
+    while record >= 0:
+        following = records[record, ACTIVE_AFTER]
+        candidates += 1
+        if overridden:
+            override(records, record, ends, operands, overridden)
+        ready, total = True, 0
+        for operand in range(operands):
+            length = ends[operand] - records[record, OPS + PER_OP * operand + START]
+            total += weights[operand] * length
+            ready = ready and length > 0
+        if ready if kind <= SEQUENCE else satisfied(kind, total, quantity):
+            pool, made, selected, found, _ = decide(world, records, pool, made, selected, found, scratch, record, mask)
+        record = following
+    world.situations[s, CANDIDATES] += candidates * bits(mask)
+    return pool, made, selected, found
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def bits(mask):  # type: ignore[no-untyped-def]
+    number = 0
+    while mask:
+        number += mask & 1
+        mask >>= 1
+    return number
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def override(records, record, ends, operands, mask):  # type: ignore[no-untyped-def]
     """The list is emptied before the new candidate enters it (decision 19)."""
-    first = world.situations[s, FIRST_OPERAND]
-    for operand in range(world.situations[s, OPERANDS]):
+    for operand in range(operands):
         if (mask >> operand) & 1:
             column = OPS + PER_OP * operand
-            records[record, column + START] = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED] - 1
+            records[record, column + START] = ends[operand] - 1
             records[record, column + BITS] = -1
 
 
@@ -273,10 +315,10 @@ def decide(world, records, pool, made, selected, found, scratch, record, mask): 
         if several and world.situations[s, ONCE]:
             several = 1
         for number in range(several):
-            made = report(world, records, made, record)
+            made = report(world.counts, world.spans, world.situations, records, made, record)
             for operand in range(operands):
                 stream = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FROM]
-                selected = select(world, selected, operand, world.stream[stream + found[number, operand]])
+                selected = select(world.counts, selected, operand, world.stream[stream + found[number, operand]])
         pool = consume(world, records, pool, found, record, s, first, operands, several)
     else:
         total, several = np.int64(0), 1
@@ -288,12 +330,12 @@ def decide(world, records, pool, made, selected, found, scratch, record, mask): 
             total += length if world.situations[s, KIND] == NOT else world.operands[first + operand, WEIGHT] * length
         if not satisfied(world.situations[s, KIND], total, world.situations[s, QUANTITY]):
             return pool, made, selected, found, False
-        made = report(world, records, made, record)
+        made = report(world.counts, world.spans, world.situations, records, made, record)
         for operand in range(operands if world.situations[s, KIND] != NOT else 0):
             stream = world.operands[first + operand, STREAM_BASE] + cell
             column = OPS + PER_OP * operand + START
             for position in range(records[record, column], world.streams[stream, FILLED]):
-                selected = select(world, selected, operand, world.stream[world.streams[stream, FROM] + position])
+                selected = select(world.counts, selected, operand, world.stream[world.streams[stream, FROM] + position])
             records[record, column] = world.streams[stream, FILLED]
     if several and world.situations[s, ONCE]:
         records[record, DONE] = 1
@@ -312,36 +354,36 @@ def satisfied(kind, total, quantity):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def report(world, records, made, record):  # type: ignore[no-untyped-def]
-    number, span = world.counts[MADE], records[record, SPAN]
+def report(counts, spans, situations, records, made, record):  # type: ignore[no-untyped-def]
+    number, span = counts[MADE], records[record, SPAN]
     if number == len(made):
         more = np.empty((2 * number, made.shape[1]), np.int64)
         more[:number] = made
         made = more
-    made[number, BY_TIMER] = world.counts[TIMER]
-    made[number, CAUSE_NUMBER] = world.counts[CAUSE]
-    made[number, CAUSE_REF] = world.counts[CAUSED_BY]
-    made[number, NOW] = world.counts[CLOCK]
+    made[number, BY_TIMER] = counts[TIMER]
+    made[number, CAUSE_NUMBER] = counts[CAUSE]
+    made[number, CAUSE_REF] = counts[CAUSED_BY]
+    made[number, NOW] = counts[CLOCK]
     made[number, OF_SITUATION] = records[record, SITUATION]
     made[number, OF_CELL] = records[record, CELL]
-    made[number, OPENED_BY] = world.spans[span, OPENED]
-    made[number, OF_INITIATOR] = world.spans[span, INITIATOR]
-    made[number, OF_TERMINATOR] = world.spans[span, TERMINATOR]
-    made[number, ENDED_BY] = world.counts[CAUSED_BY] if world.spans[span, TERMINATOR] >= 0 else -1
-    made[number, CHOSEN] = world.counts[SELECTED]
-    world.counts[MADE] += 1
-    world.situations[records[record, SITUATION], DETECTIONS] += 1
+    made[number, OPENED_BY] = spans[span, OPENED]
+    made[number, OF_INITIATOR] = spans[span, INITIATOR]
+    made[number, OF_TERMINATOR] = spans[span, TERMINATOR]
+    made[number, ENDED_BY] = counts[CAUSED_BY] if spans[span, TERMINATOR] >= 0 else -1
+    made[number, CHOSEN] = counts[SELECTED]
+    counts[MADE] += 1
+    situations[records[record, SITUATION], DETECTIONS] += 1
     return made
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def select(world, selected, operand, ref):  # type: ignore[no-untyped-def]
-    number = world.counts[SELECTED]
+def select(counts, selected, operand, ref):  # type: ignore[no-untyped-def]
+    number = counts[SELECTED]
     if number == len(selected):
         more = np.empty((2 * number, 2), np.int64)
         more[:number] = selected
         selected = more
     selected[number, 0] = operand
     selected[number, 1] = ref
-    world.counts[SELECTED] += 1
+    counts[SELECTED] += 1
     return selected

@@ -23,6 +23,7 @@ from coincide.detect.situation.kernel_layout import (
     PER_OP,
     POOL,
     QUANTIFIER,
+    SEQUENCE,
     SITUATION,
     START,
     STREAM_BASE,
@@ -32,26 +33,26 @@ from coincide.detect.situation.kernel_layout import (
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def pick(world, records, pool, found, scratch, record, mask, arriving):  # type: ignore[no-untyped-def]
+def pick(world, records, pool, found, scratch, record, mask, arriving):  # type: ignore[no-untyped-def]  # noqa: PLR0915
     """All selections, as positions in the streams, a row each. With a mask, the arriving event must be in them; it is the last
     of each stream that it has entered.
 
     A depth-first search: an operand with `first` or `last` gives up its other candidates once one has led to a selection."""
     s, cell = records[record, SITUATION], records[record, CELL]
-    base = world.situations[s, FIRST_OPERAND]
-    size = world.situations[s, OPERANDS]
+    base, size, kind = world.situations[s, FIRST_OPERAND], world.situations[s, OPERANDS], world.situations[s, KIND]
+    operands, streams, stream, conjuncts, values = world.operands, world.streams, world.stream, world.conjuncts, world.values
     at, stop, before, refs = scratch[0], scratch[1], scratch[2], scratch[3]
-    world.counts[FOUND] = 0
-    level, has_arriving, entering = np.int64(0), np.int64(-1), True
+    number = 0
+    level, has_arriving, entering = 0, -1, True
     while level >= 0:
         operand = base + level
         column = OPS + PER_OP * level
-        place = world.operands[operand, STREAM_BASE] + cell
-        stream, filled = world.streams[place, FROM], world.streams[place, FILLED]
-        backwards = world.operands[operand, QUANTIFIER] == LAST
+        place = operands[operand, STREAM_BASE] + cell
+        offset, filled = streams[place, FROM], streams[place, FILLED]
+        backwards = operands[operand, QUANTIFIER] == LAST
         if entering:
             start, end = records[record, column + START], filled
-            if world.operands[operand, STRICT]:
+            if operands[operand, STRICT]:
                 if backwards:
                     while end > start and not alive(records, pool, record, column, end - 1):
                         end -= 1
@@ -60,35 +61,39 @@ def pick(world, records, pool, found, scratch, record, mask, arriving):  # type:
                     end = min(end, start + 1)
             elif mask and has_arriving < 0 and (mask >> (level + 1)) == 0:
                 start = end - 1 if (mask >> level) & 1 else end
-            if world.situations[s, KIND] == 1 and level > 0 and not backwards:
-                start = later(world.stream, stream, start, end, refs[level - 1])
+            if kind == SEQUENCE and level > 0 and not backwards:
+                start = later(stream, offset, start, end, refs[level - 1])
             at[level], stop[level] = (end - 1, start - 1) if backwards else (start, end)
-        elif world.counts[FOUND] > before[level] and world.operands[operand, QUANTIFIER] != EACH:
+        elif number > before[level] and operands[operand, QUANTIFIER] != EACH:
             at[level] = stop[level]
         if has_arriving >= level:
             has_arriving = -1
         entering = False
         step = -1 if backwards else 1
         chosen = False
-        while at[level] != stop[level]:
+        while at[level] != stop[level] and not chosen:
             position = at[level]
             at[level] += step
-            if fits(world, records, pool, record, column, s, operand, level, refs, stream, position):
-                chosen = True
-                refs[level] = world.stream[stream + position]
-                scratch[4, level] = position
-                break
+            refs[level] = stream[offset + position]
+            chosen = (
+                alive(records, pool, record, column, position)
+                and apart(refs, level, kind)
+                and hold(conjuncts, values, refs, operands[operand, CONJUNCTS_FROM], operands[operand, CONJUNCTS_TO])
+            )
+            scratch[4, level] = position
         if not chosen:
             level -= 1
             continue
-        before[level] = world.counts[FOUND]
+        before[level] = number
         if has_arriving < 0 and mask and refs[level] == arriving:
             has_arriving = level
         if level + 1 < size:
             level += 1
             entering = True
         elif mask == 0 or has_arriving >= 0:
-            found = note(world, found, scratch, size)
+            found = note(found, number, scratch, size)
+            number += 1
+    world.counts[FOUND] = number
     return found
 
 
@@ -105,38 +110,37 @@ def later(stream, offset, start, end, ref):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def note(world, found, scratch, size):  # type: ignore[no-untyped-def]
-    number = world.counts[FOUND]
+def note(found, number, scratch, size):  # type: ignore[no-untyped-def]
     if number == len(found):
         more = np.empty((2 * number, found.shape[1]), np.int64)
         more[:number] = found
         found = more
     for level in range(size):
         found[number, level] = scratch[4, level]
-    world.counts[FOUND] += 1
     return found
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def fits(world, records, pool, record, column, s, operand, level, refs, stream, position):  # type: ignore[no-untyped-def]
-    if not alive(records, pool, record, column, position):
-        return False
-    ref = world.stream[stream + position]
-    if world.situations[s, KIND] == 1:
-        if level > 0 and ref <= refs[level - 1]:
+def apart(refs, level, kind):  # type: ignore[no-untyped-def]
+    """A sequence's candidates arrive one after another; no instance stands twice in a selection."""
+    if kind == SEQUENCE:
+        return level == 0 or refs[level] > refs[level - 1]
+    for other in range(level):
+        if refs[other] == refs[level]:
             return False
-    else:
-        for other in range(level):
-            if refs[other] == ref:
-                return False
-    refs[level] = ref
-    for number in range(world.operands[operand, CONJUNCTS_FROM], world.operands[operand, CONJUNCTS_TO]):
-        conjunct = world.conjuncts[number]
-        left, right = world.values[conjunct[2], refs[conjunct[1]]], world.values[conjunct[4], refs[conjunct[3]]]
-        if conjunct[5]:
-            left = combined(conjunct[5], left, right)
-            right = world.values[conjunct[6], ref]
-        if not compare(conjunct[0], left, right):
+    return True
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def hold(conjuncts, values, refs, first, end):  # type: ignore[no-untyped-def]
+    """The parts of `where` that the operand chosen last completes."""
+    for number in range(first, end):
+        left = values[conjuncts[number, 2], refs[conjuncts[number, 1]]]
+        right = values[conjuncts[number, 4], refs[conjuncts[number, 3]]]
+        if conjuncts[number, 5]:
+            left = combined(conjuncts[number, 5], left, right)
+            right = values[conjuncts[number, 6], refs[max(conjuncts[number, 1], conjuncts[number, 3])]]
+        if not compare(conjuncts[number, 0], left, right):
             return False
     return True
 
@@ -188,12 +192,12 @@ def consume(world, records, pool, found, record, s, first, operands, several):  
         for number in range(several):
             position = found[number, operand]
             if not (world.keeps[s, world.stream[stream + position]] >> operand) & 1:
-                pool = remove(world, records, pool, record, column, position)
+                pool = remove(world.counts, records, pool, record, column, position)
     return pool
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def remove(world, records, pool, record, column, position):  # type: ignore[no-untyped-def]
+def remove(counts, records, pool, record, column, position):  # type: ignore[no-untyped-def]
     start = records[record, column + START]
     if position < start:
         return pool
@@ -203,14 +207,14 @@ def remove(world, records, pool, record, column, position):  # type: ignore[no-u
             start += 1
         records[record, column + START] = start
         return pool
-    pool = reserve(world, records, pool, record, column, position)
+    pool = reserve(counts, records, pool, record, column, position)
     bit = position - records[record, column + BITS_FROM]
     pool[records[record, column + BITS] + (bit >> 6)] |= np.int64(1) << (bit & 63)
     return pool
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def reserve(world, records, pool, record, column, position):  # type: ignore[no-untyped-def]
+def reserve(counts, records, pool, record, column, position):  # type: ignore[no-untyped-def]
     """Bits up to this position; words that lie before the start are dropped when they are moved."""
     bits, start = records[record, column + BITS], records[record, column + START]
     if bits < 0:
@@ -222,7 +226,7 @@ def reserve(world, records, pool, record, column, position):  # type: ignore[no-
         return pool
     dropped = (start - origin) >> 6
     size = max(4, 2 * (needed - dropped))
-    new = world.counts[POOL]
+    new = counts[POOL]
     if new + size > len(pool):
         more = np.zeros(2 * len(pool) + size, np.int64)
         more[:new] = pool[:new]
@@ -230,7 +234,7 @@ def reserve(world, records, pool, record, column, position):  # type: ignore[no-
     pool[new : new + size] = 0
     for word in range(dropped, words):
         pool[new + word - dropped] = pool[bits + word]
-    world.counts[POOL] += size
+    counts[POOL] += size
     records[record, column + BITS] = new
     records[record, column + BITS_FROM] = origin + 64 * dropped
     records[record, column + WORDS] = size

@@ -75,7 +75,8 @@ class Prepared:
             for number, end in enumerate(lifespan.definition.terminators):
                 self._note(self.of_lifespan[d, :, at.TERMINATORS], index, number, end.event == event, end.where, rows)
         for d in dict.fromkeys([*(x.number for x in readers.lifespans), *(s.lifespan for s in readers.situations)]):
-            reader = self.group.lifespans[d].situations[0].global_key
+            readers_of_key = [s.global_key for s in self.group.lifespans[d].situations]
+            reader = next(r for r in readers_of_key if not r.size or event in r.attributes)
             self.of_lifespan[d, index, at.KEY_NUMBER] = self._numbers([reader], event, rows, self.keys[d])
         for situation in readers.situations:
             if event not in situation.operands_of:

@@ -1,0 +1,158 @@
+"""Descriptions in the join tier: the interpreter's answer and order, however the input is cut, wherever the tiers change over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coincide.engines.graph import Graph
+from coincide.model.batch import EventBatch
+from coincide.model.compound import compound_of
+from coincide.model.event import Event, Value, primitive, record
+from coincide.model.space import Space
+from coincide.rulebook import Rulebook, load
+from coincide.source import SourceText
+from coincide.testing.check import check_detector, detections
+
+quick = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+ATTRIBUTES = [
+    '<attribute name="k" type="int"/>',
+    '<attribute name="v" type="double" optional="true"/>',
+    '<attribute name="w" type="string" optional="true"/>',
+    '<attribute name="t" type="time_t" optional="true"/>',
+]
+FILTERS = ["", "", "", '<filter operators="greater">0</filter>', "<filter>k + 1 = 2 or v is null</filter>"]
+JOINS = [
+    "",
+    "",
+    '<filter operators="equal">A.k</filter>',
+    '<filter operators="lessequal">A.v</filter>',
+    "<filter>k != A.k</filter>",
+]
+PREDICATES = [
+    '<predicate name="equal" anchor="EK">A.k, B.k</predicate>',
+    '<predicate name="equal" anchor="EC">B.k, C.k</predicate>',
+    '<predicate name="equal" anchor="EW">A.w, C.w</predicate>',
+    '<predicate name="equal" anchor="EX">A.t, C.v</predicate>',
+    '<predicate name="less" anchor="LV">A.v, B.v</predicate>',
+    '<predicate name="before" anchor="BE">A, B</predicate>',
+    '<predicate name="concurrent" anchor="CO">B, C</predicate>',
+    '<predicate anchor="DI">apart &gt; 0</predicate>',
+    '<predicate anchor="NE">distance(A, C) &lt; 2</predicate>',
+    '<predicate anchor="LA">A.time &lt; C.time</predicate>',
+    '<predicate name="any" anchor="AV">B.v</predicate>',
+    '<predicate name="none" anchor="NV">A.v</predicate>',
+    '<predicate name="any" anchor="SC">C</predicate>',
+    '<predicate anchor="SU">sum2 &gt; 1 or A.w is null</predicate>',
+    '<predicate anchor="TT">A.t &lt;= B.t</predicate>',
+    '<predicate name="in" anchor="AM">B.k, A.v, 1</predicate>',
+    '<predicate name="true" anchor="TR"/>',
+]
+COMPUTATIONS = (
+    '<computation type="double" anchor="apart">B.time - A.time</computation>'
+    '<computation type="int" anchor="sum2">A.v + C.k / 2</computation>'
+    '<computation type="string" anchor="label">concat(A.w, B.k, half)</computation>'
+    '<computation type="double" anchor="half">A.k / 2</computation>'
+)
+NAMES = ["EK", "EC", "EW", "EX", "LV", "BE", "CO", "DI", "NE", "LA", "AV", "NV", "SC", "SU", "TT", "AM", "TR"]
+VALUES = (
+    '<attribute name="label" type="string">label</attribute><attribute name="w" type="string">C.w</attribute>'
+    '<attribute name="n" type="int">coalesce(apart, sum2, A.v)</attribute>'
+    '<attribute name="b" type="boolean">if(C is null, A.k &gt; 0, before(A, C))</attribute>'
+)
+
+
+@st.composite
+def descriptions(draw: st.DrawFn, name: str = "c", classes: str = "abc") -> str:
+    sources = []
+    for anchor in "ABC":
+        join = draw(st.sampled_from(FILTERS if anchor == "A" else FILTERS + JOINS))
+        within = draw(st.sampled_from(["", "", ' within="3"', ' within="6"']))
+        access = draw(st.sampled_from(["", "", "", ' access="external"', ' access="east"']))
+        attributes = [ATTRIBUTES[0].replace("/>", f">{join}</attribute>"), *ATTRIBUTES[1:]]
+        kind = draw(st.sampled_from([*classes, "*"]))
+        sources.append(f'<source class="{kind}" anchor="{anchor}"{within}{access}>{"".join(attributes)}</source>')
+    expressions, events = "", ""
+    for number in range(draw(st.integers(1, 2))):
+        negated = st.tuples(st.sampled_from(["", "", "not "]), st.sampled_from(NAMES)).map("".join)
+        literal = negated.filter(lambda text: text not in ("not SC", "not AV"))  # absence is the interpreter's
+        terms = draw(st.lists(st.lists(literal, min_size=1, max_size=4).map(" and ".join), min_size=1, max_size=2))
+        logic = " or ".join(f"({term})" for term in terms)
+        expressions += f'<expression anchor="X{number}">TRUE{number} and ({logic})</expression>'
+        for access in draw(st.sampled_from([["public"], ["public", "west"]])):
+            events += f'<event class="{name}{number}" trigger="X{number}" access="{access}">{VALUES}</event>'
+    anchored = "".join(f'<predicate anchor="TRUE{n}">A.k &gt;= 0</predicate>' for n in range(2))
+    given = draw(st.sampled_from(["", ' within="5"']))
+    return (
+        f'<cd id="{name}"{given}><sources>{"".join(sources)}</sources><computations>{COMPUTATIONS}</computations>'
+        f"<predicates>{anchored}{''.join(PREDICATES)}</predicates><expressions>{expressions}</expressions><events>{events}</events></cd>"
+    )
+
+
+@st.composite
+def streams(draw: st.DrawFn, compounds: bool = False) -> list[Event]:
+    numbers: st.SearchStrategy[Value] = st.sampled_from([0.0, 1.0, 2.0, 1.5])
+    if compounds:
+        raw: list[Any] = [[1], [0, 2], {"lo": 1}, {"lo": 1, "hi": 1}]
+        numbers = st.one_of(numbers, st.sampled_from([compound_of(r) for r in raw]))
+    events = []
+    for number in range(draw(st.integers(0, 9))):
+        hi = draw(st.integers(0, 9)) * 1000
+        lo = draw(st.sampled_from([hi, hi, max(0, hi - 2000)]))
+        attributes: dict[str, Value] = {"k": draw(st.sampled_from([0.0, 1.0, 1.0, 0.5, "x"]))}
+        texts = st.sampled_from(["p", "q", "1970-01-01T00:00:00.002Z"])
+        for name, values in (("v", numbers), ("w", texts), ("t", st.one_of(numbers, texts))):
+            if draw(st.booleans()):
+                attributes[name] = draw(values)
+        source = draw(st.sampled_from(["east", "west", None]))
+        space = draw(st.sampled_from([None, Space(x=0.0, y=0.0), Space(x=3.0, y=0.0)]))
+        events.append(primitive(draw(st.sampled_from("aabc")), lo, hi, f"e{number}", attributes, source, space))
+    return events
+
+
+def rules(text: str) -> Rulebook:
+    return load(SourceText("rules.cdl.xml", text))
+
+
+@quick
+@given(descriptions(), streams(), st.lists(st.integers(1, 9), max_size=2))
+def test_the_join_is_the_interpreter(text: str, events: list[Event], cuts: list[int]) -> None:
+    book = rules(text)
+    assert not any(plan.tier_reasons() for plan in book.plans())
+    check_detector(book, events, cuts)
+
+
+@quick
+@given(descriptions(), streams(compounds=True), st.lists(st.integers(1, 9), max_size=3))
+def test_sets_and_ranges_go_through_the_interpreter(text: str, events: list[Event], cuts: list[int]) -> None:
+    check_detector(rules(text), events, cuts)
+
+
+@quick
+@given(descriptions(), descriptions("d", "abcc"), streams(), st.lists(st.integers(1, 9), max_size=1))
+def test_descriptions_that_feed_descriptions(first: str, second: str, events: list[Event], cuts: list[int]) -> None:
+    fed = second.replace('class="c"', 'class="c0"').replace('name="k" type="int"', 'name="k" type="int" optional="true"')
+    book = rules(f"<cds>{first}{fed}</cds>")
+    for where in (cuts, range(len(events))):
+        assert detections(book, events, tier="kernel", cuts=where) == detections(book, events)
+
+
+@quick
+@given(descriptions(), streams(compounds=True), st.integers(0, 9))
+def test_either_tier_goes_on_from_the_other(text: str, events: list[Event], cut: int) -> None:
+    """And what they write is the same."""
+    book, ordered = rules(text), sorted(events, key=lambda e: e.origin)
+    expected = detections(book, events)
+    graphs = {tier: Graph(book.plans(tier)) for tier in ("interpreter", "kernel")}
+    written = []
+    for before, after in (("interpreter", "kernel"), ("kernel", "interpreter")):
+        state = graphs[before].initial()
+        made = list(graphs[before].advance(state, EventBatch(ordered[:cut])).events)
+        written.append(graphs[before].encode(state))
+        state = graphs[after].decode(written[-1])
+        made += graphs[after].advance(state, EventBatch(ordered[cut:])).events
+        assert [record(d) for d in made] == expected
+    assert written[0] == written[1]
