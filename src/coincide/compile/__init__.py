@@ -36,7 +36,8 @@ class Compiled:
 
     def plans_for(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
         """Plans for some of the detectors, none of which may be fed by one that is left out."""
-        return _plans(detectors, stages(detectors, feeds(detectors)), self.languages, self.limits)
+        with room_for_recursion():
+            return _plans(detectors, stages(detectors, feeds(detectors)), self.languages, self.limits)
 
     def warnings(self) -> list[Diagnostic]:
         return [
@@ -102,12 +103,6 @@ def _linked(detectors: Sequence[Detector], languages: dict[str, Language]) -> tu
         if link is not None:
             found.update((d.order, d) for d in link([d for d in detectors if d.language == name], detectors))
     return tuple(found[order] for order in sorted(found))
-
-
-def plans_of(compiled: Compiled, detectors: Sequence[Detector]) -> list[DetectorPlan]:
-    """Plans of some of the detectors, for a graph of their own. What feeds them must be among them."""
-    with room_for_recursion():
-        return compiled.plans_for(detectors)
 
 
 def _plans(

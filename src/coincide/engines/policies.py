@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from coincide.compile import Compiled, plans_of
+from coincide.compile import Compiled
 from coincide.compile.graph import feeds
 from coincide.detect.base import Detector
 from coincide.engines.graph import Graph
@@ -202,7 +202,7 @@ class Instance:
     def change(self, compiled: Compiled, own: Sequence[Detector]) -> None:
         """Other detectors from the next event on; those whose text is unchanged keep their state."""
         kept = None if self.state.start is None else self.graph.encode(self.state)
-        self.graph = Graph(plans_of(compiled, _with_feeders(compiled.detectors, own)))
+        self.graph = Graph(compiled.plans_for(_with_feeders(compiled.detectors, own)))
         self.state = self.graph.initial() if kept is None else self.graph.decode(kept)
         self.reported = {detector.order for detector in own}
 
