@@ -12,6 +12,7 @@ from typing import Any
 from coincide.compile import Compiled, compile_rules
 from coincide.detect.base import Detector, DetectorPlan
 from coincide.errors import Diagnostic, RuleError
+from coincide.lang.registry import ending_of
 from coincide.source import SourceText
 
 RuleSource = str | PathLike[str] | SourceText
@@ -49,8 +50,8 @@ def load(*paths: RuleSource) -> Rulebook:
 
 
 def loads(text: str, language: str = "ecl", name: str = "rules") -> Rulebook:
-    """Rules from a text."""
-    return load(SourceText(f"{name}.{language}", text))
+    """Rules from a text; `language` is a language's name (ecl, amit, opera, pretty, ecco, cdl) or a file ending."""
+    return load(SourceText(name + ending_of(language), text))
 
 
 def _read(path: RuleSource) -> SourceText:

@@ -16,9 +16,13 @@ LOADS = [case for case in CASES if not case.path("expected.jsonl")]
 
 # On Spark streaming a case takes seconds: one for each construct.
 SAMPLE = {
-    "ecl/accumulate", "ecl/avionics", "ecl/chained-monitors", "ecl/do-unless", "ecl/interval-time", "ecl/keys",
-    "ecl/keys-modes", "ecl/loop-max", "ecl/machine-example-3", "ecl/modes", "ecl/parallel", "ecl/persist-max",
-    "ecl/predicate-null", "ecl/push-attributes", "ecl/repeat", "ecl/select-star", "ecl/several-files", "ecl/total-order",
+    "ecl/avionics", "ecl/chained-monitors", "ecl/do-unless", "ecl/interval-time", "ecl/keys", "ecl/keys-modes",
+    "ecl/machine-example-3", "ecl/predicate-null", "ecl/push-attributes", "ecl/several-files", "ecl/total-order",
+    "amit/after", "amit/fig10-portal-collapse", "amit/key-global", "amit/mode-deferred", "amit/startup", "amit/where",
+    "opera/parameter-doors", "opera/paper-3-within-an-hour", "opera/parallel", "opera/timing-daily", "pretty/then-within",
+    "ecco/example-1-average", "ecco/per-key", "ecco/silence",
+    "cdl/paper-physician-visit", "cdl/set-and-range-values", "cdl/time-event-chained", "cdl/within",
+    "mixed/five-in-a-row",
 }  # fmt: skip
 
 

@@ -100,7 +100,9 @@ def within_the_loop(situation: Situation) -> Situation:
         pattern="",
         correlate="ignore",
     )
-    attributes = tuple(a for a in situation.attributes if joins or not isinstance(a.expression, Call) or a.expression.name != "end")
+    attributes = tuple(
+        a for a in situation.attributes if joins or not isinstance(a.expression, Call) or a.expression.name != "end"
+    )
     return replace(situation, operator=operator, attributes=_with_all(attributes))
 
 

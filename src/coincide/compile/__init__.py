@@ -51,7 +51,7 @@ def compile_rules(sources: Sequence[SourceText]) -> Compiled:
     with room_for_recursion():
         parsed = _parsed(sources)
         languages = {language.NAME: language for language, _, _ in parsed}
-        numbered = _linked([replace(d, order=order) for order, d in enumerate(_detectors(parsed))], languages)
+        numbered = _linked(_numbered(_detectors(parsed), languages), languages)
         _check_names(numbered)
         edges = feeds(numbered)
         check_cycles(numbered, edges)
@@ -85,6 +85,22 @@ def _detectors(parsed: Parsed) -> list[Detector]:
         lists = language.detectors([parsed[n][1:] for n in numbers])
         of_file.update(zip(numbers, lists, strict=True))
     return [detector for n in sorted(of_file) for detector in of_file[n]]
+
+
+def _numbered(detectors: Sequence[Detector], languages: dict[str, Language]) -> list[Detector]:
+    """In order. A language whose definitions set timers before its first detector does may ask for `room(its detectors)`:
+    so many numbers stay free before that one, where others come before it."""
+    numbered: list[Detector] = []
+    order, met = 0, set()
+    for detector in detectors:
+        if detector.language not in met:
+            met.add(detector.language)
+            room: Callable[..., int] | None = getattr(languages[detector.language], "room", None)
+            if room is not None and order > 0:
+                order += room([d for d in detectors if d.language == detector.language])
+        numbered.append(replace(detector, order=order))
+        order += 1
+    return numbered
 
 
 def _check_names(detectors: Sequence[Detector]) -> None:

@@ -50,3 +50,9 @@ def language_of(path: str) -> Language:
             return import_module(module)
     endings = ", ".join(MODULES)
     raise RuleError(Diagnostic(f"{path}: not a rule file that is known (endings: {endings})"))
+
+
+def ending_of(language: str) -> str:
+    """The first file ending of a language, by its name; an ending stands for itself."""
+    ending = f".{language.lstrip('.')}"
+    return ending if ending in MODULES else next((e for e, m in MODULES.items() if m.split(".")[2] == language), ending)

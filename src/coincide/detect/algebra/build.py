@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from coincide.detect.algebra.build_chain import build_chain, build_selection
+from coincide.detect.algebra.equality import equality
 from coincide.detect.algebra.iteration import Iteration
 from coincide.detect.algebra.memory import one_is_enough
 from coincide.detect.algebra.negation import Negation
@@ -17,6 +18,7 @@ from coincide.detect.algebra.relations import Period
 from coincide.detect.algebra.scope import Conjunct, value_of
 from coincide.detect.algebra.silence import Absence, DelayNode
 from coincide.detect.algebra.surroundings import Surroundings, microseconds, without_bounds
+from coincide.expr.tree import Expr
 from coincide.expr.tree import Reference as FieldReference
 from coincide.expr.tree import walk as walk_tree
 from coincide.lang.ecco.aliases import Aliases
@@ -111,6 +113,10 @@ class Builder:
         found = self.placed.get((id(node), slot), [])
         return tuple(_conjunct(test) for test in found if index is None or test.index == index)
 
+    def trees(self, node: Expression, slot: str, index: int) -> list[Expr]:
+        """Tests of what is joined there, but for those about the whole."""
+        return [t.test for t in self.placed.get((id(node), slot), []) if t.index == index and not t.whole]
+
     def periods(self, around: Surroundings) -> tuple[Period, ...]:
         options = self.setting.options
         return tuple(Period(microseconds(t), options.skew, options.maybe == "keep") for t in around.within)
@@ -189,6 +195,7 @@ class Builder:
         counts = self.tests(node, COUNTS)
         right_length = microseconds(min(bounds)) if bounds else None
         made = self.add(Negation, children, length, right_length, counts, reach, self.composer, **self.usual(node, around))
+        made.equality = equality(self.trees(node, COUNTS, 0), self.aliases.bound(node.left), self.aliases.bound(node.right))
         plain = self.punctual and length is None and right_length is None and not counts
         made.keeps_one = plain and one_is_enough(node, self.names, self.setting)
         return self.bounded(made, replace(around, within=around.within[:-1]))

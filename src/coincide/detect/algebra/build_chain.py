@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from coincide.detect.algebra.aggregate import Aggregator, Running, WindowNode
 from coincide.detect.algebra.chain import Between, Step
+from coincide.detect.algebra.equality import Equality, equality
 from coincide.detect.algebra.memory import best_partner
 from coincide.detect.algebra.nodes import Node
 from coincide.detect.algebra.relations import RELATION_OF, contiguous
@@ -38,9 +39,19 @@ def build_chain(builder: Builder, chain: Chain, around: Surroundings) -> Node:
         step.left, step.continues = left, since > 0
         if waiting is not None:
             step.between = _between(builder, chain, waiting, around)
+        step.equality = _equality(builder, chain, since, index)
         step.conjuncts = tuple(test for i in range(since + 1, index + 1) for test in builder.tests(chain, STEP, i))
         left, waiting, since = step, None, index
     return left
+
+
+def _equality(builder: Builder, chain: Chain, since: int, index: int) -> Equality | None:
+    """What the operand has in common with the prefix before it, which ends with element number `since`."""
+    if chain.operator != SEQUENCE or is_silence(chain.elements[index]):
+        return None
+    before = frozenset().union(*(builder.aliases.bound(element) for element in chain.elements[: since + 1]))
+    tests = [test for i in range(since + 1, index + 1) for test in builder.trees(chain, STEP, i)]
+    return equality(tests, builder.aliases.bound(chain.elements[index]), before)
 
 
 def _step_options(builder: Builder, chain: Chain, around: Surroundings) -> dict[str, object]:

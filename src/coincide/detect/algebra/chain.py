@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from coincide.detect.algebra.equality import Equality, index_of
 from coincide.detect.algebra.nodes import Instant, Keys, Node, State, without
 from coincide.detect.algebra.occurrence import Composer, Occurrence, conflict, distinct
 from coincide.detect.algebra.policies import CONSUMING, choose
@@ -49,7 +50,7 @@ def joined(parts: Sequence[Prefix | Occurrence], last: Occurrence, whole: Occurr
     )
 
 
-class StepState(msgspec.Struct, array_like=True):
+class StepState(msgspec.Struct, array_like=True, dict=True):
     """Stores of prefixes and of right operands; what must or must not lie between them."""
 
     prefixes: list[Prefix] = []
@@ -116,6 +117,7 @@ class Step(Node):
     operand_periods: tuple[Period, ...] = ()  # `within` on the right operand, which cannot last
     between: Between | None = None
     conjuncts: tuple[Conjunct, ...] = ()
+    equality: Equality | None = None  # of a sequence: what partners have in common
     composer: Composer = field(default_factory=Composer)
     best: str | None = None  # is the best of each side enough? By 'order', or by 'start'
     punctual: bool = True  # do occurrences always arrive at their hi? Not if another language's detections come in
@@ -148,12 +150,18 @@ class Step(Node):
     # The two ways to join (5.2).
 
     def _sequence(self, state: StepState, left: list[Prefix], right: list[Occurrence]) -> Iterator[Made]:
+        index = None if self.equality is None else index_of(state, state.prefixes, self.equality)
         state.prefixes += left
+        if index is not None:
+            index.add(left)
         for r in right:
-            fitting = self._ordered(m for p in state.prefixes if (m := self.match(state, p, r)))
+            candidates = state.prefixes if index is None else index.partners(r)
+            fitting = self._ordered(m for p in candidates if (m := self.match(state, p, r)))
             choice = choose(self.policy, fitting)
             yield from (self._make(matches) for matches in choice.groups)
-            if choice.used:
+            if choice.used and index is not None:
+                index.remove([m.prefix for m in choice.used])
+            elif choice.used:
                 state.prefixes = _removed(state.prefixes, [m.prefix for m in choice.used])
 
     def _other(self, state: StepState, left: list[Prefix], right: list[Occurrence]) -> Iterator[Made]:
@@ -259,7 +267,7 @@ class Step(Node):
 
     def _prune(self, state: StepState, now: int) -> None:
         """Drops what no later occurrence can join: whatever comes ends now or later."""
-        if not self.punctual:
+        if not self.punctual or self._has_room(state):
             return
         state.prefixes = [p for p in state.prefixes if p.alive(now) and not self._too_old(p, now)]
         if not self.sequence:
@@ -270,6 +278,12 @@ class Step(Node):
         if state.between:
             least = min((p.last.hi for p in state.prefixes), default=now)
             state.between = [n for n in state.between if n.lo >= least]
+
+    def _has_room(self, state: StepState) -> bool:
+        """With an index, what is too old is in nobody's way: it goes when there is much of it."""
+        if self.equality is None or self.between is not None:
+            return False
+        return not index_of(state, state.prefixes, self.equality).crowded
 
     def _rank(self, occurrence: Occurrence) -> tuple[Any, ...]:
         return (occurrence.lo, occurrence.order) if self.best == "start" else occurrence.order

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import msgspec
 
+from coincide.detect.algebra.equality import Equality, index_of
 from coincide.detect.algebra.nodes import Instant, Keys, Node, State, without
 from coincide.detect.algebra.occurrence import Composer, Occurrence, conflict
 from coincide.detect.algebra.scope import Conjunct, environment
 
 
-class NegationState(msgspec.Struct, array_like=True):
+class NegationState(msgspec.Struct, array_like=True, dict=True):
     """Occurrences of B that may still count, by hi; those with a life of their own; a's that wait for their time."""
 
     negated: list[Occurrence] = []
@@ -36,6 +37,7 @@ class Negation(Node):
     counts: tuple[Conjunct, ...] = ()
     reach: int | None = None
     composer: Composer = field(default_factory=Composer)
+    equality: Equality | None = None  # what A and a B that counts have in common
     keeps_one: bool = False  # is the b with the latest start enough?
 
     state_type: ClassVar[type | None] = NegationState
@@ -43,14 +45,20 @@ class Negation(Node):
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         state: NegationState = self.state(instant)
         left, right = (child.advance(instant) for child in self.children)
-        for b in right:
-            insort(state.negated if b.expires is None else state.living, b, key=_end)
+        self._store(state, right)
         if self.length is None:
             found = [a for a in left if not self._hit(state, a, a.hi)]
         else:
             found = self._after(state, left, instant, self.length)
         self._prune(state, instant.now)
         return found
+
+    def _store(self, state: NegationState, right: list[Occurrence]) -> None:
+        index = None if self.equality is None else index_of(state, state.negated, self.equality)
+        for b in right:
+            insort(state.negated if b.expires is None else state.living, b, key=_end)
+            if index is not None and b.expires is None:
+                index.add([b])
 
     def _after(self, state: NegationState, left: list[Occurrence], instant: Instant, length: int) -> list[Occurrence]:
         """Known only when the time is over."""
@@ -68,11 +76,15 @@ class Negation(Node):
     def _hit(self, state: NegationState, a: Occurrence, end: int) -> bool:
         if self.right_length is not None:
             end = min(end, a.lo + self.right_length)
-        inside = state.negated[bisect_left(state.negated, a.lo, key=_end) : bisect_right(state.negated, end, key=_end)]
-        if any(a.lo <= b.lo and self._counts(a, b) for b in inside):
+        if any(a.lo <= b.lo and b.hi <= end and self._counts(a, b) for b in self._candidates(state, a, end)):
             return True
         living = state.living[: bisect_right(state.living, end, key=_end)]
         return any(b.alive(a.lo) and self._counts(a, b) for b in living)
+
+    def _candidates(self, state: NegationState, a: Occurrence, end: int) -> Sequence[Occurrence]:
+        if self.equality is not None:
+            return index_of(state, state.negated, self.equality).partners(a)
+        return state.negated[bisect_left(state.negated, a.lo, key=_end) : bisect_right(state.negated, end, key=_end)]
 
     def _counts(self, a: Occurrence, b: Occurrence) -> bool:
         if conflict(a, b):
@@ -90,9 +102,13 @@ class Negation(Node):
         if self.reach is None:
             return
         least = min((now - self.reach, *(a.lo for a in state.pending)))
-        if state.negated and state.negated[0].hi < least:
+        if state.negated and state.negated[0].hi < least and not self._has_room(state):
             state.negated = state.negated[bisect_left(state.negated, least, key=_end) :]
         state.living = [b for b in state.living if b.alive(least)]
+
+    def _has_room(self, state: NegationState) -> bool:
+        """With an index, what is too old is in nobody's way: it goes when there is much of it."""
+        return self.equality is not None and not index_of(state, state.negated, self.equality).crowded
 
     def discard(self, state: State, keys: Keys) -> None:
         state.negated = without(state.negated, keys)

@@ -65,7 +65,7 @@ class CorrelationPlan:
                 made.setdefault("source", {})[Literal(event.access)] = None
         return {name: tuple(trees) for name, trees in made.items()}
 
-    def _several(self) -> list[Expr]:
+    def _several(self) -> Sequence[Expr]:
         """Where the description makes sets or ranges: any attribute may hold one."""
         values = [c.value for c in self._cd.computations] + [a.value for e in self._cd.events for a in e.attributes]
         makers = (node for value in values for node in walk(value) if isinstance(node, Call))

@@ -81,14 +81,17 @@ from coincide.detect.situation.kernel_layout import (
     TYPES,
     WEIGHT,
     WHEN,
+    World,
 )
 from coincide.detect.situation.kernel_pick import consume, pick
 from coincide.detect.situation.kernel_spans import close, deactivate, initiate, new_record, next_due, release, terminate
+from coincide.detect.situation.kernel_unowned import unowned
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def run(world, records, pool, made, selected, found, bound):  # type: ignore[no-untyped-def]
     """All rows, each after the expirations that come before it; then those due before `bound`."""
+    world = borrowed(world)
     closed = np.empty(16, np.int64)
     opened = np.full(len(world.lifespans), -1, np.int64)
     scratch = np.empty((7, 1 + len(world.operands)), np.int64)
@@ -134,6 +137,31 @@ def run(world, records, pool, made, selected, found, bound):  # type: ignore[no-
         records, pool, made, selected, found = expire(world, records, pool, made, selected, found, scratch)
         due = next_due(world)
     return records, pool, made, selected, found
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def borrowed(world):  # type: ignore[no-untyped-def]
+    """The same arrays, without references to them being counted at every call."""
+    return World(
+        unowned(world.lifespans),
+        unowned(world.roles),
+        unowned(world.situations),
+        unowned(world.operands),
+        unowned(world.conjuncts),
+        unowned(world.lists),
+        unowned(world.list_starts),
+        unowned(world.events),
+        unowned(world.of_lifespan),
+        unowned(world.of_situation),
+        unowned(world.keeps),
+        unowned(world.values),
+        unowned(world.streams),
+        unowned(world.stream),
+        unowned(world.keys),
+        unowned(world.cells),
+        unowned(world.spans),
+        unowned(world.counts),
+    )
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -216,7 +244,8 @@ def collect(world, records, pool, made, selected, found, scratch, s, row, ref, b
         place = world.lifespans[d, KEY_BASE] + world.of_lifespan[d, row, KEY_NUMBER]
         world.situations[s, CANDIDATES] += size * (world.keys[place, OPEN] - (begun >= 0))
         return records, pool, made, selected, found
-    records_of = world.cells[world.situations[s, CELL_BASE] + cell, ACTIVE_FIRST]
+    overridden = mask & world.of_situation[s, row, OVERRIDDEN]
+    waiting = world.cells[world.situations[s, CELL_BASE] + cell, ACTIVE_FIRST]
     pool, made, selected, found = try_all(
         world,
         records,
@@ -244,6 +273,9 @@ def try_all(world, records, pool, made, selected, found, scratch, s, cell, recor
     for operand in range(operands):
         ends[operand] = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED]
         weights[operand] = world.operands[first + operand, WEIGHT]
+    entered = bits(mask)
+    if kind == SEQUENCE:  # nothing comes after the arriving event, so it is the last one or none
+        mask &= np.int64(1) << (operands - 1)
     while record >= 0:
         following = records[record, ACTIVE_AFTER]
         candidates += 1
@@ -254,10 +286,10 @@ def try_all(world, records, pool, made, selected, found, scratch, s, cell, recor
             length = ends[operand] - records[record, OPS + PER_OP * operand + START]
             total += weights[operand] * length
             ready = ready and length > 0
-        if ready if kind <= SEQUENCE else satisfied(kind, total, quantity):
+        if ready and mask if kind <= SEQUENCE else satisfied(kind, total, quantity):
             pool, made, selected, found, _ = decide(world, records, pool, made, selected, found, scratch, record, mask)
         record = following
-    world.situations[s, CANDIDATES] += candidates * bits(mask)
+    world.situations[s, CANDIDATES] += candidates * entered
     return pool, made, selected, found
 
 

@@ -42,6 +42,9 @@ def pick(world, records, pool, found, scratch, record, mask, arriving):  # type:
     base, size, kind = world.situations[s, FIRST_OPERAND], world.situations[s, OPERANDS], world.situations[s, KIND]
     operands, streams, stream, conjuncts, values = world.operands, world.streams, world.stream, world.conjuncts, world.values
     at, stop, before, refs = scratch[0], scratch[1], scratch[2], scratch[3]
+    only = single(mask)
+    if only >= 0:
+        refs[only] = arriving
     number = 0
     level, has_arriving, entering = 0, -1, True
     while level >= 0:
@@ -78,8 +81,11 @@ def pick(world, records, pool, found, scratch, record, mask, arriving):  # type:
             chosen = (
                 alive(records, pool, record, column, position)
                 and apart(refs, level, kind)
-                and hold(conjuncts, values, refs, operands[operand, CONJUNCTS_FROM], operands[operand, CONJUNCTS_TO])
+                and hold(conjuncts, values, refs, operands[operand, CONJUNCTS_FROM], operands[operand, CONJUNCTS_TO], -1)
             )
+            if chosen and level < only:  # the arriving event is known before its turn comes
+                ahead = base + only
+                chosen = hold(conjuncts, values, refs, operands[ahead, CONJUNCTS_FROM], operands[ahead, CONJUNCTS_TO], level)
             scratch[4, level] = position
         if not chosen:
             level -= 1
@@ -95,6 +101,18 @@ def pick(world, records, pool, found, scratch, record, mask, arriving):  # type:
             number += 1
     world.counts[FOUND] = number
     return found
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def single(mask):  # type: ignore[no-untyped-def]
+    """The one operand of a mask; -1 if there are none or several."""
+    if mask == 0 or mask & (mask - 1):
+        return -1
+    number = 0
+    while mask > 1:
+        mask >>= 1
+        number += 1
+    return number
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -127,14 +145,16 @@ def apart(refs, level, kind):  # type: ignore[no-untyped-def]
         return level == 0 or refs[level] > refs[level - 1]
     for other in range(level):
         if refs[other] == refs[level]:
-            return False
-    return True
+            level = -1
+    return level >= 0
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def hold(conjuncts, values, refs, first, end):  # type: ignore[no-untyped-def]
-    """The parts of `where` that the operand chosen last completes."""
+def hold(conjuncts, values, refs, first, end, other):  # type: ignore[no-untyped-def]
+    """The parts of `where` that an operand completes; those with one other operand only, if that is not -1."""
     for number in range(first, end):
+        if other >= 0 and min(conjuncts[number, 1], conjuncts[number, 3]) != other:
+            continue
         left = values[conjuncts[number, 2], refs[conjuncts[number, 1]]]
         right = values[conjuncts[number, 4], refs[conjuncts[number, 3]]]
         if conjuncts[number, 5]:

@@ -141,7 +141,7 @@ def release(world, records, span):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def initiate(world, d, row, ref, now):  # type: ignore[no-untyped-def]
-    """`ignore` looks at the newest lifespan alone: it is the last to expire (decision 35: one that expires now is no hindrance)."""
+    """`ignore` looks at the newest lifespan alone: it expires last. One that expires now is no hindrance (decision 35)."""
     mask, key = world.of_lifespan[d, row, INITIATORS], world.of_lifespan[d, row, KEY_NUMBER]
     if mask == 0 or key < 0:
         return -1

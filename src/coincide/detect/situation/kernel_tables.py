@@ -88,7 +88,7 @@ class Program:
         assert compared is not None
         left, right = self._side(situation, compared.left), self._side(situation, compared.right)
         last = max(left[0], right[0])
-        constant = self._column(situation, last, compared.constant) if compared.combination else 0
+        constant = self._column(situation, last, compared.constant) if compared.constant is not None else 0
         return last, (COMPARISONS[compared.op], *left, *right, COMBINATIONS[compared.combination], constant)
 
     def _side(self, situation: SituationProgram, tree: Expr) -> tuple[int, int]:

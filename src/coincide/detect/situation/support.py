@@ -108,7 +108,7 @@ class Comparison:
     left: Expr
     right: Expr
     combination: str = ""
-    constant: Expr = Literal(None)
+    constant: Expr | None = None
 
 
 def comparison(part: Expr) -> Comparison | None:

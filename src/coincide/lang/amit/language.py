@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from coincide.detect.base import Detector, DetectorPlan, Inputs
 from coincide.detect.situation.plan import plans as situation_plans
@@ -16,7 +17,7 @@ from coincide.lang.amit.templates import expand
 from coincide.lang.amit.warnings import warnings_of
 from coincide.source import SourceText
 
-__all__ = ["NAME", "detectors", "names", "parse", "plans", "print_file", "warnings"]
+__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "room", "warnings"]
 
 NAME = "amit"
 
@@ -65,6 +66,18 @@ def _detector(situation: Resolved, partition: tuple[str, ...] | None) -> Detecto
         kind="situation",
         span=situation.situation.span,
     )
+
+
+def room(detectors: Sequence[Detector]) -> int:
+    """A number for each lifespan: lifespans see an event before all situations, and after what other languages define before."""
+    lowest: int = min(d.definition.lifespan_number for d in detectors)
+    return -lowest
+
+
+def linked(mine: Sequence[Detector], everyone: Sequence[Detector]) -> list[Detector]:
+    """With the numbers of lifespans counted back from the first situation."""
+    first = min((d.order for d in mine), default=0)
+    return [replace(d, definition=replace(d.definition, lifespan_number=first + d.definition.lifespan_number)) for d in mine]
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from coincide.analysis.report import monitor_warnings
 from coincide.analysis.settle import check_settles
-from coincide.lang.ecl.print import print_file
-
 from coincide.detect.base import Detector, DetectorPlan, Inputs
 from coincide.detect.machine.plan import plans as machine_plans
 from coincide.errors import Diagnostic
 from coincide.lang.ecl.definition import File, Machine, Monitor
 from coincide.lang.ecl.parse import mentions, outputs
 from coincide.lang.ecl.parse import parse as parse_text
+from coincide.lang.ecl.print import print_file
 from coincide.source import SourceText
 
 __all__ = ["NAME", "detectors", "names", "parse", "plans", "print_file", "warnings"]

@@ -1,0 +1,2 @@
+monitor all = repeat { push(two) { sequential { true, true } } }
+monitor beating = repeat { push(beat) { heartbeat } }
