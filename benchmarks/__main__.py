@@ -5,7 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 
-QUESTIONS = ("startup", "monitor_kernel", "many_monitors", "workload_k", "amit_worlds", "ecco_windows", "spark_batch", "peers")
+QUESTIONS = (
+    "startup",
+    "monitor_kernel",
+    "many_monitors",
+    "workload_k",
+    "amit_worlds",
+    "cdl_visit",
+    "ecco_windows",
+    "spark_batch",
+    "peers",
+)
 
 
 def main(names: list[str]) -> int:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from coincide.detect.base import Clock
+from coincide.detect.correlation import join
+from coincide.detect.correlation.kernel import Kernel
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.compound import compound_of
@@ -16,7 +21,7 @@ from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
 from coincide.testing.check import check_detector, detections
 
-quick = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 ATTRIBUTES = [
     '<attribute name="k" type="int"/>',
@@ -102,7 +107,8 @@ def streams(draw: st.DrawFn, compounds: bool = False) -> list[Event]:
     for number in range(draw(st.integers(0, 9))):
         hi = draw(st.integers(0, 9)) * 1000
         lo = draw(st.sampled_from([hi, hi, max(0, hi - 2000)]))
-        attributes: dict[str, Value] = {"k": draw(st.sampled_from([0.0, 1.0, 1.0, 0.5, "x"]))}
+        keys: list[Value] = [0.0, 1.0, 1.0, 0.5, "x"]
+        attributes = {"k": draw(st.sampled_from(keys))}
         texts = st.sampled_from(["p", "q", "1970-01-01T00:00:00.002Z"])
         for name, values in (("v", numbers), ("w", texts), ("t", st.one_of(numbers, texts))):
             if draw(st.booleans()):
@@ -123,6 +129,18 @@ def test_the_join_is_the_interpreter(text: str, events: list[Event], cuts: list[
     book = rules(text)
     assert not any(plan.tier_reasons() for plan in book.plans())
     check_detector(book, events, cuts)
+
+
+@quick
+@given(descriptions(), streams(), st.integers(1, 5))
+def test_in_parts_and_with_all_conditions_at_the_end(text: str, events: list[Event], most: int) -> None:
+    plan: Any = rules(text).plans("kernel")[0]
+    batch = EventBatch([e.placed(n) for n, e in enumerate(sorted(events, key=lambda e: e.origin))])
+    ways = [Kernel(plan.program, 0), Kernel(plan.program, 0, early=False)]
+    expected, late = (way.step(way.fresh(), batch, Clock(0))[1].records() for way in ways)
+    assert late == expected
+    with patch.object(join, "MOST", most):
+        assert ways[0].step(ways[0].fresh(), batch, Clock(0))[1].records() == expected
 
 
 @quick
@@ -156,3 +174,32 @@ def test_either_tier_goes_on_from_the_other(text: str, events: list[Event], cut:
         made += graphs[after].advance(state, EventBatch(ordered[cut:])).events
         assert [record(d) for d in made] == expected
     assert written[0] == written[1]
+
+
+SIMPLE = (
+    '<cd id="c"{given}><sources><source class="a" anchor="A"{source}/><source class="b" anchor="B"/>{sources}</sources>'
+    '<predicates><predicate anchor="P">{condition}</predicate><predicate name="any" anchor="Q">B</predicate></predicates>'
+    '<expressions><expression anchor="X">P and Q</expression></expressions>'
+    '<events><event class="d" access="{access}"/></events></cd>'
+)
+DEFAULTS = {
+    "given": "", "source": "", "sources": "", "condition": "A.time &lt; B.time", "access": "public"
+}  # fmt: skip
+TIMER = '<time anchor="T" trigger="A"><relative>1</relative></time>'
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"given": ' disjoint="true"'}, "disjoint messages"),
+        ({"source": ' duplicates="replay"'}, "suppression of duplicates"),
+        ({"sources": TIMER}, "time events"),
+        ({"sources": '<collection class="c" anchor="G"/>'}, "collections"),
+        ({"condition": "A.time in range(1, 2)"}, "sets and ranges"),
+        ({"condition": "none(A)"}, "absence of a source"),
+        ({"access": "internal"}, "internal events"),
+    ],
+)
+def test_what_it_cannot_do_it_says(changed: dict[str, str], reason: str) -> None:
+    assert rules(SIMPLE.format(**DEFAULTS)).plans()[0].tier_reasons() == ()
+    assert rules(SIMPLE.format(**(DEFAULTS | changed))).plans()[0].tier_reasons() == (f"description 'c' uses {reason}",)

@@ -35,11 +35,18 @@ def total(function: str, argument: Argument, occurrences: Sequence[Occurrence], 
 
 def sources_between(occurrences: Iterable[Occurrence], start: int, end: int) -> list[Occurrence]:
     """Of each occurrence, the sources whose hi lies in the window; all of them, if none does (a timer made it)."""
-    found: dict[object, Occurrence] = {}
+    found: list[Occurrence] = []
     for occurrence in occurrences:
         inside = [source for source in occurrence.sources if start < source.hi <= end]
-        found.update((source.identity, source) for source in inside or occurrence.sources)
-    return list(found.values())
+        found += inside or occurrence.sources
+    return each_once(found)
+
+
+def each_once(sources: list[Occurrence]) -> list[Occurrence]:
+    """Sources that come from different events are different; only for others it is worth while to look closer."""
+    if len({source.origin for source in sources}) == len(sources):
+        return sources
+    return list({source.identity: source for source in sources}.values())
 
 
 @dataclass(eq=False)
@@ -189,7 +196,7 @@ class Running(Node):
             state.seen.append(occurrence)
             state.count += 1
             state.lo = occurrence.lo if state.lo is None else min(state.lo, occurrence.lo)
-            sources = list({source.identity: source for o in state.seen for source in o.sources}.values())
+            sources = each_once([source for o in state.seen for source in o.sources])
             ends = state.lo, occurrence.hi
             made = self.aggregator.aggregate(state.seen, sources, ends, f"{self.number}:{state.count}")
             if made is not None:

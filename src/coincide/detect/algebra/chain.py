@@ -136,6 +136,8 @@ class Step(Node):
         right = self.right.advance(instant)
         if self.between is not None:
             state.between += self.between.node.advance(instant)
+        elif not left and not right:
+            return []  # nor has the store grown
         made = list(self._sequence(state, left, right) if self.sequence else self._other(state, left, right))
         self._prune(state, instant.now)
         return self._reduced(made)

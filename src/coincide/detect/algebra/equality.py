@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from coincide.detect.algebra.occurrence import Occurrence
-from coincide.detect.algebra.scope import Environment, value_of
+from coincide.detect.algebra.scope import Environment, environment, value_of
 from coincide.expr.tree import Compare, Expr, Reference
 from coincide.model.event import Value
 
-Item = TypeVar("Item", bound="Occurrence | msgspec.Struct")
+Item = TypeVar("Item")
 Values = tuple[Value, ...]
 SPARE = 64
 """So many more than twice what was kept are stored before what is too old is looked for again."""
@@ -32,13 +32,14 @@ class Equality:
     def of_arriving(self, occurrence: Occurrence) -> Values | None:
         return _values(self.arriving, occurrence)
 
-    def of_stored(self, item: Occurrence | msgspec.Struct) -> Values | None:
+    def of_stored(self, item: Any) -> Values | None:
+        """Of an occurrence, or of what has one."""
         return _values(self.stored, getattr(item, "occurrence", item))
 
 
 def _values(readers: Iterable[Callable[[Environment], Value]], occurrence: Occurrence) -> Values | None:
     """None if any is null: null equals nothing."""
-    names: Environment = dict(occurrence.aliases)
+    names = environment(None, occurrence)
     values = tuple(read(names) for read in readers)
     return None if None in values else values
 

@@ -45,6 +45,8 @@ class Negation(Node):
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         state: NegationState = self.state(instant)
         left, right = (child.advance(instant) for child in self.children)
+        if not (left or right or state.pending):
+            return []  # nor has the store grown
         self._store(state, right)
         if self.length is None:
             found = [a for a in left if not self._hit(state, a, a.hi)]

@@ -57,6 +57,8 @@ class Node:
     def advance(self, instant: Instant) -> list[Occurrence]:
         """What it makes now, in ascending order, without copies."""
         made = self.made(instant)
+        if not made:
+            return []
         found = distinct([o for o in made if passes(self.tests, o)] if self.tests else made)
         return shortest(found) if self.reduces else found
 
@@ -108,10 +110,16 @@ class Reference(Node):
         return PrecisionState(self.thinning.fresh())
 
     def made(self, instant: Instant) -> Iterable[Occurrence]:
-        counters = self.state(instant).counters
-        for arrived in instant.primitives if self.kind is None else instant.arrivals.get(self.kind, ()):
-            if self.thinning.keeps(arrived, counters) and all(accepts(arrived) for accepts in self.tests_of_place):
-                yield arrived.binding(self.kind) if self.alias and self.kind else arrived
+        arrived = instant.primitives if self.kind is None else instant.arrivals.get(self.kind, ())
+        if not arrived:
+            return ()
+        if self.thinning.aspects or self.tests_of_place:
+            counters = self.state(instant).counters
+            arrived = [o for o in arrived if self.thinning.keeps(o, counters) and self._is_there(o)]
+        return [o.binding(self.kind) for o in arrived] if self.alias and self.kind else arrived
+
+    def _is_there(self, occurrence: Occurrence) -> bool:
+        return all(accepts(occurrence) for accepts in self.tests_of_place)
 
 
 @dataclass(eq=False)

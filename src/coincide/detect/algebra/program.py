@@ -95,6 +95,8 @@ class Program:
 
     def detections(self, found: Mapping[Key, Sequence[Occurrence]], serial: int) -> list[Occurrence]:
         """New detections in ascending order, numbered from `serial`; of copies that differ in aliases only, one."""
+        if not any(found.values()):
+            return []
         made = [(o, self.attributes(o, key)) for key, occurrences in found.items() for o in occurrences]
         made.sort(key=lambda pair: pair[0].order)
         distinct = {(o.lo, o.hi, o.origin, attribute_key(values)): (o, values) for o, values in reversed(made)}

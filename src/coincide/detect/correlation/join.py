@@ -40,23 +40,23 @@ class Buffer:
     def expiry(self) -> Numbers:
         return expiries(self.messages, self.within)
 
-    def codes(self, name: str) -> tuple[Numbers, int]:
-        """The values of an attribute numbered, and how many there are; -1: null."""
-        column = self.messages.column(name) or Column(len(self))
-        return _codes(column)
+    def column(self, name: str) -> Column:
+        return self.messages.column(name) or Column(len(self))
+
+    def codes(self, name: str) -> Numbers:
+        """The values of an attribute numbered; -1: null."""
+        return _codes(self.column(name))
 
 
-def _codes(column: Column) -> tuple[Numbers, int]:
+def _codes(column: Column) -> Numbers:
     """Columns of declared types have one part."""
     if column.codes is not None:
-        return column.codes.astype(np.int64), len(column.texts)
+        return column.codes.astype(np.int64)
     values = column.numbers
     if values is None:
-        flags = np.full(column.length, -1) if column.flags is None else column.flags
-        return flags.astype(np.int64), 2
-    distinct, codes = np.unique(values, return_inverse=True)
-    known = len(distinct) - int(np.isnan(distinct).any())
-    return np.where(np.isnan(values), -1, codes).astype(np.int64), known
+        return np.asarray(np.full(column.length, -1) if column.flags is None else column.flags, np.int64)
+    _, codes = np.unique(values, return_inverse=True)
+    return np.where(np.isnan(values), -1, codes).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,22 +85,17 @@ class Index:
     def __init__(self, buffer: Buffer, name: str | None, end: int) -> None:
         self.now = buffer.now[:end]
         self.name = name
-        codes, self.keys = (np.zeros(end, np.int64), 1) if name is None else buffer.codes(name)
-        codes = codes[:end]
+        codes = np.zeros(end, np.int64) if name is None else buffer.codes(name)[:end]
         there = np.flatnonzero(codes >= 0)
-        self.column = None if name is None else buffer.messages.column(name) or Column(len(buffer))
+        self.column = None if name is None else buffer.column(name)
         self.all_codes = codes
         order = np.argsort(codes[there], kind="stable")  # arrival order within
         self.positions = there[order]
         # The clock never goes back, so a position's rank among arrivals stands for its time.
         self.places = codes[self.positions] * (end + 1) + self.positions
         self.end = end
-
-    @cached_property
-    def fan_out(self) -> float:
-        """Partners of a combination, on average over the keys that occur."""
-        occurring = len(np.unique(self.places // (self.end + 1)))
-        return len(self.positions) / max(1, occurring)
+        occurring = 1 + np.count_nonzero(np.diff(codes[self.positions]))
+        self.fan_out = len(self.positions) / occurring  # partners of a combination, on average over the keys that occur
 
     def ranges(self, keys: Numbers, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
         """For each key and span of time: where its partners begin and end among `positions`."""
@@ -111,13 +106,13 @@ class Index:
         return np.where(keys < 0, 0, starts), np.where(keys < 0, 0, np.maximum(starts, ends))
 
 
-def _translated(probes: Column, probe_codes: Numbers, index: Index) -> Numbers:
+def _translated(probes: Column, index: Index) -> Numbers:
     """Keys of probing messages in the index's numbering; -1 where it has no such key."""
     own = index.column
     assert own is not None
     if own.texts is probes.texts and own.codes is not None and probes.codes is not None:
-        return probe_codes
-    joined, _ = _codes(_one_kind(own, probes))
+        return _codes(probes)
+    joined = _codes(_one_kind(own, probes))
     table = np.full(int(joined.max(initial=-1)) + 2, -1, np.int64)
     there = np.flatnonzero(index.all_codes >= 0)
     table[joined[there]] = index.all_codes[there]
@@ -209,9 +204,8 @@ class Joiner:
             return np.zeros(len(found), np.int64)
         key = link, source, end
         if key not in self._keys:
-            other = self.buffers[link[1]]
-            column = other.messages.column(link[2]) or Column(len(other))
-            self._keys[key] = _translated(column, other.codes(link[2])[0], self._index(source, link, end))
+            probes = self.buffers[link[1]].column(link[2])
+            self._keys[key] = _translated(probes, self._index(source, link, end))
         return self._keys[key][found.at[link[1]]]
 
     def _paired(self, found: Combinations, source: int, index: Index, starts: Numbers, ends: Numbers) -> Combinations:

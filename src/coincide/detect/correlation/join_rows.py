@@ -214,3 +214,9 @@ def expiries(messages: Messages, within: int | None) -> Numbers:
     """After these instants they are too old."""
     lo = messages.table.lo[messages.rows]
     return np.full(len(lo), NEVER) if within is None else lo + within
+
+
+def clocks(table: EventTable) -> Numbers:
+    """The clock at each row: that of its root, or its own end where that is later."""
+    places = table.places
+    return table.hi if places is None else np.maximum(places[:, 0], table.hi)

@@ -14,7 +14,7 @@ import numpy as np
 from coincide.detect.automaton.store import NOTHING
 from coincide.detect.correlation.encoding import expiry_of
 from coincide.detect.correlation.join import Buffer, Combinations, Joiner
-from coincide.detect.correlation.join_rows import Messages
+from coincide.detect.correlation.join_rows import Messages, clocks
 from coincide.detect.correlation.join_trees import Trees
 from coincide.detect.correlation.live import Instance
 from coincide.detect.correlation.program import Program
@@ -70,8 +70,6 @@ def _messages(trees: Trees, source: int, table: EventTable, number: dict[Any, in
 
 
 def objects(program: Program, trees: Trees, compact: Compact) -> State:
-    from coincide.detect.correlation.kernel import clocks
-
     state = fresh(program)
     events = compact.table.events()
     messages = [

@@ -278,4 +278,4 @@ def reasons(program: Program) -> tuple[str, ...]:
             Trees(program)
         except Unsupported as unsupported:
             found[unsupported.reason] = None
-    return tuple(f"description '{cd.id}': {reason}" for reason in found)
+    return tuple(f"description '{cd.id}' uses {reason}" for reason in found)

@@ -18,7 +18,7 @@ from coincide.detect.correlation import join_state
 from coincide.detect.correlation.interpreter import Interpreter
 from coincide.detect.correlation.join import Buffer, Combinations, Joiner
 from coincide.detect.correlation.join_emission import pieces, published
-from coincide.detect.correlation.join_rows import Messages, compacted, match
+from coincide.detect.correlation.join_rows import Messages, clocks, compacted, match
 from coincide.detect.correlation.join_state import Compact
 from coincide.detect.correlation.join_trees import Trees
 from coincide.detect.correlation.program import Program
@@ -129,12 +129,6 @@ class Kernel:
             Messages(shrunk, np.searchsorted(rows, m.rows), {name: compacted(c) for name, c in m.columns.items()}) for m in kept
         ]
         return Compact(shrunk, messages)
-
-
-def clocks(table: EventTable) -> Numbers:
-    """The clock at each row: that of its root, or its own end where that is later."""
-    places = table.places
-    return table.hi if places is None else np.maximum(places[:, 0], table.hi)
 
 
 def together(parts: list[Combinations]) -> Combinations:

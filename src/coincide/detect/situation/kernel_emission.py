@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from coincide.detect.situation import kernel_layout as at
+from coincide.detect.situation.kernel_compiled import compiled
 from coincide.detect.situation.kernel_rows import Prepared
 from coincide.detect.situation.kernel_store import Gathered
 from coincide.detect.situation.program import SituationProgram
@@ -199,7 +199,10 @@ class _Slots:
             operands = self.situation.operator.operands
             weights = np.array([o.weight if o.counted else 0 for o in operands] or [0])
             sums = np.concatenate(([0], np.cumsum(weights[emission.selected[:, 0]])))
-            return (sums[emission.offsets[self.rows + 1]] - sums[emission.offsets[self.rows]]).astype(float).tolist()  # type: ignore[no-any-return]
+            totals: list[Value] = (
+                (sums[emission.offsets[self.rows + 1]] - sums[emission.offsets[self.rows]]).astype(float).tolist()
+            )
+            return totals
         argument = call.arguments[0]
         slot = argument.name if isinstance(argument, Alias) else argument.alias if isinstance(argument, Reference) else None
         assert slot is not None
@@ -235,8 +238,8 @@ class _Lookup(dict[str | None, Rows]):
         return self[alias]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _fill_latest(selected, offsets, rows, operand, refs):  # type: ignore[no-untyped-def]
+@compiled
+def _fill_latest(selected: Any, offsets: Any, rows: Any, operand: Any, refs: Any) -> Any:
     for number in range(len(rows)):
         for entry in range(offsets[rows[number]], offsets[rows[number] + 1]):
             if selected[entry, 0] == operand:
@@ -257,8 +260,8 @@ def _ordered(below: Origins, flat: Any, offsets: Any) -> tuple[Any, Any]:
     return np.concatenate(lists).astype(np.int64), np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _sort(hi, flat, offsets):  # type: ignore[no-untyped-def]
+@compiled
+def _sort(hi: Any, flat: Any, offsets: Any) -> Any:
     """Sorts in place, by insertion: what comes is nearly in order. Returns which detections have two events of one hi."""
     unclear = np.zeros(len(offsets) - 1, np.bool_)
     for number in range(len(offsets) - 1):

@@ -2,64 +2,47 @@
 
 from __future__ import annotations
 
-import numba
+from typing import Any
+
 import numpy as np
 
+from coincide.detect.situation.kernel_compiled import compiled, unowned
+from coincide.detect.situation.kernel_decide import decide, satisfied
 from coincide.detect.situation.kernel_layout import (
     ACTIVE_AFTER,
     ACTIVE_FIRST,
     AFTER,
-    ATLEAST,
-    ATMOST,
     BEFORE,
     BITS,
-    BY_TIMER,
     CANDIDATES,
     CAUSE,
-    CAUSE_NUMBER,
-    CAUSE_REF,
     CAUSED_BY,
     CELL,
     CELL_BASE,
     CELL_NUMBER,
-    CHOSEN,
     CLOCK,
     COUNTING,
     DEFERRED,
     DEFINITION,
-    DETECTIONS,
     DISCARD,
-    DONE,
     DUE,
-    ENDED_BY,
     ENTERED,
     EXPIRY_DISCARDS,
     FILLED,
     FIRST_OPERAND,
     FIRST_REF,
-    FOUND,
-    FROM,
-    INITIATOR,
+    INITIATORS,
     KEY,
     KEY_BASE,
     KEY_NUMBER,
     KIND,
     LIFESPAN,
     LOCAL,
-    MADE,
     MODE,
     NEWEST,
     NEXT_OF_SPAN,
-    NOT,
-    NOW,
-    OF_CELL,
-    OF_INITIATOR,
-    OF_SITUATION,
-    OF_TERMINATOR,
-    ONCE,
     OPEN,
     OPENED,
-    OPENED_BY,
     OPERANDS,
     OPS,
     OVERRIDDEN,
@@ -69,13 +52,11 @@ from coincide.detect.situation.kernel_layout import (
     RANK,
     RECORDS,
     SEEN,
-    SELECTED,
     SEQUENCE,
     SITUATION,
-    SPAN,
     START,
     STREAM_BASE,
-    TERMINATOR,
+    TERMINATORS,
     TIMER,
     TYPE,
     TYPES,
@@ -83,13 +64,11 @@ from coincide.detect.situation.kernel_layout import (
     WHEN,
     World,
 )
-from coincide.detect.situation.kernel_pick import consume, pick
-from coincide.detect.situation.kernel_spans import close, deactivate, initiate, new_record, next_due, release, terminate
-from coincide.detect.situation.kernel_unowned import unowned
+from coincide.detect.situation.kernel_spans import close, initiate, new_record, next_due, release, terminate
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def run(world, records, pool, made, selected, found, bound):  # type: ignore[no-untyped-def]
+@compiled
+def run(world: Any, records: Any, pool: Any, made: Any, selected: Any, found: Any, bound: Any) -> Any:
     """All rows, each after the expirations that come before it; then those due before `bound`."""
     world = borrowed(world)
     closed = np.empty(16, np.int64)
@@ -110,10 +89,12 @@ def run(world, records, pool, made, selected, found, bound):  # type: ignore[no-
         ended = np.int64(0)
         for index in range(world.list_starts[kind], world.list_starts[kind + 1]):
             d = world.lists[index]
-            closed, ended = terminate(world, records, d, row, closed, ended)
-            opened[d] = initiate(world, d, row, ref, now)
-            if opened[d] >= 0:
-                due = min(due, world.spans[opened[d], DUE])
+            if world.of_lifespan[d, row, TERMINATORS]:
+                closed, ended = terminate(world, records, d, row, closed, ended)
+            if world.of_lifespan[d, row, INITIATORS]:
+                opened[d] = initiate(world, d, row, ref, now)
+                if opened[d] >= 0:
+                    due = min(due, world.spans[opened[d], DUE])
         for index in range(world.list_starts[types + kind], world.list_starts[types + kind + 1]):
             s = world.lists[index]
             d = world.situations[s, LIFESPAN]
@@ -139,8 +120,8 @@ def run(world, records, pool, made, selected, found, bound):  # type: ignore[no-
     return records, pool, made, selected, found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def borrowed(world):  # type: ignore[no-untyped-def]
+@compiled
+def borrowed(world: Any) -> Any:
     """The same arrays, without references to them being counted at every call."""
     return World(
         unowned(world.lifespans),
@@ -164,16 +145,16 @@ def borrowed(world):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def note_cause(world, timer, ref, now):  # type: ignore[no-untyped-def]
+@compiled
+def note_cause(world: Any, timer: Any, ref: Any, now: Any) -> Any:
     world.counts[CAUSE] += 1
     world.counts[TIMER] = timer
     world.counts[CAUSED_BY] = ref
     world.counts[CLOCK] = now
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def expire(world, records, pool, made, selected, found, scratch):  # type: ignore[no-untyped-def]
+@compiled
+def expire(world: Any, records: Any, pool: Any, made: Any, selected: Any, found: Any, scratch: Any) -> Any:
     """The expiration that is due first; at one instant, the one that was set first."""
     best = np.int64(-1)
     for d in range(len(world.lifespans)):
@@ -195,8 +176,8 @@ def expire(world, records, pool, made, selected, found, scratch):  # type: ignor
     return records, pool, made, selected, found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def end(world, records, pool, made, selected, found, scratch, s, span):  # type: ignore[no-untyped-def]
+@compiled
+def end(world: Any, records: Any, pool: Any, made: Any, selected: Any, found: Any, scratch: Any, s: Any, span: Any) -> Any:
     """Deferred decisions, partition by partition in order of the local key's value."""
     if world.situations[s, MODE] != DEFERRED:
         return pool, made, selected, found
@@ -225,8 +206,20 @@ def end(world, records, pool, made, selected, found, scratch, s, span):  # type:
     return pool, made, selected, found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def collect(world, records, pool, made, selected, found, scratch, s, row, ref, begun):  # type: ignore[no-untyped-def]
+@compiled
+def collect(
+    world: Any,
+    records: Any,
+    pool: Any,
+    made: Any,
+    selected: Any,
+    found: Any,
+    scratch: Any,
+    s: Any,
+    row: Any,
+    ref: Any,
+    begun: Any,
+) -> Any:
     mask, cell = world.of_situation[s, row, ENTERED], world.of_situation[s, row, CELL_NUMBER]
     if mask == 0 and not (world.situations[s, COUNTING] and world.situations[s, LOCAL]):
         return records, pool, made, selected, found
@@ -247,24 +240,26 @@ def collect(world, records, pool, made, selected, found, scratch, s, row, ref, b
     overridden = mask & world.of_situation[s, row, OVERRIDDEN]
     waiting = world.cells[world.situations[s, CELL_BASE] + cell, ACTIVE_FIRST]
     pool, made, selected, found = try_all(
-        world,
-        records,
-        pool,
-        made,
-        selected,
-        found,
-        scratch,
-        s,
-        cell,
-        records_of,
-        mask,
-        mask & world.of_situation[s, row, OVERRIDDEN],
+        world, records, pool, made, selected, found, scratch, s, cell, waiting, mask, overridden
     )
     return records, pool, made, selected, found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def try_all(world, records, pool, made, selected, found, scratch, s, cell, record, mask, overridden):  # type: ignore[no-untyped-def]
+@compiled
+def try_all(
+    world: Any,
+    records: Any,
+    pool: Any,
+    made: Any,
+    selected: Any,
+    found: Any,
+    scratch: Any,
+    s: Any,
+    cell: Any,
+    record: Any,
+    mask: Any,
+    overridden: Any,
+) -> Any:
     """A decision in each partition that has what it takes: a candidate for every operand, or the total. That is asked here,
     without calling anything, as most partitions have not."""
     kind, quantity = world.situations[s, KIND], world.situations[s, QUANTITY]
@@ -293,8 +288,8 @@ def try_all(world, records, pool, made, selected, found, scratch, s, cell, recor
     return pool, made, selected, found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def bits(mask):  # type: ignore[no-untyped-def]
+@compiled
+def bits(mask: Any) -> Any:
     number = 0
     while mask:
         number += mask & 1
@@ -302,8 +297,8 @@ def bits(mask):  # type: ignore[no-untyped-def]
     return number
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def override(records, record, ends, operands, mask):  # type: ignore[no-untyped-def]
+@compiled
+def override(records: Any, record: Any, ends: Any, operands: Any, mask: Any) -> Any:
     """The list is emptied before the new candidate enters it (decision 19)."""
     for operand in range(operands):
         if (mask >> operand) & 1:
@@ -312,8 +307,8 @@ def override(records, record, ends, operands, mask):  # type: ignore[no-untyped-
             records[record, column + BITS] = -1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def add_partitions(world, records, s, d, row, ref, cell):  # type: ignore[no-untyped-def]
+@compiled
+def add_partitions(world: Any, records: Any, s: Any, d: Any, row: Any, ref: Any, cell: Any) -> Any:
     """Partitions of this local key value in the lifespans that were opened since the last event with it, oldest first."""
     place = world.situations[s, CELL_BASE] + cell
     span = world.keys[world.lifespans[d, KEY_BASE] + world.of_lifespan[d, row, KEY_NUMBER], NEWEST]
@@ -327,95 +322,3 @@ def add_partitions(world, records, s, d, row, ref, cell):  # type: ignore[no-unt
         records, _ = new_record(world, records, oldest, s, cell)
         oldest = world.spans[oldest, AFTER]
     return records
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def decide(world, records, pool, made, selected, found, scratch, record, mask):  # type: ignore[no-untyped-def]
-    """`detect` of section 4. A mask says which operands the arriving event has entered; none: a deferred decision."""
-    if records[record, DONE]:
-        return pool, made, selected, found, False
-    s = records[record, SITUATION]
-    first, cell = world.situations[s, FIRST_OPERAND], records[record, CELL]
-    operands = world.situations[s, OPERANDS]
-    if world.situations[s, KIND] <= SEQUENCE:
-        for operand in range(operands):
-            filled = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED]
-            if records[record, OPS + PER_OP * operand + START] >= filled:
-                return pool, made, selected, found, False
-        found = pick(world, records, pool, found, scratch, record, mask, world.counts[CAUSED_BY])
-        several = world.counts[FOUND]
-        if several and world.situations[s, ONCE]:
-            several = 1
-        for number in range(several):
-            made = report(world.counts, world.spans, world.situations, records, made, record)
-            for operand in range(operands):
-                stream = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FROM]
-                selected = select(world.counts, selected, operand, world.stream[stream + found[number, operand]])
-        pool = consume(world, records, pool, found, record, s, first, operands, several)
-    else:
-        total, several = np.int64(0), 1
-        for operand in range(operands):
-            length = (
-                world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED]
-                - records[record, OPS + PER_OP * operand + START]
-            )
-            total += length if world.situations[s, KIND] == NOT else world.operands[first + operand, WEIGHT] * length
-        if not satisfied(world.situations[s, KIND], total, world.situations[s, QUANTITY]):
-            return pool, made, selected, found, False
-        made = report(world.counts, world.spans, world.situations, records, made, record)
-        for operand in range(operands if world.situations[s, KIND] != NOT else 0):
-            stream = world.operands[first + operand, STREAM_BASE] + cell
-            column = OPS + PER_OP * operand + START
-            for position in range(records[record, column], world.streams[stream, FILLED]):
-                selected = select(world.counts, selected, operand, world.stream[world.streams[stream, FROM] + position])
-            records[record, column] = world.streams[stream, FILLED]
-    if several and world.situations[s, ONCE]:
-        records[record, DONE] = 1
-        if mask:
-            deactivate(world, records, record)
-    return pool, made, selected, found, several > 0
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def satisfied(kind, total, quantity):  # type: ignore[no-untyped-def]
-    if kind == ATLEAST:
-        return total >= quantity
-    if kind == ATMOST:
-        return total < quantity
-    return total == (0 if kind == NOT else quantity)
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def report(counts, spans, situations, records, made, record):  # type: ignore[no-untyped-def]
-    number, span = counts[MADE], records[record, SPAN]
-    if number == len(made):
-        more = np.empty((2 * number, made.shape[1]), np.int64)
-        more[:number] = made
-        made = more
-    made[number, BY_TIMER] = counts[TIMER]
-    made[number, CAUSE_NUMBER] = counts[CAUSE]
-    made[number, CAUSE_REF] = counts[CAUSED_BY]
-    made[number, NOW] = counts[CLOCK]
-    made[number, OF_SITUATION] = records[record, SITUATION]
-    made[number, OF_CELL] = records[record, CELL]
-    made[number, OPENED_BY] = spans[span, OPENED]
-    made[number, OF_INITIATOR] = spans[span, INITIATOR]
-    made[number, OF_TERMINATOR] = spans[span, TERMINATOR]
-    made[number, ENDED_BY] = counts[CAUSED_BY] if spans[span, TERMINATOR] >= 0 else -1
-    made[number, CHOSEN] = counts[SELECTED]
-    counts[MADE] += 1
-    situations[records[record, SITUATION], DETECTIONS] += 1
-    return made
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def select(counts, selected, operand, ref):  # type: ignore[no-untyped-def]
-    number = counts[SELECTED]
-    if number == len(selected):
-        more = np.empty((2 * number, 2), np.int64)
-        more[:number] = selected
-        selected = more
-    selected[number, 0] = operand
-    selected[number, 1] = ref
-    counts[SELECTED] += 1
-    return selected

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numba
+from typing import Any
+
 import numpy as np
 
+from coincide.detect.situation.kernel_compiled import compiled, unowned
 from coincide.detect.situation.kernel_layout import (
     BITS,
     BITS_FROM,
@@ -32,19 +34,18 @@ from coincide.detect.situation.kernel_layout import (
 )
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def pick(world, records, pool, found, scratch, record, mask, arriving):  # type: ignore[no-untyped-def]  # noqa: PLR0915
+@compiled
+def pick(world: Any, records: Any, pool: Any, found: Any, scratch: Any, record: Any, mask: Any, arriving: Any) -> Any:  # noqa: PLR0915
     """All selections, as positions in the streams, a row each. With a mask, the arriving event must be in them; it is the last
     of each stream that it has entered.
 
     A depth-first search: an operand with `first` or `last` gives up its other candidates once one has led to a selection."""
+    records, pool, scratch = unowned(records), unowned(pool), unowned(scratch)
     s, cell = records[record, SITUATION], records[record, CELL]
     base, size, kind = world.situations[s, FIRST_OPERAND], world.situations[s, OPERANDS], world.situations[s, KIND]
     operands, streams, stream, conjuncts, values = world.operands, world.streams, world.stream, world.conjuncts, world.values
     at, stop, before, refs = scratch[0], scratch[1], scratch[2], scratch[3]
     only = single(mask)
-    if only >= 0:
-        refs[only] = arriving
     number = 0
     level, has_arriving, entering = 0, -1, True
     while level >= 0:
@@ -84,7 +85,7 @@ def pick(world, records, pool, found, scratch, record, mask, arriving):  # type:
                 and hold(conjuncts, values, refs, operands[operand, CONJUNCTS_FROM], operands[operand, CONJUNCTS_TO], -1)
             )
             if chosen and level < only:  # the arriving event is known before its turn comes
-                ahead = base + only
+                refs[only], ahead = arriving, base + only
                 chosen = hold(conjuncts, values, refs, operands[ahead, CONJUNCTS_FROM], operands[ahead, CONJUNCTS_TO], level)
             scratch[4, level] = position
         if not chosen:
@@ -103,8 +104,8 @@ def pick(world, records, pool, found, scratch, record, mask, arriving):  # type:
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def single(mask):  # type: ignore[no-untyped-def]
+@compiled
+def single(mask: Any) -> Any:
     """The one operand of a mask; -1 if there are none or several."""
     if mask == 0 or mask & (mask - 1):
         return -1
@@ -115,8 +116,8 @@ def single(mask):  # type: ignore[no-untyped-def]
     return number
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def later(stream, offset, start, end, ref):  # type: ignore[no-untyped-def]
+@compiled
+def later(stream: Any, offset: Any, start: Any, end: Any, ref: Any) -> Any:
     """The first position whose event arrived after `ref`."""
     while start < end:
         middle = (start + end) >> 1
@@ -127,8 +128,8 @@ def later(stream, offset, start, end, ref):  # type: ignore[no-untyped-def]
     return start
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def note(found, number, scratch, size):  # type: ignore[no-untyped-def]
+@compiled
+def note(found: Any, number: Any, scratch: Any, size: Any) -> Any:
     if number == len(found):
         more = np.empty((2 * number, found.shape[1]), np.int64)
         more[:number] = found
@@ -138,8 +139,8 @@ def note(found, number, scratch, size):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def apart(refs, level, kind):  # type: ignore[no-untyped-def]
+@compiled
+def apart(refs: Any, level: Any, kind: Any) -> Any:
     """A sequence's candidates arrive one after another; no instance stands twice in a selection."""
     if kind == SEQUENCE:
         return level == 0 or refs[level] > refs[level - 1]
@@ -149,8 +150,8 @@ def apart(refs, level, kind):  # type: ignore[no-untyped-def]
     return level >= 0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def hold(conjuncts, values, refs, first, end, other):  # type: ignore[no-untyped-def]
+@compiled
+def hold(conjuncts: Any, values: Any, refs: Any, first: Any, end: Any, other: Any) -> Any:
     """The parts of `where` that an operand completes; those with one other operand only, if that is not -1."""
     for number in range(first, end):
         if other >= 0 and min(conjuncts[number, 1], conjuncts[number, 3]) != other:
@@ -165,15 +166,15 @@ def hold(conjuncts, values, refs, first, end, other):  # type: ignore[no-untyped
     return True
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def combined(how, left, right):  # type: ignore[no-untyped-def]
+@compiled
+def combined(how: Any, left: Any, right: Any) -> Any:
     """A sum or difference; one that is not finite is null."""
     result = left + right if how == 1 else left - right
     return result if result - result == 0.0 else np.nan
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def compare(code, left, right):  # type: ignore[no-untyped-def]
+@compiled
+def compare(code: Any, left: Any, right: Any) -> Any:
     """Null is nan: no comparison with it is true. The last one is a condition about one event."""
     if code == 0:
         return left == right
@@ -190,8 +191,8 @@ def compare(code, left, right):  # type: ignore[no-untyped-def]
     return left == 1.0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def alive(records, pool, record, column, position):  # type: ignore[no-untyped-def]
+@compiled
+def alive(records: Any, pool: Any, record: Any, column: Any, position: Any) -> Any:
     """Is the candidate not consumed? Those before the start are gone, and the one at the start is always there."""
     bits = records[record, column + BITS]
     if bits < 0:
@@ -202,8 +203,8 @@ def alive(records, pool, record, column, position):  # type: ignore[no-untyped-d
     return (pool[bits + (bit >> 6)] >> (bit & 63)) & 1 == 0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def consume(world, records, pool, found, record, s, first, operands, several):  # type: ignore[no-untyped-def]
+@compiled
+def consume(world: Any, records: Any, pool: Any, found: Any, record: Any, s: Any, first: Any, operands: Any, several: Any) -> Any:
     """What the first so many selections use leaves the lists that it was used from, unless it is retained."""
     cell = records[record, CELL]
     for operand in range(operands):
@@ -216,8 +217,8 @@ def consume(world, records, pool, found, record, s, first, operands, several):  
     return pool
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def remove(counts, records, pool, record, column, position):  # type: ignore[no-untyped-def]
+@compiled
+def remove(counts: Any, records: Any, pool: Any, record: Any, column: Any, position: Any) -> Any:
     start = records[record, column + START]
     if position < start:
         return pool
@@ -233,8 +234,8 @@ def remove(counts, records, pool, record, column, position):  # type: ignore[no-
     return pool
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def reserve(counts, records, pool, record, column, position):  # type: ignore[no-untyped-def]
+@compiled
+def reserve(counts: Any, records: Any, pool: Any, record: Any, column: Any, position: Any) -> Any:
     """Bits up to this position; words that lie before the start are dropped when they are moved."""
     bits, start = records[record, column + BITS], records[record, column + START]
     if bits < 0:
@@ -261,8 +262,8 @@ def reserve(counts, records, pool, record, column, position):  # type: ignore[no
     return pool
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def compacted_pool(records, pool):  # type: ignore[no-untyped-def]
+@compiled
+def compacted_pool(records: Any, pool: Any) -> Any:
     """The bits that records still refer to."""
     size = 16
     for record in range(len(records)):

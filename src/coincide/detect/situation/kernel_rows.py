@@ -164,7 +164,7 @@ class Prepared:
         for situation in self.group.situations:
             if situation.local_key.size:
                 cells = self.cells[situation.number]
-                ordered = sorted(cells, key=lambda cell: tuple(key_value(part) for part in cell[1]))  # type: ignore[type-var]
+                ordered = sorted(cells, key=lambda cell: tuple(key_value(part) for part in cell[1]))
                 base = self.cell_base[situation.number]
                 ranks[base + np.array([cells[cell] for cell in ordered], np.int64)] = np.arange(len(ordered))
         return ranks

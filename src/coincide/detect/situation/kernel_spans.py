@@ -5,9 +5,11 @@ again. One interval a definition means that expirations come in the order of ope
 
 from __future__ import annotations
 
-import numba
+from typing import Any
+
 import numpy as np
 
+from coincide.detect.situation.kernel_compiled import compiled
 from coincide.detect.situation.kernel_layout import (
     ACTIVE_AFTER,
     ACTIVE_BEFORE,
@@ -62,8 +64,8 @@ from coincide.detect.situation.kernel_layout import (
 )
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def terminate(world, records, d, row, closed, ended):  # type: ignore[no-untyped-def]
+@compiled
+def terminate(world: Any, records: Any, d: Any, row: Any, closed: Any, ended: Any) -> Any:
     """Quantifiers look at the lifespans open before the event; the first terminator in order decides (decision 25)."""
     mask, key = world.of_lifespan[d, row, TERMINATORS], world.of_lifespan[d, row, KEY_NUMBER]
     if mask == 0 or key < 0:
@@ -92,8 +94,8 @@ def terminate(world, records, d, row, closed, ended):  # type: ignore[no-untyped
     return closed, ended
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def close(world, records, span):  # type: ignore[no-untyped-def]
+@compiled
+def close(world: Any, records: Any, span: Any) -> Any:
     """Out of all lists; the slots are released once its situations have ended."""
     d = world.spans[span, DEFINITION]
     place = world.lifespans[d, KEY_BASE] + world.spans[span, KEY]
@@ -125,8 +127,8 @@ def close(world, records, span):  # type: ignore[no-untyped-def]
         record = records[record, NEXT_OF_SPAN]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def release(world, records, span):  # type: ignore[no-untyped-def]
+@compiled
+def release(world: Any, records: Any, span: Any) -> Any:
     record = world.spans[span, RECORDS]
     while record >= 0:
         following = records[record, NEXT_OF_SPAN]
@@ -139,8 +141,8 @@ def release(world, records, span):  # type: ignore[no-untyped-def]
     world.counts[FREE_SPAN] = span
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def initiate(world, d, row, ref, now):  # type: ignore[no-untyped-def]
+@compiled
+def initiate(world: Any, d: Any, row: Any, ref: Any, now: Any) -> Any:
     """`ignore` looks at the newest lifespan alone: it expires last. One that expires now is no hindrance (decision 35)."""
     mask, key = world.of_lifespan[d, row, INITIATORS], world.of_lifespan[d, row, KEY_NUMBER]
     if mask == 0 or key < 0:
@@ -155,8 +157,8 @@ def initiate(world, d, row, ref, now):  # type: ignore[no-untyped-def]
     return -1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def add_span(world, d, key, ref, due, initiator):  # type: ignore[no-untyped-def]
+@compiled
+def add_span(world: Any, d: Any, key: Any, ref: Any, due: Any, initiator: Any) -> Any:
     span = world.counts[FREE_SPAN]
     if span >= 0:
         world.counts[FREE_SPAN] = world.spans[span, AFTER]
@@ -193,8 +195,8 @@ def add_span(world, d, key, ref, due, initiator):  # type: ignore[no-untyped-def
     return span
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def next_due(world):  # type: ignore[no-untyped-def]
+@compiled
+def next_due(world: Any) -> Any:
     due = NEVER
     for d in range(len(world.lifespans)):
         span = world.lifespans[d, QUEUE_FIRST]
@@ -203,8 +205,8 @@ def next_due(world):  # type: ignore[no-untyped-def]
     return due
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def new_record(world, records, span, s, cell):  # type: ignore[no-untyped-def]
+@compiled
+def new_record(world: Any, records: Any, span: Any, s: Any, cell: Any) -> Any:
     record = world.counts[FREE_RECORD]
     if record >= 0:
         world.counts[FREE_RECORD] = records[record, NEXT_OF_SPAN]
@@ -232,8 +234,8 @@ def new_record(world, records, span, s, cell):  # type: ignore[no-untyped-def]
     return records, record
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def activate(world, records, record):  # type: ignore[no-untyped-def]
+@compiled
+def activate(world: Any, records: Any, record: Any) -> Any:
     place = world.situations[records[record, SITUATION], CELL_BASE] + records[record, CELL]
     before = world.cells[place, ACTIVE_LAST]
     records[record, ACTIVE_BEFORE] = before
@@ -245,8 +247,8 @@ def activate(world, records, record):  # type: ignore[no-untyped-def]
     world.cells[place, ACTIVE_LAST] = record
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def deactivate(world, records, record):  # type: ignore[no-untyped-def]
+@compiled
+def deactivate(world: Any, records: Any, record: Any) -> Any:
     place = world.situations[records[record, SITUATION], CELL_BASE] + records[record, CELL]
     before, after = records[record, ACTIVE_BEFORE], records[record, ACTIVE_AFTER]
     if before >= 0:
@@ -259,8 +261,8 @@ def deactivate(world, records, record):  # type: ignore[no-untyped-def]
         world.cells[place, ACTIVE_LAST] = before
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def relink(world, old, records):  # type: ignore[no-untyped-def]
+@compiled
+def relink(world: Any, old: Any, records: Any) -> Any:
     """Lists of the spans and records that are open, both oldest first."""
     for number in range(len(old)):
         span = old[number]
