@@ -106,7 +106,11 @@ def _floats(array: pa.Array, mapping: FieldMapping) -> tuple[Instants, Mask]:
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = np.rint(numbers * mapping.per_unit) if mapping.per_unit else np.floor(numbers / 1000)
         wrong = ~(np.abs(scaled) <= LIMIT)
-    return np.where(wrong, 0, scaled).astype(np.int64), wrong
+    values = np.where(wrong, 0, scaled).astype(np.int64)
+    whole = ~wrong & (np.floor(numbers) == numbers)
+    if mapping.per_unit and whole.any():  # whole numbers exactly: the product may need more digits than a double has
+        values[whole], wrong[whole] = _scaled(numbers[whole].astype(np.int64), mapping.per_unit)
+    return values, wrong
 
 
 def _texts(array: pa.Array, mapping: FieldMapping, field: str, faults: Faults) -> Instants:

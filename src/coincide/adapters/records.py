@@ -111,7 +111,8 @@ def instant(raw: object, mapping: FieldMapping, field: str) -> int:
         moment = _parsed(raw, field)
     elif isinstance(raw, bool) or not isinstance(raw, (int, float)):
         raise BadRecord(no_instant(field))
-    elif isinstance(raw, int):
+    elif isinstance(raw, int) or raw.is_integer():  # exact, however large: a column of doubles cannot tell 5 from 5.0
+        raw = int(raw)
         moment = raw * mapping.per_unit or raw // 1000
     else:
         moment = _rounded(raw, mapping.per_unit)

@@ -235,3 +235,10 @@ def test_large_inputs_come_as_columns(tmp_path: Path, name: str, data: bytes) ->
     (tmp_path / name).write_bytes(data)
     assert all(batch.has_table for batch in open_events(tmp_path / name, block_size=500))
     assert not any(batch.has_table for batch in open_events(tmp_path / name))
+
+
+def test_a_fraction_in_a_column_costs_whole_times_no_digits(tmp_path: Path) -> None:
+    """Found by a random case: in a column of doubles, 1000 times a whole number was rounded."""
+    data = lines(*({"type": "a", "time": time} for time in (-100_000_000_000_001, 0.5)))
+    events, _ = same_both_ways(tmp_path / "e.jsonl", data)
+    assert [e.hi for e in events] == [-100_000_000_000_001_000, 500]
