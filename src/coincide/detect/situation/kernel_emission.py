@@ -197,7 +197,8 @@ class _Slots:
         emission = self.emission
         if call.name == "total":
             operands = self.situation.operator.operands
-            weights = np.array([o.weight if o.counted else 0 for o in operands] or [0])
+            weights = np.zeros(1 + max(len(s.operands) for s in self.emission.group.situations), np.int64)
+            weights[: len(operands)] = [o.weight if o.counted else 0 for o in operands]
             sums = np.concatenate(([0], np.cumsum(weights[emission.selected[:, 0]])))
             totals: list[Value] = (
                 (sums[emission.offsets[self.rows + 1]] - sums[emission.offsets[self.rows]]).astype(float).tolist()
