@@ -13,8 +13,8 @@ import pyarrow as pa
 from benchmarks.measure import best, show
 from benchmarks.workloads import fresh
 from coincide import loads
-from coincide.detect.base import Clock
-from coincide.detect.correlation.kernel import Kernel
+from coincide.detection.base import Clock
+from coincide.detection.correlation.kernel import Kernel
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.stamp import MILLISECOND

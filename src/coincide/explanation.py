@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 
 from coincide.compile.graph import feeds, stages
-from coincide.detect.base import Detector, DetectorPlan
-from coincide.detect.limits import LimitedPlan
-from coincide.detect.machine.plan import MonitorPlan
+from coincide.detection.base import Detector, DetectorPlan
+from coincide.detection.limits import LimitedPlan
+from coincide.detection.machine.plan import MonitorPlan
 from coincide.engines.choice import ENGINES, TIERS, check_name
 from coincide.expr.print import expression_text
 from coincide.lang.opera.print import statement_text

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from coincide.detect.automaton.starts import start_can_fail
+from coincide.detection.automaton.starts import start_can_fail
 from coincide.expr.parse import parse_expression
 from coincide.expr.scalar import single
 from coincide.expr.tree import Compare, Literal, Reference

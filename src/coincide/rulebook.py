@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coincide.compile import Compiled, compile_rules
-from coincide.detect.base import Detector, DetectorPlan
+from coincide.detection.base import Detector, DetectorPlan
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.registry import ending_of
 from coincide.source import SourceText

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from coincide.analysis.letters import alphabet
 from coincide.analysis.monitor import MonitorAnalysis
 from coincide.analysis.report import analyse
-from coincide.detect.machine.construction import construct
-from coincide.detect.machine.literal import LiteralTransducer
-from coincide.detect.machine.transducer import OUTCOMES, ExpressionTransducer, Transducer
+from coincide.detection.machine.construction import construct
+from coincide.detection.machine.literal import LiteralTransducer
+from coincide.detection.machine.transducer import OUTCOMES, ExpressionTransducer, Transducer
 from coincide.expr.scalar import EventScope, condition
 from coincide.lang.ecl.definition import File, Monitor
 from coincide.lang.ecl.names import predicates

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coincide.detect.automaton import memory
+from coincide.detection.automaton import memory
 from coincide.engines.graph import Graph
 from coincide.errors import RuleError
 from coincide.lang.opera.definition import Expression

@@ -11,8 +11,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coincide.detect.correlation.live import TRIGGER, Rivals
-from coincide.detect.correlation.program import Program
+from coincide.detection.correlation.live import TRIGGER, Rivals
+from coincide.detection.correlation.program import Program
 from coincide.lang.cdl.parse import parse
 from coincide.lang.cdl.print import print_file
 from coincide.model.compound import compound_of

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coincide.detect.base import Clock
-from coincide.detect.correlation import join
-from coincide.detect.correlation.kernel import Kernel
+from coincide.detection.base import Clock
+from coincide.detection.correlation import join
+from coincide.detection.correlation.kernel import Kernel
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.compound import compound_of

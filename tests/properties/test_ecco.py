@@ -7,8 +7,8 @@ from math import inf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coincide.detect.algebra.chain import Step
-from coincide.detect.algebra.negation import Negation
+from coincide.detection.algebra.chain import Step
+from coincide.detection.algebra.negation import Negation
 from coincide.lang.ecco.definition import Definition, Expression, File, Policy, Ref, With
 from coincide.lang.ecco.parse import parse
 from coincide.lang.ecco.print import print_file

@@ -7,10 +7,10 @@ from math import inf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coincide.detect.algebra import equality
-from coincide.detect.algebra.chain import Step, StepState
-from coincide.detect.algebra.negation import Negation
-from coincide.detect.base import Clock
+from coincide.detection.algebra import equality
+from coincide.detection.algebra.chain import Step, StepState
+from coincide.detection.algebra.negation import Negation
+from coincide.detection.base import Clock
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, Value
 from coincide.model.stamp import MILLISECOND, order_key

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from coincide.detect.situation import interpreter
-from coincide.detect.situation.plan import SituationPlan
+from coincide.detection.situation import interpreter
+from coincide.detection.situation.plan import SituationPlan
 from coincide.engines.graph import Graph
 from coincide.errors import RunError
 from coincide.lang.amit.definition import File

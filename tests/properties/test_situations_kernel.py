@@ -10,7 +10,7 @@ from math import inf
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from coincide.detect.situation.plan import SituationPlan
+from coincide.detection.situation.plan import SituationPlan
 from coincide.engines.graph import Graph
 from coincide.errors import RunError
 from coincide.expr.tree import Call, Literal, Or

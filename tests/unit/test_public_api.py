@@ -32,7 +32,7 @@ def test_examples(module: Any) -> None:
 
 def test_all_names_are_there_and_no_others_are_promised() -> None:
     offered = "[getattr(coincide, name) for name in coincide.__all__ if name[0] != '_']"
-    script = f"import coincide, coincide.detect.base; print(all(map(callable, {offered})))"
+    script = f"import coincide, coincide.detection.base; print(all(map(callable, {offered})))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "True\n"
     assert set(coincide.__all__) <= set(dir(coincide))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

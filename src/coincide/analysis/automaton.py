@@ -11,7 +11,7 @@ from typing import Any
 
 from coincide.analysis.letters import LIMIT, LimitExceeded
 from coincide.analysis.partition import coarsest
-from coincide.detect.machine.transducer import ENDED, Configuration, Transducer
+from coincide.detection.machine.transducer import ENDED, Configuration, Transducer
 from coincide.lang.ecl.definition import Output
 
 Answer = tuple[Any, ...]

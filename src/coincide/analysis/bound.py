@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from coincide.analysis.monitor import Definition, MonitorAnalysis
-from coincide.detect.machine.literal import LiteralTransducer
+from coincide.detection.machine.literal import LiteralTransducer
 from coincide.lang.ecl.definition import Correlation, Loop, Monitor, Persist, Predicate, Repeat
 
 

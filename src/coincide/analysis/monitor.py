@@ -11,7 +11,7 @@ from coincide.analysis.automaton import Answer, Automaton, Exploration
 from coincide.analysis.depend import deciding
 from coincide.analysis.letters import Alphabet, LimitExceeded, alphabet
 from coincide.analysis.partition import reaching, strong_components
-from coincide.detect.machine.transducer import OUTCOMES, Configuration, transducer
+from coincide.detection.machine.transducer import OUTCOMES, Configuration, transducer
 from coincide.expr.scalar import EventScope, condition, event_field
 from coincide.lang.ecl.definition import Correlation, Modes, Monitor, Parallel, Predicate, walk
 from coincide.lang.ecl.definition import Machine as MachineLiteral

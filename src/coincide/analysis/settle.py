@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coincide.analysis.automaton import Exploration
 from coincide.analysis.letters import LimitExceeded, alphabet
-from coincide.detect.machine.literal import ENDED, LiteralTransducer, NeverSettles
+from coincide.detection.machine.literal import ENDED, LiteralTransducer, NeverSettles
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.ecl.definition import Machine
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from coincide.cli.command import Command, Given
 
 if TYPE_CHECKING:
-    from coincide.detect.base import Detector
+    from coincide.detection.base import Detector
     from coincide.rulebook import Rulebook
 
 DESCRIPTION = """\
@@ -59,7 +59,7 @@ def _definition(book: Rulebook, chosen: Sequence[Detector]) -> Iterator[str]:
 
 
 def _machine(book: Rulebook, chosen: Sequence[Detector]) -> Iterator[str]:
-    from coincide.detect.machine.construction import construct
+    from coincide.detection.machine.construction import construct
     from coincide.lang.ecl.definition import File, Monitor
     from coincide.lang.ecl.print import print_file
 

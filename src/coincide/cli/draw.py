@@ -12,7 +12,7 @@ from coincide.cli.command import Command, Given, rules_argument
 from coincide.cli.report import note
 
 if TYPE_CHECKING:
-    from coincide.detect.base import Detector
+    from coincide.detection.base import Detector
     from coincide.draw.graph import Drawing
 
 DESCRIPTION = """\

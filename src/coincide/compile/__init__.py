@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from coincide.compile.graph import check_cycles, feeds, stages
-from coincide.detect.base import Detector, DetectorPlan
-from coincide.detect.limits import limited
+from coincide.detection.base import Detector, DetectorPlan
+from coincide.detection.limits import limited
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.opera.definition import Limit
 from coincide.lang.registry import Language, language_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from coincide.detect.base import Detector
+from coincide.detection.base import Detector
 from coincide.errors import Diagnostic, RuleError
 
 Feeds = Mapping[int, Sequence[int]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from coincide.detect.base import Detector
+from coincide.detection.base import Detector
 from coincide.expr.scalar import EventScope, condition, event_field
 from coincide.model.event import Event, Value
 from coincide.rulebook import Rulebook

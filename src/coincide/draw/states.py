@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from coincide.detect.automaton.construction import Automaton, Choices, Numbering, Position, State
+from coincide.detection.automaton.construction import Automaton, Choices, Numbering, Position, State
 from coincide.draw.graph import Arrow, Drawing, Node, joined, wrapped
 from coincide.draw.opera import NOTE, caption
 from coincide.lang.opera.definition import Atom, Definition, Union

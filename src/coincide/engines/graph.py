@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from coincide.detect.base import Clock, DetectorPlan, State
+from coincide.detection.base import Clock, DetectorPlan, State
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged

@@ -10,7 +10,7 @@ import msgspec
 
 from coincide.compile import Compiled
 from coincide.compile.graph import feeds
-from coincide.detect.base import Detector
+from coincide.detection.base import Detector
 from coincide.engines.graph import Graph
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import CoincideError, RunError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
-from coincide.detect.base import Detector, DetectorPlan
+from coincide.detection.base import Detector, DetectorPlan
 from coincide.errors import Diagnostic, RuleError
 from coincide.source import SourceText
 

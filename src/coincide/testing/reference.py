@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from coincide.detect.base import Clock, DetectorPlan, State
+from coincide.detection.base import Clock, DetectorPlan, State
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
 from coincide.rulebook import Rulebook

@@ -10,7 +10,7 @@ from coincide.analysis.automaton import Automaton, Exploration, product, tabled
 from coincide.analysis.letters import LimitExceeded, alphabet
 from coincide.analysis.monitor import MonitorAnalysis, as_multiset
 from coincide.analysis.partition import coarsest, depths, reaching, strong_components
-from coincide.detect.machine.transducer import transducer
+from coincide.detection.machine.transducer import transducer
 from coincide.lang.ecl.definition import File
 from coincide.lang.ecl.parse import parse
 from coincide.source import SourceText

@@ -7,8 +7,8 @@ import pytest
 from coincide.analysis.bound import memory_bound, places
 from coincide.analysis.report import monitor_warnings
 from coincide.analysis.settle import check_settles
-from coincide.detect.machine.construction import construct
-from coincide.detect.machine.literal import LiteralTransducer
+from coincide.detection.machine.construction import construct
+from coincide.detection.machine.literal import LiteralTransducer
 from coincide.errors import RuleError
 from coincide.lang.ecl.definition import File, Machine, Monitor
 from coincide.lang.ecl.parse import parse

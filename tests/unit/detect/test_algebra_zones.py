@@ -7,8 +7,8 @@ import random
 import pytest
 
 from coincide.api import detect
-from coincide.detect.algebra import interpreter
-from coincide.detect.algebra.zones import Grid, ZoneIndex
+from coincide.detection.algebra import interpreter
+from coincide.detection.algebra.zones import Grid, ZoneIndex
 from coincide.rulebook import loads
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coincide.detect.automaton.sets import FREE
+from coincide.detection.automaton.sets import FREE
 from coincide.engines.graph import Graph
 from coincide.engines.policies import StabilityPolicy, run_with_policy
 from coincide.errors import CoincideError

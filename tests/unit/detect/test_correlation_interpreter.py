@@ -200,8 +200,8 @@ def test_a_description_that_is_replaced_by_an_equal_one_keeps_its_state() -> Non
 
 
 def test_state_of_another_version_is_refused() -> None:
-    from coincide.detect.correlation import encoding
-    from coincide.detect.correlation.plan import CorrelationPlan
+    from coincide.detection.correlation import encoding
+    from coincide.detection.correlation.plan import CorrelationPlan
 
     (plan,) = rules(WAITING).plans()
     assert isinstance(plan, CorrelationPlan)

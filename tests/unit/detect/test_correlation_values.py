@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.records import event_of
-from coincide.detect.correlation.values import among, canonical, computed, matched, overlaps, ternary
+from coincide.detection.correlation.values import among, canonical, computed, matched, overlaps, ternary
 from coincide.expr.parse import parse_expression
 from coincide.expr.scalar import COMPARE, EventScope, compile_scalar
 from coincide.model.batch import EventBatch

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coincide.api import explain
-from coincide.detect.limits import LimitedPlan
+from coincide.detection.limits import LimitedPlan
 from coincide.engines.embedded import Engine
 from coincide.engines.policies import run_with_policy
 from coincide.model.batch import EventBatch

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from coincide.detect.base import DetectorPlan
+from coincide.detection.base import DetectorPlan
 from coincide.engines.spark import pushdown
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.groups import Group, groups

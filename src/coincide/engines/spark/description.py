@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from coincide.detect.base import DetectorPlan
+from coincide.detection.base import DetectorPlan
 from coincide.engines.spark.groups import Group, groups
 from coincide.expr.print import expression_text
 from coincide.rulebook import Rulebook, RuleSource, rulebook

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coincide.compile.graph import feeds
-from coincide.detect.base import Detector, DetectorPlan
-from coincide.detect.limits import concerning, independent
+from coincide.detection.base import Detector, DetectorPlan
+from coincide.detection.limits import concerning, independent
 from coincide.expr.tree import Reference
 from coincide.rulebook import Rulebook
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from coincide.detect.base import DetectorPlan
+from coincide.detection.base import DetectorPlan
 from coincide.engines.spark.frame import COMPOUND, MIXED, Source
 from coincide.errors import RuleError
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT

@@ -9,7 +9,7 @@ from operator import and_, or_
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from coincide.detect.base import DetectorPlan
+from coincide.detection.base import DetectorPlan
 from coincide.engines.spark.frame import Layout, Source
 from coincide.expr.parts import Unsupported
 from coincide.expr.spark import relaxed

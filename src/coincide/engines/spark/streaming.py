@@ -15,7 +15,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from coincide.detect.base import DetectorPlan
+from coincide.detection.base import DetectorPlan
 from coincide.engines.spark import pushdown
 from coincide.engines.spark.frame import Layout, Source
 from coincide.engines.spark.groups import Group, groups

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from coincide.detect.base import Detector, DetectorPlan, Inputs
-from coincide.detect.situation.plan import plans as situation_plans
+from coincide.detection.base import Detector, DetectorPlan, Inputs
+from coincide.detection.situation.plan import plans as situation_plans
 from coincide.errors import Diagnostic
 from coincide.lang.amit.arrange import arranged, partitions
 from coincide.lang.amit.definition import File, Situation

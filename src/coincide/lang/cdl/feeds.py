@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coincide.detect.base import Inputs
+from coincide.detection.base import Inputs
 from coincide.lang.cdl.definition import Description, Source, TimeEvent
 from coincide.lang.cdl.shape import fail
 

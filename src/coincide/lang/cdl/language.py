@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coincide.detect.base import Detector, DetectorPlan
-from coincide.detect.correlation.plan import plans as correlation_plans
+from coincide.detection.base import Detector, DetectorPlan
+from coincide.detection.correlation.plan import plans as correlation_plans
 from coincide.errors import Diagnostic
 from coincide.lang.cdl.definition import Description, File
 from coincide.lang.cdl.feeds import check_circles, inputs_of

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from coincide.detect.algebra.plan import plans as algebra_plans
-from coincide.detect.algebra.program import digest
-from coincide.detect.base import Detector, DetectorPlan, Inputs
+from coincide.detection.algebra.plan import plans as algebra_plans
+from coincide.detection.algebra.program import digest
+from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
 from coincide.lang.ecco.definition import DuplicatesRule, File
 from coincide.lang.ecco.lasting import Names

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from coincide.analysis.report import monitor_warnings
 from coincide.analysis.settle import check_settles
-from coincide.detect.base import Detector, DetectorPlan, Inputs
-from coincide.detect.machine.plan import plans as machine_plans
+from coincide.detection.base import Detector, DetectorPlan, Inputs
+from coincide.detection.machine.plan import plans as machine_plans
 from coincide.errors import Diagnostic
 from coincide.lang.ecl.definition import File, Machine, Monitor
 from coincide.lang.ecl.parse import mentions, outputs

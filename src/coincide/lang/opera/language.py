@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from coincide.detect.automaton.partition import partition
-from coincide.detect.automaton.plan import plans as automaton_plans
-from coincide.detect.base import Detector, DetectorPlan, Inputs
+from coincide.detection.automaton.partition import partition
+from coincide.detection.automaton.plan import plans as automaton_plans
+from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
 from coincide.lang.opera.attributes import check_ids
 from coincide.lang.opera.check import Checker, used_types

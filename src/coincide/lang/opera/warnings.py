@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coincide.detect.automaton.construction import Automaton, Numbering, State
-from coincide.detect.automaton.starts import start_can_fail
+from coincide.detection.automaton.construction import Automaton, Numbering, State
+from coincide.detection.automaton.starts import start_can_fail
 from coincide.errors import Diagnostic
 from coincide.lang.opera.definition import Atom, Definition, Expression, Iteration
 from coincide.lang.opera.print import core_text, set_text

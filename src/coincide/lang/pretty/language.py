@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from coincide.detect.base import Detector
+from coincide.detection.base import Detector
 from coincide.lang.opera import language as opera
 from coincide.lang.opera.definition import File
 from coincide.lang.opera.language import linked, names, plans, warnings

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from coincide.detect.automaton.starts import start_can_fail
+from coincide.detection.automaton.starts import start_can_fail
 from coincide.errors import RuleError
 from coincide.expr.parse import MAXIMUM_DEPTH, ExpressionParser
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coincide.detect.automaton.starts import start_can_fail
+from coincide.detection.automaton.starts import start_can_fail
 from coincide.errors import CoincideError, RuleError
 from coincide.expr.functions import number_text
 from coincide.expr.print import expression_text

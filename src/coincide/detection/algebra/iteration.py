@@ -1,0 +1,85 @@
+"""Iteration `A*`: runs of consecutive occurrences (5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import msgspec
+
+from coincide.detection.algebra.nodes import Instant, Keys, Node, State, maybe_so, without
+from coincide.detection.algebra.occurrence import Composer, Occurrence, conflict
+from coincide.detection.algebra.relations import MAYBE, YES, Period
+
+
+class RunState(msgspec.Struct, array_like=True):
+    elements: list[Occurrence] = []
+
+
+@dataclass(eq=False)
+class Iteration(Node):
+    least: int = 1
+    most: int | None = None
+    policy: str = "unrestricted"
+    periods: tuple[Period, ...] = ()
+    composer: Composer = field(default_factory=Composer)
+    simple: bool = False  # elements are single events, which cannot conflict
+
+    state_type: ClassVar[type | None] = RunState
+
+    def made(self, instant: Instant) -> Iterable[Occurrence]:
+        state: RunState = self.state(instant)
+        for x in self.children[0].advance(instant):
+            state.elements = [w for w in state.elements if w.alive(x.hi) and self._verdict((w, x)) is not None]
+            if any(conflict(w, x) for w in state.elements):
+                continue
+            state.elements.append(x)
+            run = self._run(state)
+            if run is not None:
+                yield run
+            self._forget(state)
+
+    def _run(self, state: RunState) -> Occurrence | None:
+        """The run that the policy wants, ending with the newest element."""
+        elements = state.elements
+        count = len(elements)
+        if self.policy == "chronicle":
+            if count < self.least:
+                return None
+            state.elements = []
+            return self._composed(elements)
+        if self.policy == "cumulative":
+            run = self._composed(elements) if count >= self.least else None
+            if self.most is not None and count >= self.most:
+                state.elements = []
+            return run
+        if self.policy == "unrestricted":
+            longest = count if self.most is None else min(self.most, count)
+            sizes = range(longest, self.least - 1, -1)
+        else:
+            sizes = range(self.least, min(self.least, count) + 1)
+        runs = (self._composed(elements[-size:]) for size in sizes)
+        return next((run for run in runs if run is not None), None)
+
+    def _composed(self, elements: list[Occurrence]) -> Occurrence | None:
+        verdict = self._verdict(tuple(elements))
+        return None if verdict is None else maybe_so(self.composer.iteration(tuple(elements)), verdict)
+
+    def _verdict(self, elements: tuple[Occurrence, ...]) -> str | None:
+        """Does `within` hold for them together?"""
+        if not self.periods:
+            return YES
+        near = max(0, max(e.earliest_end for e in elements) - min(e.latest_start for e in elements))
+        far = max(e.hi for e in elements) - min(e.lo for e in elements)
+        verdicts = [period.holds(near, far) for period in self.periods]
+        return None if None in verdicts else MAYBE if MAYBE in verdicts else YES
+
+    def _forget(self, state: RunState) -> None:
+        """Elements too far back for any run; they could still keep out one that conflicts, if conflicts are possible."""
+        reach = self.least if self.policy in ("recent", "continuous") else self.most if self.policy == "unrestricted" else None
+        if self.simple and reach is not None:
+            state.elements = state.elements[-reach:]
+
+    def discard(self, state: State, keys: Keys) -> None:
+        state.elements = without(state.elements, keys)

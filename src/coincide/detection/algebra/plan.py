@@ -1,0 +1,182 @@
+"""Definitions as a plan: the contract that engines know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from coincide.detection.algebra import state as states
+from coincide.detection.algebra.interpreter import Interpreter
+from coincide.detection.algebra.program import CERTAINTY, Program
+from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk
+from coincide.lang.ecco.definition import AGGREGATES, Filter, Null, Ref, Sel, With
+from coincide.lang.ecco.definition import walk as walk_expression
+from coincide.lang.ecco.lasting import Names
+from coincide.lang.ecco.link import Linked, Setting
+from coincide.model.batch import EventBatch
+from coincide.model.event import ENVELOPE
+
+
+@dataclass(frozen=True)
+class AlgebraPlan:
+    """Detectors of one stage. What they refer to is evaluated with them."""
+
+    detectors: tuple[Detector, ...]
+
+    @property
+    def name(self) -> str:
+        first, more = self.detectors[0].name, len(self.detectors) - 1
+        return f"{first} and {more} more" if more else first
+
+    @cached_property
+    def definitions(self) -> tuple[str, ...]:
+        return tuple(d.name for d in self.detectors)
+
+    @cached_property
+    def _linked(self) -> tuple[Linked, ...]:
+        """All definitions to evaluate, in dependency order: hidden ones only where they are used."""
+        shown: list[Linked] = [d.definition for d in self.detectors if not d.definition.definition.hidden]
+        found = {item.name: item for top in shown for item in top.together}
+        return tuple(found.values())
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        orders = {d.name: d.order for d in self.detectors if not d.definition.definition.hidden}
+        foreign: frozenset[str] = frozenset().union(*(item.foreign for item in self._linked))
+        names = Names({item.name: item.definition for item in self._linked}, foreign)
+        return tuple(Program(item, names, orders.get(item.name)) for item in self._linked)
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        external = None if any(d.inputs.external is None for d in self.detectors) else self._types
+        return Inputs(external, frozenset().union(*(d.inputs.detections for d in self.detectors)))
+
+    @cached_property
+    def _types(self) -> frozenset[str]:
+        return frozenset().union(*(p.types for p in self.programs))
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(o for d in self.detectors for o in d.outputs)
+
+    @cached_property
+    def columns(self) -> frozenset[str] | None:
+        """Without a `give` list, all attributes go into the detection."""
+        if any(p.linked.definition.give is None for p in self.programs) or self._linked_setting.stamps:
+            return None
+        trees = [tree for p in self.programs for tree in _trees(p.linked)]
+        names = {node.name.rpartition(".")[2] for tree in trees for node in walk(tree) if isinstance(node, Reference)}
+        keys = {key for p in self.programs for key in p.keys} | {k for r in self._linked_setting.duplicates for k in r.keys}
+        return frozenset(names | keys) - ENVELOPE
+
+    @cached_property
+    def produces(self) -> dict[str, tuple[Expr, ...]]:
+        """As far as the definitions tell: without `give`, a detection has what its events agree on."""
+        made: dict[str, list[Expr]] = {}
+        for program in self.programs:
+            definition = program.linked.definition
+            for item in definition.give or ():
+                made.setdefault(item.name, []).append(item.value)
+            for key in definition.keys:
+                made.setdefault(key, []).append(Reference(key))
+            made.setdefault(CERTAINTY, []).append(Literal("maybe"))
+            if definition.give is None:
+                made.setdefault("count", []).append(Literal(0.0))  # of iterations
+                for node in walk_expression(definition.body):
+                    if isinstance(node, Sel) and node.function in AGGREGATES:
+                        made.setdefault(AGGREGATES[node.function], []).append(Literal(0.0))
+        return {name: tuple(dict.fromkeys(trees)) for name, trees in made.items()}
+
+    @cached_property
+    def relevant(self) -> Expr | None:
+        """Events of the types that are read; where nothing counts events before filters, those that pass a filter."""
+        if self.inputs.external is None:
+            return None
+        plain = not (self._linked_setting.duplicates or self._linked_setting.stamps) and not any(map(_counts, self._linked))
+        tests = [test for item in self._linked for test in _reference_tests(item, plain)]
+        distinct = tuple(dict.fromkeys(tests))
+        return distinct[0] if len(distinct) == 1 else Or(distinct) if distinct else Literal(False)
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        return self.detectors[0].partition
+
+    @property
+    def timed(self) -> bool:
+        return True
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        return ("the kernel tier of the algebra is not built yet",)
+
+    def kernel(self) -> DetectorPlan:
+        raise NotImplementedError(self.tier_reasons()[0])
+
+    @property
+    def _linked_setting(self) -> Setting:
+        setting: Setting = self.detectors[0].definition.setting
+        return setting
+
+    @cached_property
+    def _runner(self) -> Interpreter:
+        return Interpreter(self.programs, self._linked_setting, self.detectors[0].order, self.inputs.detections)
+
+    def initial(self) -> State:
+        return states.fresh(self.programs)
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        return self._runner.step(state, batch, clock)
+
+    def pending(self, state: State) -> Pending | None:
+        return self._runner.pending(state)
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        return states.encode(self.programs, state)
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        return states.decode(self.programs, parts)
+
+
+# Push-down.
+
+
+def _trees(linked: Linked) -> Iterator[Expr]:
+    definition = linked.definition
+    yield from (item.value for item in definition.give or ())
+    for node in walk_expression(definition.body):
+        if isinstance(node, (Filter, Null)) and node.condition is not None:
+            yield node.condition
+        elif isinstance(node, Sel) and node.argument is not None:
+            yield node.argument
+
+
+def _counts(linked: Linked) -> bool:
+    """Does it count events before filters: for its key's observation or for precision?"""
+    body = linked.definition.body
+    policies = [p for node in walk_expression(body) if isinstance(node, With) for p in node.policies]
+    precise = any(p.name == "precision" for p in (*policies, *linked.setting.options.policies))
+    return bool(linked.definition.keys) or precise
+
+
+def _reference_tests(linked: Linked, plain: bool) -> Iterator[Expr]:
+    filters = {id(f.operand): f for f in walk_expression(linked.definition.body) if isinstance(f, Filter)}
+    for node in walk_expression(linked.definition.body):
+        if isinstance(node, Ref) and node.type is not None:
+            of_type = In(Reference("type"), (Literal(node.type),))
+            condition = filters[id(node)].condition if plain and id(node) in filters else None
+            yield And((of_type, condition)) if condition is not None and _is_plain(condition) else of_type
+
+
+def _is_plain(condition: Expr) -> bool:
+    """Every engine reads bare attributes alike; aliases and spacestamps only this one."""
+    nodes = list(walk(condition))
+    return not any(isinstance(n, Reference) and "." in n.name for n in nodes) and not any(isinstance(n, Call) for n in nodes)
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    """Detectors of one stage with the same key go together: each event is then looked at once."""
+    by_key: dict[tuple[str, ...] | None, list[Detector]] = {}
+    for detector in detectors:
+        by_key.setdefault(detector.partition, []).append(detector)
+    return [AlgebraPlan(tuple(group)) for group in by_key.values()]

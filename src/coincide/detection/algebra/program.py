@@ -1,0 +1,130 @@
+"""A definition as it runs: its nodes, and the detections that it makes of their occurrences (5.7)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from coincide.detection.algebra.build import Builder
+from coincide.detection.algebra.nodes import Node
+from coincide.detection.algebra.occurrence import Occurrence, attribute_key
+from coincide.detection.algebra.scope import Environment, environment, value_of
+from coincide.detection.machine.program import Key, key_reader, key_value
+from coincide.lang.ecco.aliases import Aliases
+from coincide.lang.ecco.conditions import resolved
+from coincide.lang.ecco.lasting import Names
+from coincide.lang.ecco.link import Linked, reads_any, referred
+from coincide.lang.ecco.print import definition_text
+from coincide.model.event import Value
+
+CERTAINTY = "certainty"
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """One definition. `order` is its detector's, None if another plan gives its detections out."""
+
+    linked: Linked
+    names: Names
+    order: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.linked.name
+
+    @cached_property
+    def digest(self) -> str:
+        return digest(self.linked)
+
+    @cached_property
+    def _built(self) -> tuple[Node, tuple[Node, ...]]:
+        builder = Builder(self.linked.definition, self.linked.setting, self.names, not self.linked.foreign)
+        root = builder.build()
+        return root, tuple(builder.nodes)
+
+    @property
+    def root(self) -> Node:
+        return self._built[0]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self._built[1]
+
+    # What it reads.
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        return referred(self.linked.definition.body)
+
+    @cached_property
+    def reads_any(self) -> bool:
+        return reads_any(self.linked.definition.body)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.linked.definition.keys
+
+    @cached_property
+    def key_of(self) -> Callable[[Occurrence], Key | None]:
+        reader: Callable[..., Key | None] = key_reader(self.keys)
+        return reader
+
+    # What it makes.
+
+    @cached_property
+    def _given(self) -> tuple[tuple[str, Callable[[Environment], Value]], ...] | None:
+        items = self.linked.definition.give
+        if items is None:
+            return None
+        aliases = Aliases(self.linked.definition.body).bound(self.linked.definition.body)
+        return tuple((item.name, value_of(resolved(item.value, aliases))) for item in items)
+
+    def attributes(self, occurrence: Occurrence, key: Key) -> dict[str, Value]:
+        """The `give` list, or all attributes of the composite by name; the key always."""
+        if self._given is None:
+            values = dict(sorted(occurrence.attributes.items()))
+        else:
+            names = environment(occurrence)
+            values = {name: value(names) for name, value in self._given}
+        values.update((name, key_value(part)) for name, part in zip(self.keys, key, strict=True))
+        if occurrence.maybe:
+            values[CERTAINTY] = "maybe"
+        return {name: value for name, value in values.items() if value is not None}
+
+    def detections(self, found: Mapping[Key, Sequence[Occurrence]], serial: int) -> list[Occurrence]:
+        """New detections in ascending order, numbered from `serial`; of copies that differ in aliases only, one."""
+        if not any(found.values()):
+            return []
+        made = [(o, self.attributes(o, key)) for key, occurrences in found.items() for o in occurrences]
+        made.sort(key=lambda pair: pair[0].order)
+        distinct = {(o.lo, o.hi, o.origin, attribute_key(values)): (o, values) for o, values in reversed(made)}
+        ordered = sorted(distinct.values(), key=lambda pair: pair[0].order)
+        return [self._named(o, values, serial + n) for n, (o, values) in enumerate(ordered)]
+
+    def _named(self, o: Occurrence, attributes: dict[str, Value], number: int) -> Occurrence:
+        """A name does not change the meaning (section 3): stamp, kind, life and length stay; leaf, carrier and source are
+        the detection's own; `maybe` is an attribute only."""
+        return Occurrence(
+            o.lo,
+            o.hi,
+            o.kind,
+            o.latest_start,
+            o.earliest_end,
+            o.origin,
+            detections=frozenset({(self.name, number)}),
+            attributes=attributes,
+            expires=o.expires,
+            type=self.name,
+            source=o.source,
+            space=o.space,
+            incomplete=o.incomplete,
+        )
+
+
+def digest(linked: Linked) -> str:
+    """Of all that its meaning depends on."""
+    settings = [repr((item.setting, definition_text(item.definition))) for item in linked.together]
+    text = "\n".join(["ecco", *settings, *sorted(linked.foreign)])
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,217 @@
+"""The state of a plan, and its encoding: one part for each definition, so that what is unchanged keeps its state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from coincide.detection.algebra.chain import Prefix
+from coincide.detection.algebra.intake import Seen
+from coincide.detection.algebra.occurrence import Leaf, Occurrence
+from coincide.detection.algebra.program import Program
+from coincide.detection.eventwise import Timer, Timers
+from coincide.detection.machine.program import Key, key_part, key_value
+from coincide.model.event import Event, Value
+from coincide.model.space import Space
+from coincide.model.stamp import OrderKey
+
+VERSION = 1
+OCCURRENCE, PREFIX = 1, 2  # extension types
+
+
+@dataclass
+class Copy:
+    """One independent detector: the states of its nodes, and when its observation started."""
+
+    states: list[Any]
+    start: int
+
+
+@dataclass
+class PlanState:
+    """All that changes. `waiting`: events of instants that are not evaluated yet. `wakes`: which definitions (and keys)
+    want to be evaluated at a time. `latest`: the hi of the last event."""
+
+    copies: list[dict[Key, Copy]]
+    timers: Timers = field(default_factory=Timers)
+    waiting: dict[int, list[Event]] = field(default_factory=dict)
+    wakes: dict[int, set[tuple[int, Key]]] = field(default_factory=dict)
+    seen: Seen = field(default_factory=dict)
+    serials: dict[str, int] = field(default_factory=dict)
+    start: int | None = None
+    latest: int = -(2**63)
+    ended: bool = False
+
+
+class Shared(msgspec.Struct, array_like=True):
+    """What all definitions of a plan have in common; each part has it."""
+
+    timers: list[tuple[Any, Any]]
+    waiting: dict[int, list[Event]]
+    seen: Seen
+    serials: dict[str, int]
+    start: int | None
+    latest: int
+    ended: bool
+
+
+class Row(msgspec.Struct, array_like=True):
+    """An occurrence; others are referred to by their numbers."""
+
+    lo: int
+    hi: int
+    kind: str
+    latest_start: int
+    earliest_end: int
+    origin: tuple[OrderKey, ...]
+    primitives: frozenset[OrderKey]
+    detections: frozenset[Leaf]
+    attributes: dict[str, Value]
+    clash: frozenset[str]
+    aliases: dict[str, int]
+    parts: tuple[int, ...]
+    expires: int | None
+    maybe: bool
+    type: str | None
+    id: str | None
+    source: str | None
+    space: Space | None
+    mark: str
+    incomplete: bool
+
+
+class Part(msgspec.Struct, array_like=True):
+    version: int
+    shared: Shared
+    rows: list[Row]
+    copies: list[tuple[list[Value], int, list[bytes]]]
+    wakes: list[tuple[int, list[Value]]]
+
+
+FIELDS = Row.__struct_fields__
+
+
+class Table:
+    """Occurrences by number, each once, those that others refer to first."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._numbers: dict[int, int] = {}
+        self._held: list[Occurrence] = []  # keeps ids from being used again
+
+    def number(self, occurrence: Occurrence) -> int:
+        known = self._numbers.get(id(occurrence))
+        if known is not None:
+            return known
+        values = {name: getattr(occurrence, name) for name in FIELDS}
+        values["aliases"] = {alias: self.number(other) for alias, other in occurrence.aliases.items()}
+        values["parts"] = tuple(self.number(part) for part in occurrence.parts)
+        self.rows.append(Row(**values))
+        self._held.append(occurrence)
+        self._numbers[id(occurrence)] = len(self.rows) - 1
+        return len(self.rows) - 1
+
+    def packed(self, value: Any) -> Any:
+        """A node's state, with occurrences as numbers."""
+        if isinstance(value, Occurrence):
+            return msgspec.msgpack.Ext(OCCURRENCE, msgspec.msgpack.encode(self.number(value)))
+        if isinstance(value, Prefix):
+            fields = [self.packed(getattr(value, name)) for name in Prefix.__struct_fields__]
+            return msgspec.msgpack.Ext(PREFIX, msgspec.msgpack.encode(fields))
+        if isinstance(value, (list, tuple)):
+            return [self.packed(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.packed(item) for key, item in value.items()}
+        return value
+
+
+def occurrences(rows: Iterable[Row]) -> list[Occurrence]:
+    found: list[Occurrence] = []
+    for row in rows:
+        values = {name: getattr(row, name) for name in FIELDS}
+        values["aliases"] = {alias: found[number] for alias, number in row.aliases.items()}
+        values["parts"] = tuple(found[number] for number in row.parts)
+        found.append(Occurrence(**values))
+    return found
+
+
+# Encoding.
+
+
+def fresh(programs: Sequence[Program]) -> PlanState:
+    return PlanState([{} for _ in programs])
+
+
+def encode(programs: Sequence[Program], state: PlanState) -> dict[str, bytes]:
+    timers = [(timer.place, timer.payload) for timer in state.timers.live()]
+    shared = Shared(timers, state.waiting, state.seen, state.serials, state.start, state.latest, state.ended)
+    return {p.digest: msgspec.msgpack.encode(_part(n, p, state, shared)) for n, p in enumerate(programs)}
+
+
+def _part(number: int, program: Program, state: PlanState, shared: Shared) -> Part:
+    table = Table()
+    copies = [
+        (_values(key), copy.start, [msgspec.msgpack.encode(_fields(table, own)) for own in copy.states])
+        for key, copy in state.copies[number].items()
+    ]
+    wakes = [(due, _values(key)) for due, asked in state.wakes.items() for n, key in sorted(asked, key=repr) if n == number]
+    return Part(VERSION, shared, table.rows, copies, wakes)
+
+
+def _fields(table: Table, state: Any) -> Any:
+    return None if state is None else [table.packed(getattr(state, name)) for name in state.__struct_fields__]
+
+
+def _values(key: Key) -> list[Value]:
+    return [key_value(part) for part in key]
+
+
+# Decoding.
+
+
+def decode(programs: Sequence[Program], parts: Mapping[str, bytes]) -> PlanState:
+    """A definition without a part starts afresh."""
+    state = fresh(programs)
+    for number, program in enumerate(programs):
+        data = parts.get(program.digest)
+        if data is not None:
+            _restore(state, number, program, _decoded(data))
+    return state
+
+
+def _decoded(data: bytes) -> Part:
+    part = msgspec.msgpack.decode(data, type=Part)
+    if part.version != VERSION:
+        raise ValueError(f"state of version {part.version}; this release reads version {VERSION}")
+    return part
+
+
+def _restore(state: PlanState, number: int, program: Program, part: Part) -> None:
+    shared = part.shared
+    if not state.timers.heap:
+        state.timers = Timers([Timer(_frozen(place), _frozen(payload)) for place, payload in shared.timers])
+    state.waiting, state.seen, state.start = shared.waiting, shared.seen, shared.start
+    state.serials, state.latest, state.ended = shared.serials, shared.latest, shared.ended
+    found = occurrences(part.rows)
+    for key, start, own in part.copies:
+        states = [_state(node.state_type, data, found) for node, data in zip(program.nodes, own, strict=True)]
+        state.copies[number][tuple(map(key_part, key))] = Copy(states, start)
+    for due, key in part.wakes:
+        state.wakes.setdefault(due, set()).add((number, tuple(map(key_part, key))))
+
+
+def _state(kind: type | None, data: bytes, found: Sequence[Occurrence]) -> Any:
+    def extension(code: int, content: memoryview) -> Any:
+        if code == OCCURRENCE:
+            return found[msgspec.msgpack.decode(content)]
+        return Prefix(*msgspec.msgpack.decode(content, ext_hook=extension))
+
+    fields = msgspec.msgpack.decode(data, ext_hook=extension)
+    return None if kind is None else kind(*fields)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value

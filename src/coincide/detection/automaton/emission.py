@@ -1,0 +1,214 @@
+"""From what the loop recorded to detections, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coincide.detection.automaton.attributes import json_text
+from coincide.detection.automaton.memory import Memory
+from coincide.detection.automaton.moments import Moments
+from coincide.detection.automaton.pools import MADE, STEP, compiled
+from coincide.detection.automaton.sets import Assignment
+from coincide.detection.automaton.state import Aliases, Match
+from coincide.detection.automaton.store import gathered
+from coincide.detection.automaton.support import key
+from coincide.detection.machine.emission import caused_places
+from coincide.detection.machine.program import key_value
+from coincide.model.batch import EMPTY, EventBatch
+from coincide.model.column import column_of
+from coincide.model.event import Event, Place, Value, caused
+from coincide.model.table import EventTable, LazyPlaces, Origins
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Detections in order: the row (-1 - timer) that made each, the node of its events, the slot of its key, whether it
+    has parameters."""
+
+    cause: Numbers
+    node: Numbers
+    slot: Numbers
+    bound: Numbers
+
+    def take(self, index: Numbers) -> Found:
+        return Found(self.cause[index], self.node[index], self.slot[index], self.bound[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """The events of detection i, in order, are those from offsets[i] to offsets[i + 1]; with the bits of their aliases."""
+
+    events: Numbers
+    aliases: Numbers
+    offsets: Numbers
+
+
+def detections(memory: Memory, table: EventTable, base: int) -> EventBatch:
+    """`table` is the batch; its rows are the events from number `base` on."""
+    p, program = memory.pools, memory.tables.program
+    count = int(p.n[MADE])
+    if not count:
+        return EMPTY
+    cause, node, slot, bound = (p.made[name][:count].copy() for name in ("cause", "node", "slot", "bound"))
+    found = Found(np.where(cause >= 0, cause - base, cause), node, slot, bound)
+    p.n[[MADE, STEP]] = 0
+    moments = Moments(memory, [*memory.store.chunks, table])
+    fields: dict[str, pa.Array] = {}
+    if program.definition.attributes:
+        found, fields = _computed(memory, moments, found)
+    elif program.definition.parameters:
+        fields = _parameters(memory, table, moments, found)
+    kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(found.cause), np.int32)), pa.array([program.name]))
+    origins = _origins(memory, moments, _paths(p.nodes, found.node))
+    made = EventTable(p.nodes["lo"][found.node], p.nodes["hi"][found.node], {"type": kind, **fields}, origins=origins)
+    return EventBatch(table=_placed(made, table, moments, found, program.order))
+
+
+# Places.
+
+
+def _placed(made: EventTable, table: EventTable, moments: Moments, found: Found, order: int) -> EventTable:
+    ranks = _ranks(found.cause)
+    if found.cause.min() >= 0:
+        orders = np.full(len(ranks), order)
+        return replace(made, given_places=LazyPlaces(lambda: caused_places(table, found.cause, orders, ranks)))
+    places = []
+    plain = dict(zip(*_row_places(table, found.cause), strict=True))
+    for cause, rank in zip(found.cause.tolist(), ranks.tolist(), strict=True):
+        places.append(caused(plain[cause] if cause >= 0 else moments.timer_place(-1 - cause), order, rank))
+    matrix = np.full((len(places), 3), -1, np.int64)
+    matrix[:, 0], matrix[:, 2] = [place[0] for place in places], [place[3] for place in places]
+    return replace(made, given_places=matrix, foreign_places=tuple(places))
+
+
+def _row_places(table: EventTable, causes: Numbers) -> tuple[list[int], list[Any]]:
+    rows = np.unique(causes[causes >= 0])
+    places = [(r[0], 0, r[1], *r[2 : 3 + 2 * r[2]]) for r in table.place_rows(rows).tolist()]
+    return rows.tolist(), places
+
+
+def _ranks(causes: Numbers) -> Numbers:
+    """Each detection's number among those of its cause, which stand together."""
+    here = np.arange(len(causes))
+    first = np.concatenate(([True], causes[1:] != causes[:-1]))
+    return here - np.maximum.accumulate(np.where(first, here, 0))
+
+
+# Events.
+
+
+def _paths(nodes: Any, ends: Numbers) -> Paths:
+    offsets = np.concatenate(([0], np.cumsum(nodes["depth"][ends] + 1)))
+    events, aliases = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
+    _walk(nodes, ends, offsets, events, aliases)
+    return Paths(events, aliases, offsets)
+
+
+@compiled
+def _walk(nodes: Any, ends: Any, offsets: Any, events: Any, aliases: Any) -> None:
+    for i in range(len(ends)):
+        node = ends[i]
+        for at in range(offsets[i + 1] - 1, offsets[i] - 1, -1):
+            events[at], aliases[at] = nodes[node].event, nodes[node].aliases
+            node = nodes[node].parent
+
+
+def _origins(memory: Memory, moments: Moments, paths: Paths) -> Origins:
+    """The primitive events under all events of each detection, in total order, without repeats. Time events have none."""
+    real = paths.events >= 0
+    kept = np.concatenate(([0], np.cumsum(real)))[paths.offsets]
+    events = paths.events if real.all() else paths.events[real]
+    batch, base = moments.chunks[-1], len(memory.store)
+    if batch.given_places is None and len(events) and events.min() >= base:  # external ones of the batch at hand
+        return replace(batch.origin().take(events - base), offsets=kept)
+    numbers, index = np.unique(events, return_inverse=True)
+    table = gathered(moments.chunks, numbers, frozenset({"id"}))
+    origins = table.origin()
+    if not (table.generation > 0).any() and (origins.offsets is None or len(origins.lo) == len(table)):
+        return replace(Origins(origins.lo, origins.hi, origins.ids).take(index), offsets=kept)
+    return _united(origins, index, kept)
+
+
+def _united(origins: Origins, index: Numbers, offsets: Numbers) -> Origins:
+    """Where composites are among the events: unions, through the order of all primitive events that occur."""
+    keys = origins.keys()
+    ordered = sorted({key for row in keys for key in row})
+    number = {key: n for n, key in enumerate(ordered)}
+    sizes = np.array([len(row) for row in keys], np.int64)[index]
+    flat = np.array([number[key] for event in index.tolist() for key in keys[event]], np.int64)
+    owner = np.repeat(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), sizes)
+    pairs = np.unique(owner * max(len(ordered), 1) + flat)
+    owner, flat = np.divmod(pairs, max(len(ordered), 1))
+    counts = np.bincount(owner, minlength=len(offsets) - 1)
+    hi, lo = (np.array([key[end] for key in ordered], np.int64)[flat] for end in (0, 1))
+    ids = pa.array([key[4] for key in ordered], pa.string()).take(pa.array(flat))
+    return Origins(lo, hi, ids, np.concatenate(([0], np.cumsum(counts))))
+
+
+# Attributes.
+
+
+def _parameters(memory: Memory, table: EventTable, moments: Moments, found: Found) -> dict[str, pa.Array]:
+    """The event that completes a match carries them all; a time event carries none, but its slot tells."""
+    pairs = key(memory.tables.program)
+    if found.cause.min() >= 0:
+        arrays = {parameter: table.column(attribute).take(found.cause).to_arrow() for attribute, parameter in pairs}
+    else:
+        keys = moments.keys()
+        some = [keys[slot] for slot in found.slot.tolist()]
+        arrays = {parameter: column_of([key_value(k[n]) for k in some]).to_arrow() for n, (_, parameter) in enumerate(pairs)}
+    if found.bound.all():
+        return arrays
+    used = pa.array(found.bound == 1)
+    return {name: pc.if_else(used, array, pa.scalar(None, array.type)) for name, array in arrays.items()}
+
+
+Kept = dict[tuple[int, tuple[Place, ...], str], tuple[int, dict[str, Value]]]
+"""By cause, places of the events and text of the attributes: the number of a detection, and the attributes."""
+
+
+def _computed(memory: Memory, moments: Moments, found: Found) -> tuple[Found, dict[str, pa.Array]]:
+    """With a `with` clause: one by one. Of equal events and attributes one is kept; the attributes' text decides ties."""
+    paths = _paths(memory.pools.nodes, found.node)
+    events, keys, of = moments.events(paths.events), moments.keys(), memory.tables.program.attributes.of
+    parameters = [parameter for _, parameter in key(memory.tables.program)]
+    kept: Kept = {}
+    for number, (cause, slot, bound) in enumerate(
+        zip(found.cause.tolist(), found.slot.tolist(), found.bound.tolist(), strict=True)
+    ):
+        some = slice(paths.offsets[number], paths.offsets[number + 1])
+        matched = [events[event] for event in paths.events[some].tolist()]
+        bindings: Assignment = frozenset(zip(parameters, keys[slot], strict=True)) if bound else frozenset()
+        match = Match(tuple(matched), bindings, _aliases(memory, matched, paths.aliases[some].tolist()))
+        attributes = of(match)
+        kept.setdefault((cause, match.places, json_text(attributes)), (number, attributes))
+    order = _ordered(kept, found)
+    values = [attributes for _, attributes in order]
+    names = dict.fromkeys(name for some in values for name in some)
+    fields = {name: column_of([some.get(name) for some in values]).to_arrow() for name in names}
+    return found.take(np.array([number for number, _ in order], np.int64)), fields
+
+
+def _aliases(memory: Memory, events: list[Event], bits: list[int]) -> Aliases:
+    named = memory.tables.aliases
+    return frozenset((named[n], event.place) for event, some in zip(events, bits, strict=True) for n in _set_bits(some))
+
+
+def _set_bits(bits: int) -> list[int]:
+    return [n for n in range(bits.bit_length()) if bits >> n & 1]
+
+
+def _ordered(kept: Kept, found: Found) -> list[tuple[int, dict[str, Value]]]:
+    """Causes stay as they are; of one cause by events, then text."""
+    step = np.cumsum(np.concatenate(([0], found.cause[1:] != found.cause[:-1]))).tolist()
+    by_step = sorted((step[number], places, text, number) for (_, places, text), (number, _) in kept.items())
+    attributes = dict(kept.values())
+    return [(number, attributes[number]) for *_, number in by_step]

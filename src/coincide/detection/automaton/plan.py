@@ -1,0 +1,127 @@
+"""A detector of Opera as a plan: the contract that engines know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from coincide.detection.automaton import encoding
+from coincide.detection.automaton.interpreter import Interpreter
+from coincide.detection.automaton.partition import partition
+from coincide.detection.automaton.produces import produced
+from coincide.detection.automaton.program import Program
+from coincide.detection.automaton.state import DetectorState
+from coincide.detection.automaton.support import reasons
+from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detection.eventwise import step_eventwise
+from coincide.expr.tree import Compare, Expr, Literal, Or, Reference, walk
+from coincide.model.batch import EventBatch
+from coincide.model.event import ENVELOPE
+
+
+@dataclass(frozen=True)
+class AutomatonPlan:
+    """One detector."""
+
+    detector: Detector
+    tier: str = "interpreter"
+
+    @property
+    def name(self) -> str:
+        return self.detector.name
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        return (self.detector.name,)
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.detector.inputs
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(self.detector.outputs)
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(self.detector.definition, self.detector.order)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        leaves = self.program.leaves.leaves
+        names = {node.name for leaf in leaves for test in leaf.tests for node in walk(test) if isinstance(node, Reference)}
+        names |= {attribute for leaf in leaves for attribute, _ in leaf.bindings}
+        names |= {key for limit in self.program.definition.limits for key in limit.keys}
+        return frozenset(names | self.program.read_later) - ENVELOPE
+
+    @cached_property
+    def produces(self) -> dict[str, tuple[Expr, ...]]:
+        return produced(self.program.definition, self.program.leaves.leaves)
+
+    @cached_property
+    def relevant(self) -> Expr | None:
+        """An event that no leaf can hold changes nothing, unless a limit counts it."""
+        limited = {limit.type for limit in self.program.definition.limits}
+        tests: list[Expr] = [leaf.test for leaf in self.program.leaves.leaves]
+        tests += [Compare("=", Reference("type"), Literal(name)) for name in sorted(limited)]
+        distinct = tuple(dict.fromkeys(tests))
+        if Literal(True) in distinct:
+            return None
+        return Or(distinct) if len(distinct) > 1 else distinct[0] if distinct else Literal(False)
+
+    @cached_property
+    def partition(self) -> tuple[str, ...] | None:
+        return partition(self.program.definition)
+
+    @property
+    def timed(self) -> bool:
+        return bool(self.program.timings)
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        return self._reasons
+
+    @cached_property
+    def _reasons(self) -> tuple[str, ...]:
+        return tuple(reasons(self.program))
+
+    def kernel(self) -> DetectorPlan:
+        return AutomatonPlan(self.detector, "kernel")
+
+    @cached_property
+    def _kernel(self) -> Any:
+        from coincide.detection.automaton.kernel import Kernel
+
+        return Kernel(self.program)
+
+    @property
+    def _interpreted(self) -> bool:
+        return self.tier == "interpreter"
+
+    def initial(self) -> State:
+        return DetectorState.fresh(len(self.program.automata)) if self._interpreted else self._kernel.fresh()
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        if not self._interpreted:
+            result: tuple[State, EventBatch] = self._kernel.step(state, batch, clock)
+            return result
+        interpreter = Interpreter(self.program, state)
+        return state, step_eventwise(batch, clock, state.timers, interpreter.on_event, interpreter.on_timer)
+
+    def pending(self, state: State) -> Pending | None:
+        found: Pending | None = state.timers.pending() if self._interpreted else self._kernel.pending(state)
+        return found
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        objects = state if self._interpreted else self._kernel.objects(state)
+        return {self.detector.digest: encoding.encode(self.program, objects)}
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        """The kernel takes the interpreter's state and goes on from it."""
+        data = parts.get(self.detector.digest)
+        return self.initial() if data is None else encoding.decode(self.program, data)
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    return [AutomatonPlan(detector) for detector in detectors]

@@ -1,0 +1,260 @@
+"""The join: from messages of single sources to combinations that satisfy a group, most selective equality first.
+
+A combination is built source by source. Each step looks up partners by the key that an equality compares and by the window that
+`within` leaves open, and tests at once every condition that has become decidable. So what is built on the way is never more
+than what the interpreter would hold, and mostly far less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from coincide.detection.correlation.join_rows import Gathered, Messages, Scope, expiries
+from coincide.detection.correlation.join_trees import Selection, Trees
+from coincide.detection.correlation.live import Link, Links
+from coincide.model.column import Column, concatenated
+
+Numbers = npt.NDArray[np.int64]
+MOST = 1 << 20
+"""Candidates that are tested at once; where there are more, combinations are extended part by part."""
+
+
+@dataclass(eq=False)
+class Buffer:
+    """The messages of a source that may still be combined, in order of arrival; those from `old` on are new in this batch."""
+
+    messages: Messages
+    now: Numbers  # the clock at each one's arrival
+    within: int | None
+    old: int
+
+    def __len__(self) -> int:
+        return len(self.now)
+
+    @cached_property
+    def expiry(self) -> Numbers:
+        return expiries(self.messages, self.within)
+
+    def column(self, name: str) -> Column:
+        return self.messages.column(name) or Column(len(self))
+
+    def codes(self, name: str) -> Numbers:
+        """The values of an attribute numbered; -1: null."""
+        return _codes(self.column(name))
+
+
+def _codes(column: Column) -> Numbers:
+    """Columns of declared types have one part."""
+    if column.codes is not None:
+        return column.codes.astype(np.int64)
+    values = column.numbers
+    if values is None:
+        return np.asarray(np.full(column.length, -1) if column.flags is None else column.flags, np.int64)
+    _, codes = np.unique(values, return_inverse=True)
+    return np.where(np.isnan(values), -1, codes).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """One a row: for each mapped source the position in its buffer; when it is complete so far and when it expires; which
+    terms are still possible; specials that have been worked out."""
+
+    at: dict[int, Numbers]
+    now: Numbers
+    expiry: Numbers
+    terms: npt.NDArray[np.bool_]
+    known: dict[int, Column]
+
+    def __len__(self) -> int:
+        return len(self.now)
+
+    def take(self, index: Any) -> Combinations:
+        at = {s: positions[index] for s, positions in self.at.items()}
+        known = {n: column.take(index) for n, column in self.known.items()}
+        return Combinations(at, self.now[index], self.expiry[index], self.terms[index], known)
+
+
+class Index:
+    """A part of a buffer by the value of an attribute, then by arrival. No attribute: by arrival alone."""
+
+    def __init__(self, buffer: Buffer, name: str | None, end: int) -> None:
+        self.now = buffer.now[:end]
+        self.name = name
+        codes = np.zeros(end, np.int64) if name is None else buffer.codes(name)[:end]
+        there = np.flatnonzero(codes >= 0)
+        self.column = None if name is None else buffer.column(name)
+        self.all_codes = codes
+        order = np.argsort(codes[there], kind="stable")  # arrival order within
+        self.positions = there[order]
+        # The clock never goes back, so a position's rank among arrivals stands for its time.
+        self.places = codes[self.positions] * (end + 1) + self.positions
+        self.end = end
+        occurring = 1 + np.count_nonzero(np.diff(codes[self.positions]))
+        self.fan_out = len(self.positions) / occurring  # partners of a combination, on average over the keys that occur
+
+    def ranges(self, keys: Numbers, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
+        """For each key and span of time: where its partners begin and end among `positions`."""
+        first = np.searchsorted(self.now, low, "left")
+        last = np.searchsorted(self.now, high, "right")
+        base = keys * (self.end + 1)
+        starts, ends = np.searchsorted(self.places, base + first), np.searchsorted(self.places, base + last)
+        return np.where(keys < 0, 0, starts), np.where(keys < 0, 0, np.maximum(starts, ends))
+
+
+def _translated(probes: Column, index: Index) -> Numbers:
+    """Keys of probing messages in the index's numbering; -1 where it has no such key."""
+    own = index.column
+    assert own is not None
+    if own.texts is probes.texts and own.codes is not None and probes.codes is not None:
+        return _codes(probes)
+    joined = _codes(_one_kind(own, probes))
+    table = np.full(int(joined.max(initial=-1)) + 2, -1, np.int64)
+    there = np.flatnonzero(index.all_codes >= 0)
+    table[joined[there]] = index.all_codes[there]
+    return table[joined[len(own) :]]
+
+
+def _one_kind(a: Column, b: Column) -> Column:
+    """One after the other; values of different kinds equal nothing."""
+    kinds = [(c.numbers is not None, c.codes is not None, c.flags is not None) for c in (a, b)]
+    return concatenated([a, b if kinds[0] == kinds[1] else Column(b.length)])
+
+
+class Joiner:
+    """Finds the combinations of one group in the buffers at hand. `early=False` tests nothing before the last source: for
+    measuring what early evaluation saves."""
+
+    def __init__(self, trees: Trees, selection: Selection, links: Links, buffers: Sequence[Buffer], early: bool = True) -> None:
+        self.trees = trees
+        self.selection = selection
+        self.links = links if early else {}
+        self.buffers = buffers
+        self.early = early
+        self._indexes: dict[tuple[int, str | None, int], Index] = {}
+        self._keys: dict[tuple[Link, int, int], Numbers] = {}
+
+    def new(self) -> Iterator[Combinations]:
+        """Complete combinations with at least one new message. The seed is the first source, in a fixed order, whose
+        message is new: those before it give old ones only."""
+        order = sorted(self.selection.pos, key=lambda s: len(self.buffers[s]))
+        for number, seed in enumerate(order):
+            ends = {s: self.buffers[s].old if s in order[:number] else len(self.buffers[s]) for s in order}
+            begun = self.single(seed, np.arange(self.buffers[seed].old, ends[seed]))
+            if len(begun) and all(ends[s] for s in order):
+                yield from self._completed(begun, ends)
+
+    def _completed(self, found: Combinations, ends: dict[int, int]) -> Iterator[Combinations]:
+        missing = [s for s in self.selection.pos if s not in found.at]
+        if not len(found):
+            return
+        if not missing:
+            yield found
+            return
+        source = min(missing, key=lambda s: self._cost(s, found, ends[s]))
+        for extended in self.extended(found, source, ends[source]):
+            yield from self._completed(extended, ends)
+
+    def _cost(self, source: int, found: Combinations, end: int) -> tuple[bool, float]:
+        link = self._link(source, found, end)
+        return link is None, self._index(source, link, end).fan_out
+
+    def _link(self, source: int, found: Combinations, end: int) -> Link | None:
+        """The most selective equality with a source that is mapped."""
+        links = [link for link in self.links.get(source, ()) if link[1] in found.at]
+        return min(links, key=lambda link: self._index(source, link, end).fan_out, default=None)
+
+    def _index(self, source: int, link: Link | None, end: int) -> Index:
+        key = source, None if link is None else link[0], end
+        if key not in self._indexes:
+            self._indexes[key] = Index(self.buffers[source], key[1], end)
+        return self._indexes[key]
+
+    # Steps.
+
+    def single(self, source: int, positions: Numbers) -> Combinations:
+        """Messages on their own."""
+        buffer, terms = self.buffers[source], np.ones((len(positions), len(self.selection.terms)), np.bool_)
+        begun = Combinations({source: positions}, buffer.now[positions], buffer.expiry[positions], terms, {})
+        return self._tested(begun, source)
+
+    def extended(self, found: Combinations, source: int, end: int) -> Iterator[Combinations]:
+        """With one more message each, of the first `end` of its source; in parts, where there are too many."""
+        link = self._link(source, found, end)
+        index = self._index(source, link, end)
+        within = self.buffers[source].within
+        low = np.full(len(found), np.iinfo(np.int64).min) if within is None else found.now - within
+        starts, ends = index.ranges(self._probes(found, source, link, end), low, found.expiry)
+        totals = np.cumsum(ends - starts)
+        first = 0
+        while first < len(found):
+            done = totals[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(totals, done + MOST, "right")))
+            if totals[last - 1] > done:
+                part = np.arange(first, last)
+                yield self._paired(found.take(part), source, index, starts[part], ends[part])
+            first = last
+
+    def _probes(self, found: Combinations, source: int, link: Link | None, end: int) -> Numbers:
+        if link is None:
+            return np.zeros(len(found), np.int64)
+        key = link, source, end
+        if key not in self._keys:
+            probes = self.buffers[link[1]].column(link[2])
+            self._keys[key] = _translated(probes, self._index(source, link, end))
+        return self._keys[key][found.at[link[1]]]
+
+    def _paired(self, found: Combinations, source: int, index: Index, starts: Numbers, ends: Numbers) -> Combinations:
+        buffer, sizes = self.buffers[source], ends - starts
+        parents = np.repeat(np.arange(len(found)), sizes)
+        offsets = np.cumsum(sizes) - sizes
+        positions = index.positions[np.arange(len(parents)) + np.repeat(starts - offsets, sizes)]
+        now = np.maximum(found.now[parents], buffer.now[positions])
+        expiry = np.minimum(found.expiry[parents], buffer.expiry[positions])
+        possible = now <= expiry
+        rows = buffer.messages.rows[positions]
+        for other, at in found.at.items():  # one message, one part
+            possible &= self.buffers[other].messages.rows[at[parents]] != rows
+        kept = np.flatnonzero(possible)
+        parents, positions = parents[kept], positions[kept]
+        pairs = found.take(parents)
+        both = Combinations({**pairs.at, source: positions}, now[kept], expiry[kept], pairs.terms, pairs.known)
+        return self._tested(both, source)
+
+    def scope(self, found: Combinations) -> Scope:
+        gathered = {s: Gathered(self.buffers[s].messages, at) for s, at in found.at.items()}
+        return Scope(self.trees, gathered, len(found), found.known)
+
+    def _tested(self, found: Combinations, newly: int) -> Combinations:
+        """Conditions that the new source makes decidable; combinations without a possible term go."""
+        for number, condition in enumerate(self.selection.conditions):
+            if not len(found) or not self._is_due(condition.sources, found, newly):
+                continue
+            holds = self.scope(found).holds(condition.tree)
+            if holds.all():
+                continue
+            terms = found.terms.copy()
+            for term, demanded in enumerate(self.selection.terms):
+                if number in demanded:
+                    terms[:, term] &= holds
+            found = Combinations(found.at, found.now, found.expiry, terms, found.known).take(np.flatnonzero(terms.any(axis=1)))
+        return found
+
+    def _is_due(self, sources: frozenset[int], found: Combinations, newly: int) -> bool:
+        if not self.early:
+            return len(found.at) == len(self.selection.pos)
+        return sources <= found.at.keys() and (newly in sources or (not sources and len(found.at) == 1))
+
+
+def in_order(rows: npt.NDArray[np.int64], sources: Sequence[int]) -> Numbers:
+    """Combinations of one group that one message completed, in the interpreter's order of creation: by the newest message,
+    then the next to it and so on; where the messages are the same, by the sources, from the oldest on. A column a source."""
+    by_age = np.argsort(rows, axis=1)
+    arrivals = np.take_along_axis(rows, by_age, axis=1)
+    taken = np.array(sources)[by_age]
+    keys = [taken[:, i] for i in reversed(range(taken.shape[1]))] + [arrivals[:, i] for i in range(arrivals.shape[1])]
+    return np.lexsort(keys)

@@ -1,0 +1,155 @@
+"""A description as a plan: the contract that engines know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detection.correlation import encoding
+from coincide.detection.correlation.construction import compile_description
+from coincide.detection.correlation.interpreter import Interpreter
+from coincide.detection.correlation.join_trees import reasons
+from coincide.detection.correlation.program import Program
+from coincide.detection.correlation.state import fresh
+from coincide.expr.tree import Call, Compare, Expr, In, Literal, Reference, walk
+from coincide.lang.cdl.definition import Description, TimeEvent
+from coincide.model.batch import EventBatch
+from coincide.model.compound import COMPOUND_MAKERS
+from coincide.model.event import ENVELOPE
+
+EXAMPLES: dict[str, Expr] = {"string": Literal(""), "boolean": Literal(True)}
+"""A value of each type, to tell the types of detections' attributes by; all others are numbers."""
+
+
+@dataclass(frozen=True)
+class CorrelationPlan:
+    """One description."""
+
+    detector: Detector
+    tier: str = "interpreter"
+
+    @property
+    def name(self) -> str:
+        return self.detector.name
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        return (self.detector.name,)
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.detector.inputs
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(self.detector.outputs)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """Declared attributes; a look-up replaces the message's own value."""
+        declared = (s.attributes for s in self._cd.sources if not isinstance(s, TimeEvent))
+        return frozenset(a.name for some in declared for a in some if a.lookup is None) - ENVELOPE
+
+    @cached_property
+    def produces(self) -> dict[str, tuple[Expr, ...]]:
+        made: dict[str, dict[Expr, None]] = {}
+        several = self._several()
+        for event in self._cd.events:
+            for attribute in event.attributes:
+                examples = (EXAMPLES.get(attribute.type, Literal(0.0)), *several)
+                made.setdefault(attribute.name, {}).update(dict.fromkeys(examples))
+            if event.access not in ("public", "internal"):
+                made.setdefault("source", {})[Literal(event.access)] = None
+        return {name: tuple(trees) for name, trees in made.items()}
+
+    def _several(self) -> Sequence[Expr]:
+        """Where the description makes sets or ranges: any attribute may hold one."""
+        values = [c.value for c in self._cd.computations] + [a.value for e in self._cd.events for a in e.attributes]
+        makers = (node for value in values for node in walk(value) if isinstance(node, Call))
+        return [node for node in makers if node.name in COMPOUND_MAKERS][:1]
+
+    @cached_property
+    def relevant(self) -> Expr | None:
+        """Types alone: an attribute that is a set or range is null to the expressions that engines push down."""
+        types = self.inputs.external
+        if types is None:
+            return None
+        names = tuple(Literal(name) for name in sorted(types))
+        if not names:
+            return Literal(False)
+        kind = Reference("type")
+        return Compare("=", kind, names[0]) if len(names) == 1 else In(kind, names)
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        return self.detector.partition
+
+    @cached_property
+    def timed(self) -> bool:
+        return any(isinstance(source, TimeEvent) for source in self._cd.sources)
+
+    @property
+    def _cd(self) -> Description:
+        cd: Description = self.detector.definition
+        return cd
+
+    @cached_property
+    def program(self) -> Program:
+        return compile_description(self._cd)
+
+    @cached_property
+    def _interpreter(self) -> Interpreter:
+        return Interpreter(self.program, self.detector.order)
+
+    @cached_property
+    def _kernel(self) -> Any:
+        from coincide.detection.correlation.kernel import Kernel
+
+        return Kernel(self.program, self.detector.order)
+
+    @property
+    def _interpreted(self) -> bool:
+        return self.tier == "interpreter"
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        """What the join tier cannot do."""
+        return self._reasons
+
+    @cached_property
+    def _reasons(self) -> tuple[str, ...]:
+        return reasons(self.program)
+
+    def kernel(self) -> DetectorPlan:
+        return CorrelationPlan(self.detector, "kernel")
+
+    def initial(self) -> State:
+        return fresh(self.program) if self._interpreted else self._kernel.fresh()
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        if self._interpreted:
+            return self._interpreter.step(state, batch, clock)
+        result: tuple[State, EventBatch] = self._kernel.step(state, batch, clock)
+        return result
+
+    def pending(self, state: State) -> Pending | None:
+        """The join tier has no time events."""
+        pending: Pending | None = state.timers.pending() if self._interpreted else None
+        return pending
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        objects = state if self._interpreted else self._kernel.objects(state)
+        return {self.detector.digest: encoding.encode(self.program, objects)}
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        data = parts.get(self.detector.digest)
+        if data is None:
+            return self.initial()
+        state = encoding.decode(self.program, data)
+        return state if self._interpreted else self._kernel.state(state)
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    return [CorrelationPlan(detector) for detector in detectors]

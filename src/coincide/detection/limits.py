@@ -1,0 +1,200 @@
+"""`limit` (Opera, OP-29): repeat notifications that no detector sees, of whatever language it is.
+
+A plan that reads events of a limited type gets its events through its limits. All plans see the same external events, so
+all of them remember the same of a limit: it is written once, by its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from coincide.detection.base import Clock, DetectorPlan, Inputs, Pending, State
+from coincide.detection.machine.program import key_part, key_value
+from coincide.expr.scalar import event_field
+from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
+from coincide.lang.opera.definition import Limit
+from coincide.model.batch import EventBatch
+from coincide.model.event import ENVELOPE, Event
+
+VERSION = 1
+
+Table = dict[tuple[object, ...], int]
+"""hi of the last event that was not removed, by limit and key values."""
+
+
+class Limits:
+    """An event passes if every limit on its type lets it; only then do the limits remember it."""
+
+    def __init__(self, limits: Sequence[Limit]) -> None:
+        self._by_type: dict[str, list[tuple[int, Limit]]] = {}
+        for number, limit in enumerate(limits):
+            self._by_type.setdefault(limit.type, []).append((number, limit))
+
+    def passes(self, event: Event, table: Table) -> bool:
+        limits = self._by_type.get(event.type)
+        if limits is None or event.is_detection:
+            return True
+        keys = [(number, *(key_part(event_field(key)(event)) for key in limit.keys)) for number, limit in limits]
+        for key, (_, limit) in zip(keys, limits, strict=True):
+            last = table.get(key)
+            if last is not None and limit.every.due(last) > event.hi:
+                return False
+        table.update(dict.fromkeys(keys, event.hi))
+        return True
+
+
+@dataclass
+class LimitedState:
+    inner: State
+    table: Table = field(default_factory=dict)
+
+
+def limited(plan: DetectorPlan, limits: Sequence[Limit]) -> DetectorPlan:
+    """The plan behind the limits that concern it; itself if none does."""
+    concerned = concerning(limits, plan.inputs)
+    return LimitedPlan(plan, concerned) if concerned else plan
+
+
+def concerning(limits: Sequence[Limit], inputs: Inputs) -> tuple[Limit, ...]:
+    return tuple(limit for limit in limits if inputs.external is None or limit.type in inputs.external)
+
+
+def independent(keys: Sequence[str], limits: Sequence[Limit]) -> tuple[str, ...]:
+    """The keys by which events can still be spread: a limit must not see fewer events than it would in one piece."""
+    return tuple(key for key in keys if all(key in limit.keys for limit in limits))
+
+
+@dataclass(frozen=True)
+class LimitedPlan:
+    """A plan that does not see what its limits remove."""
+
+    plan: DetectorPlan
+    limits: tuple[Limit, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        """What only some plans offer."""
+        if name.startswith("__") or name == "plan":
+            raise AttributeError(name)
+        found = getattr(self.plan, name)
+        return (lambda state: found(state.inner)) if name == "statistics" else found
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        return self.plan.definitions
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.plan.inputs
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return self.plan.outputs
+
+    @property
+    def produces(self) -> Mapping[str, tuple[Expr, ...]]:
+        return self.plan.produces
+
+    @property
+    def timed(self) -> bool:
+        return self.plan.timed
+
+    @property
+    def columns(self) -> frozenset[str] | None:
+        own = self.plan.columns
+        return None if own is None else own | (self._keys - ENVELOPE)
+
+    @property
+    def envelope(self) -> frozenset[str] | None:
+        own: frozenset[str] | None = getattr(self.plan, "envelope", None)
+        return None if own is None else own | (self._keys & ENVELOPE)
+
+    @property
+    def relevant(self) -> Expr | None:
+        """An event that the plan ignores may still be the one that a limit goes by."""
+        own = self.plan.relevant
+        if own is None:
+            return None
+        counted = [Compare("=", Reference("type"), Literal(name)) for name in sorted(self._types)]
+        tests = tuple(dict.fromkeys((*(own.operands if isinstance(own, Or) else (own,)), *counted)))
+        return Or(tests) if len(tests) > 1 else tests[0]
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        return independent(self.plan.partition or (), self.limits) or None
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        return self.plan.tier_reasons()
+
+    def kernel(self) -> DetectorPlan:
+        return LimitedPlan(self.plan.kernel(), self.limits)
+
+    def initial(self) -> State:
+        return LimitedState(self.plan.initial())
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        state.inner, made = self.plan.step(state.inner, self._passing(batch, state.table), clock)
+        return state, made
+
+    def pending(self, state: State) -> Pending | None:
+        return self.plan.pending(state.inner)
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        tables: list[list[Any]] = [[] for _ in self.limits]
+        for (number, *values), hi in state.table.items():
+            tables[number].append([[key_value(value) for value in values], hi])
+        written = {_part(limit): msgspec.msgpack.encode([VERSION, t]) for limit, t in zip(self.limits, tables, strict=True)}
+        return {**self.plan.encode(state.inner), **written}
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        state = LimitedState(self.plan.decode(parts))
+        for number, limit in enumerate(self.limits):
+            version, table = msgspec.msgpack.decode(parts.get(_part(limit), NOTHING))
+            if version != VERSION:
+                raise ValueError(f"state of version {version}; this release reads version {VERSION}")
+            state.table.update(((number, *(key_part(value) for value in values)), hi) for values, hi in table)
+        return state
+
+    # How it is done.
+
+    @cached_property
+    def _types(self) -> frozenset[str]:
+        return frozenset(limit.type for limit in self.limits)
+
+    @cached_property
+    def _keys(self) -> frozenset[str]:
+        return frozenset(key for limit in self.limits for key in limit.keys)
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return Limits(self.limits)
+
+    def _passing(self, batch: EventBatch, table: Table) -> EventBatch:
+        if batch.has_table and batch.table.sortable:
+            return self._passing_rows(batch, table)
+        passing = [event for event in batch.events if self._limits.passes(event, table)]
+        return batch if len(passing) == len(batch) else EventBatch(passing)
+
+    def _passing_rows(self, batch: EventBatch, table: Table) -> EventBatch:
+        """Columns stay columns: only rows of limited types are looked at one by one."""
+        import numpy as np
+
+        rows = batch.table.rows_of_types(self._types)
+        kept = np.ones(len(batch), bool)
+        kept[rows] = [self._limits.passes(event, table) for event in batch.table.take(rows).events()]
+        return batch if kept.all() else EventBatch(table=batch.table.take(np.flatnonzero(kept)))
+
+
+NOTHING = msgspec.msgpack.encode([VERSION, []])
+
+
+def _part(limit: Limit) -> str:
+    """By the limit's text, wherever it stands."""
+    return f"limit {limit!r}"

@@ -1,0 +1,77 @@
+"""Keys of rows as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from coincide.detection.machine.program import Key, key_part
+from coincide.model.column import Column
+
+Codes = npt.NDArray[np.int64] | npt.NDArray[np.int32]
+
+
+def key_codes(columns: Sequence[Column]) -> tuple[Codes, list[Key]]:
+    """The number of each row's key (-1: some part of it is null), and the keys by number."""
+    first = columns[0]
+    if len(columns) == 1 and first.codes is not None and first.numbers is None and first.flags is None:
+        return first.codes, [(text,) for text in first.texts]  # a dictionary has done it already
+    combined, size = _codes(first)
+    for column in columns[1:]:
+        codes, values = _codes(column)
+        if size * values >= 1 << 62:
+            combined, size = _renumbered(pa.array(combined, mask=combined < 0))
+        product = combined.astype(np.int64) * values + codes
+        combined, size = np.where((combined < 0) | (codes < 0), -1, product), size * values
+    return _distinct(combined, size, columns)
+
+
+def _codes(column: Column) -> tuple[Codes, int]:
+    """Values as numbers from 0; equal values have equal numbers, values of different type have different ones."""
+    parts: list[tuple[Codes, int]] = []
+    if column.codes is not None:
+        parts.append((column.codes, len(column.texts)))
+    if column.numbers is not None:
+        parts.append(_number_codes(column.numbers))
+    if column.flags is not None:
+        parts.append((column.flags.astype(np.int32), 2))
+    if not parts:
+        return np.full(len(column), -1, np.int32), 1
+    codes, size = parts[0]
+    for more, values in parts[1:]:
+        codes, size = np.where(more >= 0, more + size, codes), size + values
+    return codes, max(size, 1)
+
+
+def _number_codes(numbers: npt.NDArray[np.float64]) -> tuple[Codes, int]:
+    """Whole numbers of a modest range stand for themselves; otherwise they are hashed."""
+    low, high = (np.fmin.reduce(numbers), np.fmax.reduce(numbers)) if len(numbers) else (0.0, 0.0)
+    if high - low < 4 * len(numbers) + 1024:  # not so if all are nan
+        with np.errstate(invalid="ignore"):
+            offsets = (numbers - low).astype(np.int32)
+        if np.array_equal(offsets + low, numbers):
+            return offsets, int(high - low) + 1
+    return _renumbered(pa.array(numbers + 0.0, from_pandas=True))  # + 0.0: -0.0 is 0.0
+
+
+def _renumbered(values: pa.Array) -> tuple[Codes, int]:
+    encoded = values.dictionary_encode()
+    return encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), max(len(encoded.dictionary), 1)
+
+
+def _distinct(combined: Codes, size: int, columns: Sequence[Column]) -> tuple[Codes, list[Key]]:
+    """Numbers without gaps, and the key of each."""
+    if size > 4 * len(combined) + 1024:
+        combined, size = _renumbered(pa.array(combined, mask=combined < 0))
+    rows = np.full(size + 1, -1, np.int64)  # the last one is for -1
+    rows[combined[::-1]] = np.arange(len(combined) - 1, -1, -1)
+    present = np.flatnonzero(rows[:-1] >= 0)
+    keys = [tuple(key_part(column.value(row)) for column in columns) for row in rows[present].tolist()]
+    if len(present) == size:
+        return combined, keys
+    numbers = np.full(size + 1, -1, np.int32)
+    numbers[present] = np.arange(len(present))
+    return numbers[combined], keys

@@ -1,0 +1,125 @@
+"""A group of monitors as a plan: the contract that engines know, for both tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detection.machine import state as states
+from coincide.detection.machine.interpreter import Interpreter
+from coincide.detection.machine.program import MonitorGroup
+from coincide.expr.tree import Call, Expr, Literal, Or, Reference, walk
+from coincide.model.batch import EventBatch
+from coincide.model.event import ENVELOPE
+
+SPACE_FUNCTIONS = frozenset({"distance", "zone", "within_box", "within_radius"})
+
+
+@dataclass(frozen=True)
+class MonitorPlan:
+    """Monitors with one key list, of one stage."""
+
+    detectors: tuple[Detector, ...]
+    tier: str = "interpreter"
+
+    @property
+    def name(self) -> str:
+        first, more = self.detectors[0].name, len(self.detectors) - 1
+        return f"{first} and {more} more" if more else first
+
+    @cached_property
+    def definitions(self) -> tuple[str, ...]:
+        return tuple(d.name for d in self.detectors)
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        return Inputs(None, frozenset().union(*(d.inputs.detections for d in self.detectors)))
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(o for d in self.detectors for o in d.outputs)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        trees: list[Expr] = [*self.group.tests]
+        trees += [e for emitters in self.group.emitters for emitter in emitters for _, e in emitter.expressions]
+        names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Reference)}
+        return frozenset(names | set(self.partition or ())) - ENVELOPE
+
+    @cached_property
+    def produces(self) -> dict[str, tuple[Expr, ...]]:
+        made: dict[str, list[Expr]] = {key: [Reference(key)] for key in self.partition or ()}
+        for emitter in (emitter for emitters in self.group.emitters for emitter in emitters):
+            for name, tree in emitter.expressions:
+                made.setdefault(name, []).append(tree)
+        return {name: tuple(dict.fromkeys(trees)) for name, trees in made.items()}
+
+    @cached_property
+    def envelope(self) -> frozenset[str]:
+        """Optional fields of the envelope that it reads."""
+        trees = [*self.group.tests, *(tree for trees in self.produces.values() for tree in trees)]
+        nodes = [node for tree in trees for node in walk(tree)]
+        source = any(isinstance(node, Reference) and node.name == "source" for node in nodes)
+        space = any(isinstance(node, Call) and node.name in SPACE_FUNCTIONS for node in nodes)
+        return frozenset(name for name, used in (("source", source), ("space", space)) if used)
+
+    @cached_property
+    def relevant(self) -> Expr:
+        """An event that satisfies no predicate of any monitor changes nothing."""
+        tests = self.group.tests
+        return tests[0] if len(tests) == 1 else Or(tests) if tests else Literal(False)
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        return self.detectors[0].partition
+
+    @property
+    def timed(self) -> bool:
+        return False
+
+    @cached_property
+    def group(self) -> MonitorGroup:
+        return MonitorGroup(self.detectors)
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        return ()
+
+    def kernel(self) -> DetectorPlan:
+        return MonitorPlan(self.detectors, "kernel")
+
+    @cached_property
+    def _runner(self) -> Any:
+        if self.tier == "interpreter":
+            return Interpreter(self.group)
+        from coincide.detection.machine.kernel import Kernel
+
+        return Kernel(self.group)
+
+    def initial(self) -> State:
+        return self.decode({})
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        result: tuple[State, EventBatch] = self._runner.step(state, batch, clock)
+        return result
+
+    def pending(self, state: State) -> Pending | None:
+        return None
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        columns = state if self.tier == "interpreter" else state.columns()
+        return states.encode(self.group, columns)
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        columns = states.shared(self.group, parts)
+        return columns if self.tier == "interpreter" else self._runner.state(columns)
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    """Plans for the monitors of one stage: those with equal keys go together."""
+    by_keys: dict[tuple[str, ...] | None, list[Detector]] = {}
+    for detector in detectors:
+        by_keys.setdefault(detector.partition, []).append(detector)
+    return [MonitorPlan(tuple(group)) for group in by_keys.values()]

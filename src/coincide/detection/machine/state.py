@@ -1,0 +1,77 @@
+"""The state of a group of monitors, and its encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from coincide.detection.machine.program import Key, MonitorGroup, key_part, key_value
+
+VERSION = 1
+
+Configurations = dict[Key, Any]
+"""Configuration by key; a key that is at the start is not kept."""
+
+
+@dataclass
+class Column:
+    """One running machine. Parts (monitor, number of the part) that run the same machine and have come the same way share
+    it."""
+
+    program: int
+    parts: list[tuple[int, int]]
+    configurations: Configurations = field(default_factory=dict)
+
+
+def encode(group: MonitorGroup, columns: Iterable[Column]) -> dict[str, bytes]:
+    running = {part: column.configurations for column in columns for part in column.parts}
+    return {
+        detector.digest: _encode(group, monitor, [running[monitor, n] for n in range(len(group.parts[monitor]))])
+        for monitor, detector in enumerate(group.detectors)
+    }
+
+
+def _encode(group: MonitorGroup, monitor: int, parts: list[Configurations]) -> bytes:
+    """A key's configurations, part by part, for each key that any part of the monitor has left the start with."""
+    starts = _starts(group, monitor)
+    keys = dict.fromkeys(key for configurations in parts for key in configurations)
+    entries = [[[key_value(v) for v in key], [c.get(key, start) for c, start in zip(parts, starts, strict=True)]] for key in keys]
+    return msgspec.msgpack.encode([VERSION, entries])
+
+
+def shared(group: MonitorGroup, encoded: Mapping[str, bytes]) -> list[Column]:
+    """Columns from encoded states. Parts share one where machine and state are equal."""
+    columns: dict[tuple[int, bytes, int], Column] = {}
+    for monitor, detector in enumerate(group.detectors):
+        data = encoded.get(detector.digest, b"")
+        decoded = _decode(data, _starts(group, monitor)) if data else None
+        for number, part in enumerate(group.parts[monitor]):
+            identity = (part.program, data, number if data else 0)
+            column = columns.setdefault(identity, Column(part.program, []))
+            if decoded is not None and not column.parts:
+                column.configurations = decoded[number]
+            column.parts.append((monitor, number))
+    return list(columns.values())
+
+
+def _starts(group: MonitorGroup, monitor: int) -> list[Any]:
+    return [group.programs[part.program].transducer.start for part in group.parts[monitor]]
+
+
+def _decode(data: bytes, starts: list[Any]) -> list[Configurations]:
+    version, entries = msgspec.msgpack.decode(data)
+    if version != VERSION:
+        raise ValueError(f"state of version {version}; this release reads version {VERSION}")
+    parts: list[Configurations] = [{} for _ in starts]
+    for key, configurations in entries:
+        for part, start, configuration in zip(parts, starts, map(_frozen, configurations), strict=True):
+            if configuration != start:
+                part[tuple(key_part(v) for v in key)] = configuration
+    return parts
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value

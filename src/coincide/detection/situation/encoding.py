@@ -1,0 +1,241 @@
+"""The state of situations as bytes: for each situation its lifespans, with what it has in them.
+
+A lifespan that several situations share is written with each of them and made one again when the parts are read: it is
+known by its definition, its key and the place of what opened it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from coincide.detection.eventwise import Timer
+from coincide.detection.situation.program import Group, SituationProgram
+from coincide.detection.situation.scope import Selection
+from coincide.detection.situation.state import (
+    Content,
+    Delayed,
+    Expire,
+    Key,
+    Lifespan,
+    Partition,
+    Passed,
+    SituationState,
+    Tick,
+    fresh_content,
+    key_part,
+    key_value,
+)
+from coincide.model.event import Event, Place, Value
+
+VERSION = 1
+
+
+class TimerPart(msgspec.Struct, array_like=True):
+    place: list[Any]
+    recurring: bool
+
+
+class AfterPart(msgspec.Struct, array_like=True):
+    timer: TimerPart
+    selection: list[tuple[int, int]]
+
+
+class PartitionPart(msgspec.Struct, array_like=True):
+    key: list[Value]
+    candidates: list[list[int]]
+    reported: list[bytes]
+    done: bool
+    timers: list[AfterPart]
+
+
+class LifespanPart(msgspec.Struct, array_like=True):
+    """Events are numbers of the part's own list."""
+
+    key: list[Value]
+    place: list[Any]
+    opened: int
+    due: int | None
+    initiator: int | None
+    event: int | None
+    expiration: TimerPart | None
+    partitions: list[PartitionPart]
+    delayed: list[tuple[list[Value], list[tuple[int, int]]]]
+    tick: TimerPart | None
+
+
+class SituationPart(msgspec.Struct, array_like=True):
+    version: int
+    begun: bool
+    statistics: dict[str, int]
+    lifespan_statistics: dict[str, int]
+    events: list[Event]
+    lifespans: list[LifespanPart]
+
+
+class _Writer:
+    """One situation's part; each event is written once."""
+
+    def __init__(self, situation: int) -> None:
+        self.situation = situation
+        self.events: list[Event] = []
+        self.numbers: dict[int, int] = {}
+
+    def event(self, event: Event) -> int:
+        number = self.numbers.setdefault(id(event), len(self.events))
+        if number == len(self.events):
+            self.events.append(event)
+        return number
+
+    def selection(self, selection: Selection) -> list[tuple[int, int]]:
+        return [(operand, self.event(event)) for operand, event in selection]
+
+    def lifespan(self, span: Lifespan) -> LifespanPart:
+        content = span.contents[self.situation]
+        return LifespanPart(
+            _values(span.key),
+            list(span.place),
+            span.opened,
+            span.due,
+            span.initiator,
+            None if span.event is None else self.event(span.event),
+            _timer(span.expiration),
+            [self.partition(key, partition) for key, partition in content.partitions.items()],
+            [(_values(delayed.key), self.selection(delayed.selection)) for delayed in content.delayed],
+            _timer(content.tick),
+        )
+
+    def partition(self, key: Key, partition: Partition) -> PartitionPart:
+        return PartitionPart(
+            _values(key),
+            [[self.event(event) for event in events] for events in partition.candidates],
+            sorted(partition.reported),
+            partition.done,
+            [
+                AfterPart(TimerPart(list(t.place), t.recurring), self.selection(t.payload.selection))
+                for t in partition.timers
+                if not t.cancelled
+            ],
+        )
+
+
+def _timer(timer: Timer | None) -> TimerPart | None:
+    return None if timer is None or timer.cancelled else TimerPart(list(timer.place), timer.recurring)
+
+
+def _values(key: Key) -> list[Value]:
+    return [key_value(part) for part in key]
+
+
+def _key(values: Iterable[Value]) -> Key:
+    return tuple(key_part(value) for value in values)
+
+
+def encode(group: Group, state: SituationState) -> dict[str, bytes]:
+    return {s.detector.digest: msgspec.msgpack.encode(_situation(group, state, s)) for s in group.situations}
+
+
+def _situation(group: Group, state: SituationState, situation: SituationProgram) -> SituationPart:
+    writer = _Writer(situation.number)
+    spans = [span for spans in state.open[situation.lifespan].values() for span in spans]
+    lifespans = [writer.lifespan(span) for span in sorted(spans, key=lambda span: span.place)]
+    counts = state.lifespans[situation.lifespan] if situation.resolved.counts_lifespan else {}
+    begun = situation.number not in state.fresh
+    own = dict(state.situations[situation.number])
+    return SituationPart(VERSION, begun, own, dict(counts), writer.events, lifespans)
+
+
+def decode(group: Group, parts: Mapping[str, bytes]) -> SituationState:
+    """A situation without a part starts afresh: it joins the lifespans that are open, with no candidates."""
+    state = SituationState(
+        open=[{} for _ in group.lifespans],
+        fresh=set(),
+        late=bool(parts),
+        situations=[Counter() for _ in group.situations],
+        lifespans=[Counter() for _ in group.lifespans],
+    )
+    for situation in group.situations:
+        data = parts.get(situation.detector.digest)
+        part = None if data is None else msgspec.msgpack.decode(data, type=SituationPart)
+        if part is None or not part.begun:
+            state.fresh.add(situation.number)
+        if part is not None:
+            _Reader(group, state, situation, part).read()
+    state.late = state.late and len(state.fresh) > 0 and not _untouched(group, parts)
+    _complete(group, state)
+    return state
+
+
+def _untouched(group: Group, parts: Mapping[str, bytes]) -> bool:
+    """Was this taken before any event came? Then all begins with the first event, as usual."""
+    return all(s.detector.digest in parts for s in group.situations)
+
+
+def _complete(group: Group, state: SituationState) -> None:
+    """Every situation has something in every lifespan of its definition; lifespans stand oldest first."""
+    for lifespan in group.lifespans:
+        for spans in state.open[lifespan.number].values():
+            spans.sort(key=lambda span: span.place)
+            for span in spans:
+                for situation in lifespan.situations:
+                    if situation.number not in span.contents:
+                        span.contents[situation.number] = fresh_content(situation)
+
+
+class _Reader:
+    """Puts one situation's part into a state."""
+
+    def __init__(self, group: Group, state: SituationState, situation: SituationProgram, part: SituationPart) -> None:
+        if part.version != VERSION:
+            raise ValueError(f"state of version {part.version}; this release reads version {VERSION}")
+        self.state = state
+        self.situation = situation
+        self.part = part
+        self.events = [msgspec.structs.replace(event, place=frozen(event.place)) for event in part.events]
+
+    def read(self) -> None:
+        self.state.situations[self.situation.number].update(self.part.statistics)
+        self.state.lifespans[self.situation.lifespan].update(self.part.lifespan_statistics)
+        for part in self.part.lifespans:
+            span = self._shared(part)
+            content = span.contents[self.situation.number] = Content()
+            for partition in part.partitions:
+                content.partitions[_key(partition.key)] = self._partition(span, partition)
+            content.delayed = [Delayed(_key(key), self._selection(chosen)) for key, chosen in part.delayed]
+            content.tick = self._timer(part.tick, Tick(span, self.situation.number))
+
+    def _shared(self, part: LifespanPart) -> Lifespan:
+        """The lifespan, which a situation before may have brought already."""
+        key, place = _key(part.key), frozen(part.place)
+        spans = self.state.open[self.situation.lifespan].setdefault(key, [])
+        for span in spans:
+            if span.place == place:
+                return span
+        event = None if part.event is None else self.events[part.event]
+        span = Lifespan(self.situation.lifespan, key, place, part.opened, part.due, part.initiator, event)
+        span.expiration = self._timer(part.expiration, Expire(span))
+        spans.append(span)
+        return span
+
+    def _partition(self, span: Lifespan, part: PartitionPart) -> Partition:
+        candidates = [[self.events[number] for number in numbers] for numbers in part.candidates]
+        partition = Partition(candidates, set(part.reported), part.done)
+        for after in part.timers:
+            action = Passed(span, self.situation.number, _key(part.key), self._selection(after.selection))
+            timer = self._timer(after.timer, action)
+            assert timer is not None
+            partition.timers.append(timer)
+        return partition
+
+    def _selection(self, chosen: Iterable[tuple[int, int]]) -> Selection:
+        return tuple((operand, self.events[number]) for operand, number in chosen)
+
+    def _timer(self, part: TimerPart | None, action: object) -> Timer | None:
+        return None if part is None else self.state.timers.add(Timer(frozen(part.place), action, part.recurring))
+
+
+def frozen(place: Iterable[Any]) -> Place:
+    """Places are tuples all the way down."""
+    return tuple(frozen(part) if isinstance(part, (list, tuple)) else part for part in place)

@@ -1,0 +1,202 @@
+"""The compiled loop's state from and to the interpreter's: one encoding serves both tiers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from coincide.detection.eventwise import Timer
+from coincide.detection.situation import kernel_layout as at
+from coincide.detection.situation.interpreter import fitted
+from coincide.detection.situation.kernel_pick import alive
+from coincide.detection.situation.kernel_state import Compact, Counters, empty
+from coincide.detection.situation.kernel_tables import Program
+from coincide.detection.situation.program import Group, SituationProgram
+from coincide.detection.situation.state import Content, Expire, Lifespan, Partition, SituationState
+from coincide.model.event import Event, Place, timer_place
+from coincide.model.table import table_of
+
+
+def loadable(state: SituationState) -> bool:
+    """Places with timers in them are no plain numbers, and recurring timers are marked: such a state stays as it is."""
+    if any(timer.recurring for timer in state.timers.live()):
+        return False
+    return all(place[1] == 0 for place in _events(state))
+
+
+def _spans(state: SituationState) -> list[Lifespan]:
+    spans = [span for by_key in state.open for spans in by_key.values() for span in spans]
+    return sorted(spans, key=lambda span: (span.place, span.definition))
+
+
+def _events(state: SituationState) -> dict[Place, Event]:
+    """All events that the state refers to, by place; a startup has a place but no event."""
+    found: dict[Place, Event] = {}
+    for span in _spans(state):
+        found[span.place] = span.event or Event("", span.opened, span.opened, None, {}, (), place=span.place)
+    for span in _spans(state):
+        for content in span.contents.values():
+            for partition in content.partitions.values():
+                found.update((event.place, event) for events in partition.candidates for event in events)
+    return found
+
+
+def counters(group: Group, state: SituationState) -> Counters:
+    def of(parts: list[Counter[str]], name: str) -> Any:
+        return np.array([part[name] for part in parts], np.int64)
+
+    return Counters(
+        of(state.situations, "candidates"),
+        of(state.situations, "detections"),
+        of(state.lifespans, "initiated"),
+        of(state.lifespans, "terminated"),
+    )
+
+
+class Loader:
+    """An interpreter's state as numbers."""
+
+    def __init__(self, program: Program, state: SituationState) -> None:
+        self.program = program
+        self.state = state
+        found = _events(state)
+        self.places = sorted(found)
+        self.refs = {place: ref for ref, place in enumerate(self.places)}
+        self.events = [found[place] for place in self.places]
+        self.compact = empty(program, counters(program.group, state))
+        self.records: list[list[int]] = []
+        self.bits: list[int] = []
+
+    def load(self) -> Compact:
+        compact, spans = self.compact, _spans(self.state)
+        if not spans:
+            return compact
+        compact.kept = table_of(self.events)
+        keys: list[dict[Any, int]] = [{} for _ in self.program.group.lifespans]
+        compact.spans = np.full((len(spans), at.SPAN_WIDTH), -1, np.int64)
+        for number, span in enumerate(spans):
+            key = keys[span.definition].setdefault(span.key, len(keys[span.definition]))
+            due = at.NEVER if span.due is None else span.due
+            initiator = -1 if span.initiator is None else span.initiator
+            compact.spans[number, :5] = (span.definition, key, self.refs[span.place], due, initiator)
+        compact.keys = [list(known) for known in keys]
+        for situation in self.program.group.situations:
+            self._situation(situation, spans, keys[situation.lifespan])
+        self.records.sort(key=lambda record: record[0])
+        compact.records = np.array(self.records, np.int64).reshape(-1, self.program.record_width)
+        compact.pool = np.array([*self.bits, 0], np.int64)
+        return compact
+
+    def _situation(self, situation: SituationProgram, spans: list[Lifespan], keys: dict[Any, int]) -> None:
+        cells: dict[Any, int] = {} if situation.local_key.size else {(n, ()): n for n in keys.values()}
+        held: list[tuple[int, int, int, Partition]] = []
+        for number, span in enumerate(spans):
+            if span.definition == situation.lifespan:
+                for key, partition in span.contents[situation.number].partitions.items():
+                    cell = cells.setdefault((keys[span.key], key), len(cells))
+                    held.append((number, cell, self.refs[span.place], partition))
+        seen = np.zeros(len(cells), np.int64)
+        for _, cell, opened, _ in held:
+            seen[cell] = max(seen[cell], opened + 1)
+        if situation.local_key.size:
+            self.compact.cells[situation.number] = list(cells)
+            self.compact.seen[situation.number] = seen
+        records = [self._record(number, situation.number, cell, partition) for number, cell, _, partition in held]
+        first = self.program.first_operand[situation.number]
+        for operand in range(len(situation.operands)):
+            lists = [(cell, [self.refs[e.place] for e in p.candidates[operand]]) for _, cell, _, p in held]
+            self.compact.streams[first + operand] = self._stream(records, at.OPS + at.PER_OP * operand, lists)
+        self.records += records
+
+    def _record(self, span: int, situation: int, cell: int, partition: Partition) -> list[int]:
+        record = [-1] * self.program.record_width
+        record[at.SPAN], record[at.SITUATION], record[at.CELL], record[at.DONE] = span, situation, cell, partition.done
+        return record
+
+    def _stream(self, records: list[list[int]], column: int, lists: list[tuple[int, list[int]]]) -> tuple[Any, Any]:
+        """The candidates of all records of a cell together; what a record lacks after its first one, it has consumed."""
+        merged: dict[int, list[int]] = {}
+        for cell, refs in lists:
+            merged.setdefault(cell, []).extend(refs)
+        united = {cell: sorted(set(refs)) for cell, refs in merged.items()}
+        for record, (cell, refs) in zip(records, lists, strict=True):
+            stream = united[cell]
+            record[column + at.START] = stream.index(refs[0]) if refs else len(stream)
+            after = stream[record[column + at.START] :]
+            if len(after) > len(refs):
+                self._consumed(record, column, after, set(refs))
+        pairs = [(cell, ref) for cell, refs in sorted(united.items()) for ref in refs]
+        matrix = np.array(pairs, np.int64).reshape(-1, 2)
+        return matrix[:, 0], matrix[:, 1]
+
+    def _consumed(self, record: list[int], column: int, after: list[int], present: set[int]) -> None:
+        words = np.zeros(1 + len(after) // 64, np.uint64)
+        for position, ref in enumerate(after):
+            if ref not in present:
+                words[position >> 6] |= np.uint64(1 << (position & 63))
+        record[column + at.BITS], record[column + at.BITS_FROM], record[column + at.WORDS] = (
+            len(self.bits),
+            record[column],
+            len(words),
+        )
+        self.bits += words.view(np.int64).tolist()
+
+
+class Saver:
+    """Numbers as the interpreter's state."""
+
+    def __init__(self, program: Program, compact: Compact, state: SituationState) -> None:
+        self.group = program.group
+        self.program = program
+        self.compact = compact
+        self.state = state  # what it says of lifespans is replaced
+        readers = self.group.readers
+        self.events = [fitted(e, readers[e.type]) if e.type in readers else e for e in compact.kept.events()]
+
+    def save(self) -> SituationState:
+        state, compact = self.state, self.compact
+        state.open = [{} for _ in self.group.lifespans]
+        state.timers.heap.clear()
+        spans = [self._span(row) for row in compact.spans.tolist()]
+        for record in range(len(compact.records)):
+            row = compact.records[record].tolist()
+            span, situation = spans[row[at.SPAN]], self.group.situations[row[at.SITUATION]]
+            local = compact.cells[situation.number][row[at.CELL]][1] if situation.local_key.size else ()
+            candidates = [self._candidates(situation, record, row, n) for n in range(len(situation.operands))]
+            partition = Partition(candidates, done=bool(row[at.DONE]))
+            span.contents[situation.number].partitions[local] = partition
+        save_counters(state, compact.counters)
+        return state
+
+    def _span(self, row: list[int]) -> Lifespan:
+        d, key, opened = row[at.DEFINITION], row[at.KEY], self.events[row[at.OPENED]]
+        lifespan, now = self.group.lifespans[d], opened.place[0]
+        startup = row[at.INITIATOR] < 0
+        span = Lifespan(d, self.compact.keys[d][key], opened.place, now)
+        if not startup:
+            span.initiator, span.event = row[at.INITIATOR], opened
+        if row[at.DUE] != at.NEVER:
+            span.due = row[at.DUE]
+            place = timer_place(span.due, opened.place, lifespan.order, 0)
+            span.expiration = self.state.timers.add(Timer(place, Expire(span)))
+        span.contents = {situation.number: Content() for situation in lifespan.situations}
+        self.state.open[d].setdefault(span.key, []).append(span)
+        return span
+
+    def _candidates(self, situation: SituationProgram, record: int, row: list[int], number: int) -> list[Event]:
+        column = at.OPS + at.PER_OP * number
+        cells, refs = self.compact.streams[self.program.first_operand[situation.number] + number]
+        first, last = np.searchsorted(cells, [row[at.CELL], row[at.CELL] + 1])
+        own = refs[first:last]
+        records, pool = self.compact.records, self.compact.pool
+        positions = [p for p in range(row[column + at.START], len(own)) if alive(records, pool, record, column, p)]
+        return [self.events[own[p]] for p in (positions[:1] if number in situation.flag_operands else positions)]
+
+
+def save_counters(state: SituationState, counters: Counters) -> None:
+    for counter, candidates, detections in zip(state.situations, counters.candidates, counters.detections, strict=True):
+        counter.update(candidates=int(candidates) - counter["candidates"], detections=int(detections) - counter["detections"])
+    for counter, initiated, terminated in zip(state.lifespans, counters.initiated, counters.terminated, strict=True):
+        counter.update(initiated=int(initiated) - counter["initiated"], terminated=int(terminated) - counter["terminated"])

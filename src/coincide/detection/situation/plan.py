@@ -1,0 +1,142 @@
+"""A group of situations as a plan: the contract that engines know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detection.situation import encoding
+from coincide.detection.situation.interpreter import Interpreter
+from coincide.detection.situation.program import Group
+from coincide.detection.situation.relevance import relevance
+from coincide.expr.tree import Expr, Literal, Reference
+from coincide.model.batch import EventBatch
+
+SOME: dict[str, float | str | bool] = {"number": 0.0, "string": "", "boolean": False}
+COUNTED = ("candidates", "conditions", "accesses")
+
+
+@dataclass(frozen=True)
+class SituationPlan:
+    """Situations of one stage that are partitioned alike, or that lie on one cycle."""
+
+    detectors: tuple[Detector, ...]
+    tier: str = "interpreter"
+
+    @property
+    def name(self) -> str:
+        first, more = self.detectors[0].name, len(self.detectors) - 1
+        return f"{first} and {more} more" if more else first
+
+    @cached_property
+    def definitions(self) -> tuple[str, ...]:
+        return tuple(d.name for d in self.detectors)
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        read = frozenset(event for d in self.detectors for event in d.definition.reads)
+        return Inputs(read, read - self.outputs)  # what goes round inside a cycle is not handed in
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(o for d in self.detectors for o in d.outputs)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.group.columns
+
+    @cached_property
+    def produces(self) -> dict[str, tuple[Expr, ...]]:
+        """A key that is handed on as it is, or some value of the declared type: situation expressions mean nothing elsewhere."""
+        made: dict[str, dict[Expr, None]] = {}
+        for resolved in (d.definition for d in self.detectors):
+            for attribute in resolved.situation.attributes:
+                key = attribute.name in (self.partition or ()) and resolved.hands_on(attribute.name)
+                tree: Expr = Reference(attribute.name) if key else Literal(SOME[attribute.type])
+                made.setdefault(attribute.name, {})[tree] = None
+        return {name: tuple(trees) for name, trees in made.items()}
+
+    @cached_property
+    def relevant(self) -> Expr | None:
+        return relevance([d.definition for d in self.detectors])
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        return self.detectors[0].partition
+
+    @cached_property
+    def timed(self) -> bool:
+        return any(
+            d.definition.lifespan.expiration is not None or d.definition.operator.kind in ("every", "at", "after")
+            for d in self.detectors
+        )
+
+    @cached_property
+    def group(self) -> Group:
+        return Group(self.detectors)
+
+    @cached_property
+    def _runner(self) -> Any:
+        if self.tier == "interpreter":
+            return Interpreter(self.group)
+        from coincide.detection.situation.kernel import Kernel
+
+        return Kernel(self.group)
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        """None: in the kernel tier, whatever the definition, rows that concern nobody are left out over columns."""
+        return ()
+
+    def loop_reasons(self) -> tuple[str, ...]:
+        """Why, in the kernel tier, the rows that are left are interpreted; empty: a compiled loop runs over them."""
+        from coincide.detection.situation.support import loop_reasons
+
+        return loop_reasons(self.group)
+
+    def kernel(self) -> DetectorPlan:
+        return SituationPlan(self.detectors, "kernel")
+
+    def initial(self) -> State:
+        return self.decode({})
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        result: tuple[State, EventBatch] = self._runner.step(state, batch, clock)
+        return result
+
+    def pending(self, state: State) -> Pending | None:
+        found: Pending | None = state.pending()
+        return found
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        return encoding.encode(self.group, state if self.tier == "interpreter" else self._runner.objects(state))
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        state = encoding.decode(self.group, parts)
+        return state if self.tier == "interpreter" else self._runner.state(state)
+
+    def statistics(self, state: State) -> dict[str, Any]:
+        """AMIT-63, as far as this plan goes: a lifespan of situations in several plans is counted in one of them."""
+        lifespans = [c for x, c in zip(self.group.lifespans, state.lifespans, strict=True) if x.counts]
+        sums: Counter[str] = Counter()
+        for counter in (*state.situations, *state.lifespans):
+            sums.update(counter)
+        detected = {s.name: c["detections"] for s, c in zip(self.group.situations, state.situations, strict=True)}
+        return {
+            "detections": sums["detections"],
+            "situations": detected,
+            **{name: sums[name] for name in COUNTED},
+            "lifespans_initiated": sum(c["initiated"] for c in lifespans),
+            "lifespans_terminated": sum(c["terminated"] for c in lifespans),
+        }
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    """Plans for the situations of one stage: those on one cycle go together, the others by what they are partitioned by."""
+    groups: dict[object, list[Detector]] = {}
+    for detector in detectors:
+        groups.setdefault((detector.definition.component, detector.partition), []).append(detector)
+    return [SituationPlan(tuple(group)) for group in groups.values()]

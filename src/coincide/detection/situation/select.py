@@ -1,0 +1,232 @@
+"""Which candidates an operator selects (section 4: `detect`, `pick`, and the paragraphs on each operator)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+
+import msgspec
+
+from coincide.detection.situation.program import Conjunct, SituationProgram
+from coincide.detection.situation.scope import Ending, Selection, View
+from coincide.detection.situation.state import Key, Lifespan, Partition
+from coincide.lang.amit.definition import JOINS
+from coincide.model.event import Event, Place
+
+
+class Decision:
+    """One decision of a situation about one partition: at an arriving event, or at the end of the lifespan."""
+
+    def __init__(
+        self,
+        situation: SituationProgram,
+        lifespan: Lifespan,
+        key: Key,
+        partition: Partition,
+        now: int,
+        ending: Ending,
+        counter: Counter[str],
+        arriving: Event | None = None,
+    ) -> None:
+        self.situation = situation
+        self.operands = situation.operands
+        self.partition = partition
+        self.arriving = arriving
+        self.counter = counter
+        self.view = View(lifespan, key, [None] * len(self.operands), now, ending)
+
+    def detect(self) -> list[Selection]:
+        """New selections; what they use is consumed."""
+        if self.partition.done:
+            return []
+        kept = self._new(self._found())
+        if kept and self.situation.operator.repeat == "once":
+            kept = kept[:1]
+            self.partition.done = True
+        self._consume(kept)
+        return kept
+
+    def _found(self) -> list[Selection]:
+        kind = self.situation.kind
+        if kind in JOINS:
+            return self._join()
+        if kind == "not":
+            return [] if any(self.partition.candidates) else [()]
+        return self._unless() if kind == "unless" else self._count()
+
+    def _new(self, found: list[Selection]) -> list[Selection]:
+        """AMIT-47: the same selection is never reported twice."""
+        deferred_join = self.situation.kind in JOINS and self.arriving is None
+        if not (self.situation.keeps_reported or deferred_join):
+            return found
+        kept: list[Selection] = []
+        for selection in found:
+            mark = fingerprint(selection)
+            if mark not in self.partition.reported:
+                self.partition.reported.add(mark)
+                kept.append(selection)
+        return kept
+
+    def _consume(self, kept: list[Selection]) -> None:
+        """Each used candidate leaves the list that it was used from, unless it is retained."""
+        used: dict[int, dict[int, Event]] = {}
+        for selection in kept:
+            for operand, event in selection:
+                if not self.operands[operand].keeps(event):
+                    used.setdefault(operand, {})[id(event)] = event
+        for operand, gone in used.items():
+            remove(self.partition.candidates[operand], gone)
+
+    # all, sequence
+
+    def _join(self) -> list[Selection]:
+        if not all(self.partition.candidates):
+            return []
+        return list(self._pick(0, (), self.arriving))
+
+    def _pick(self, position: int, chosen: tuple[Event, ...], wanted: Event | None) -> list[Selection]:
+        """All completions of what is chosen for the first operands; `wanted` must be in them, unless it is None."""
+        if position == len(self.operands):
+            return [tuple(enumerate(chosen))] if wanted is None else []
+        operand = self.operands[position].definition
+        found: list[Selection] = []
+        for event in self._tried(position, wanted):
+            fits = self._fits(position, chosen, event)
+            following = None if wanted is None or event is wanted else wanted
+            r = self._pick(position + 1, (*chosen, event), following) if fits else []
+            if operand.strict and operand.quantifier == "each" and not r and not self._completes(position, chosen, event, fits):
+                return []
+            if r and operand.quantifier != "each":
+                return r
+            found += r
+        return found
+
+    def _completes(self, position: int, chosen: tuple[Event, ...], event: Event, fits: bool) -> bool:
+        """Strict each asks this of every candidate, whether the arriving event is in the selection or not."""
+        return fits and bool(self._pick(position + 1, (*chosen, event), None))
+
+    def _tried(self, position: int, wanted: Event | None) -> list[Event]:
+        """The candidates of an operand that are worth trying, in its quantifier's order."""
+        operand, candidates = self.operands[position].definition, self.partition.candidates[position]
+        if operand.strict and operand.quantifier != "each":
+            candidates = candidates[:1] if operand.quantifier == "first" else candidates[-1:]
+        if wanted is not None and not operand.strict and not self._later_has(position, wanted):
+            return [wanted] if candidates and candidates[-1] is wanted else []
+        return candidates[::-1] if operand.quantifier == "last" else candidates
+
+    def _later_has(self, position: int, wanted: Event) -> bool:
+        """Can a later operand still take the arriving event? It is the newest, so it is the last of any list it is in."""
+        later = self.partition.candidates[position + 1 :]
+        return any(candidates and candidates[-1] is wanted for candidates in later)
+
+    def _fits(self, position: int, chosen: tuple[Event, ...], event: Event) -> bool:
+        if self.situation.kind == "sequence":
+            if chosen and event.place <= chosen[-1].place:
+                return False
+        elif any(event is other for other in chosen):
+            return False
+        conjuncts = self.situation.conjuncts[position]
+        return not conjuncts or self._holds(conjuncts, (*chosen, event))
+
+    def _holds(self, conjuncts: tuple[Conjunct, ...], chosen: tuple[Event, ...]) -> bool:
+        self.view.latest = [*chosen, *[None] * (len(self.operands) - len(chosen))]
+        for conjunct in conjuncts:
+            self.counter["conditions"] += 1
+            self.counter["accesses"] += conjunct.cost
+            if not conjunct.holds(self.view):
+                return False
+        return True
+
+    # atleast, atmost, nth
+
+    def _count(self) -> list[Selection]:
+        """Without `where`, totals follow from the lengths of the lists; the selection is made only where they satisfy."""
+        if self.situation.operator.where is not None:
+            selection = self._joined()
+            return [selection] if satisfied(self.situation, total(self.situation, selection)) else []
+        reached = sum(self._weight(number) for number in range(len(self.operands)))
+        return [tuple(self._quantified())] if satisfied(self.situation, reached) else []
+
+    def _weight(self, number: int) -> int:
+        """What an operand adds to the total; an instance in two lists counts twice."""
+        operand, count = self.operands[number].definition, len(self.partition.candidates[number])
+        if not operand.counted:
+            return 0
+        return operand.weight * (count if operand.quantifier == "each" else min(1, count))
+
+    def _quantified(self) -> Iterator[tuple[int, Event]]:
+        for number, operand in enumerate(self.operands):
+            candidates, quantifier = self.partition.candidates[number], operand.definition.quantifier
+            if quantifier != "each":
+                candidates = candidates[:1] if quantifier == "first" else candidates[-1:]
+            for event in candidates:
+                yield number, event
+
+    def _joined(self) -> Selection:
+        """The union of all selections that `pick` gives."""
+        found = self._pick(0, (), None) if all(self.partition.candidates) else []
+        distinct = {(number, id(event)): (number, event) for selection in found for number, event in selection}
+        return tuple(sorted(distinct.values(), key=lambda candidate: (candidate[0], candidate[1].place)))
+
+    # unless
+
+    def _unless(self) -> list[Selection]:
+        operand = self.operands[0].definition
+        candidates = self.partition.candidates[0]
+        ordered = candidates[::-1] if operand.quantifier == "last" else candidates
+        if operand.strict and operand.quantifier != "each":
+            ordered = ordered[:1]
+        free = [event for event in ordered if self._free(event)]
+        if operand.quantifier != "each":
+            free = free[:1]
+        elif operand.strict and len(free) < len(ordered):
+            free = []
+        return [((0, event),) for event in free]
+
+    def _free(self, event: Event) -> bool:
+        blocking = self.partition.candidates[1]
+        if self.situation.operator.where is None:
+            return not blocking
+        return not any(self._blocks(event, other) for other in blocking)
+
+    def _blocks(self, event: Event, other: Event) -> bool:
+        first, second = self.situation.conjuncts
+        return self._holds(first, (event, other)) and self._holds(second, (event, other))
+
+
+def remove(candidates: list[Event], gone: dict[int, Event]) -> None:
+    """Take some candidates (by identity) out of a list that is in order of arrival."""
+    if len(gone) < 8:
+        for event in gone.values():
+            del candidates[bisect_left(candidates, event.place, key=_place)]
+    else:
+        candidates[:] = [event for event in candidates if id(event) not in gone]
+
+
+def _place(event: Event) -> Place:
+    return event.place
+
+
+SATISFIED: dict[str, Callable[[int, int], bool]] = {
+    "atleast": lambda total, quantity: total >= quantity,
+    "atmost": lambda total, quantity: total < quantity,  # decision 3
+    "nth": lambda total, quantity: total == quantity,
+}
+
+
+def satisfied(situation: SituationProgram, total: int) -> bool:
+    return SATISFIED[situation.kind](total, situation.operator.quantity)
+
+
+def total(situation: SituationProgram, selection: Selection) -> int:
+    """The total weight of the selected candidates of counted operands."""
+    operands = situation.operator.operands
+    return sum(operands[number].weight for number, _ in selection if operands[number].counted)
+
+
+def fingerprint(selection: Selection) -> bytes:
+    """A selection is a set of (operand, instance): operands come in order and instances by their places."""
+    data = [(number, event.place) for number, event in selection]
+    return blake2b(msgspec.msgpack.encode(data), digest_size=16).digest()

@@ -1,0 +1,147 @@
+"""Which situations the compiled loop can do, and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from coincide.detection.situation.program import Group, SituationProgram
+from coincide.expr.compiled import aliases_of
+from coincide.expr.tree import ALIAS_FUNCTIONS, Alias, And, Arithmetic, Call, Compare, Expr, Literal, Reference, transform, walk
+from coincide.lang.amit.definition import JOINS, Operand
+from coincide.lang.amit.functions import AGGREGATES
+from coincide.lang.amit.names import GLOBAL_KEY, LOCAL_KEY, OPERAND
+
+MOST = 60
+"""Operands, initiators and terminators are bits of a number."""
+
+
+def loop_reasons(group: Group) -> tuple[str, ...]:
+    """Empty: the compiled loop does all of the group."""
+    reasons: dict[str, None] = {}
+    for situation in group.situations:
+        for reason in _reasons(situation):
+            reasons[f"situation '{situation.name}': {reason}"] = None
+    for lifespan in group.lifespans:
+        if max(len(lifespan.initiators), len(lifespan.terminators)) > MOST:
+            reasons[f"lifespan '{lifespan.definition.name}' has more than {MOST} initiators or terminators"] = None
+    return tuple(reasons)
+
+
+def _reasons(situation: SituationProgram) -> Iterator[str]:
+    operator, resolved = situation.operator, situation.resolved
+    if situation.kind not in (*JOINS, "atleast", "atmost", "nth", "not"):
+        yield f"operator '{situation.kind}'"
+        return
+    if operator.mode == "delayed":
+        yield "detectionMode 'delayed'"
+    if resolved.component or resolved.cyclic & resolved.reads:
+        yield "it is on a cycle or reads what a cycle detects"
+    if resolved.functions:
+        yield "functions of the host program"
+    if len(situation.operands) > MOST:
+        yield f"more than {MOST} operands"
+    yield from _operand_reasons(situation)
+    if operator.where is not None:
+        yield from _where_reasons(situation)
+    for attribute in resolved.situation.attributes:
+        if attribute.expression is not None and _reads_stamps(situation, attribute.expression):
+            yield f"attribute '{attribute.name}' asks when or where an event was that there may not be"
+
+
+def _operand_reasons(situation: SituationProgram) -> Iterator[str]:
+    counting, deferred = situation.operator.counting, situation.operator.mode == "deferred"
+    for operand in situation.operator.operands:
+        if operand.strict and operand.quantifier == "each" and not counting:
+            yield "quantifier 'strict each'"
+        if counting and operand.quantifier != "each":
+            yield f"quantifier '{operand.quantifier}' where candidates are counted"
+        if (counting or deferred) and not _never(operand.override):
+            yield "'override' where candidates are counted or the decision is deferred"
+        if (counting or deferred) and _retains(operand):
+            yield "retained candidates where they are counted or the decision is deferred"
+    if situation.keeps_reported:
+        yield "an empty selection may come again"
+
+
+def _never(tree: Expr | None) -> bool:
+    return tree is None or (isinstance(tree, Literal) and tree.value is not True)
+
+
+def _retains(operand: Operand) -> bool:
+    if operand.consumption is not None:
+        return not (isinstance(operand.consumption, Literal) and operand.consumption.value is True)
+    return not _never(operand.retain)
+
+
+def _where_reasons(situation: SituationProgram) -> Iterator[str]:
+    if situation.kind not in JOINS:
+        yield "'where' of a counting operator"
+        return
+    for part in conjuncts(situation):
+        if comparison(part) is None:
+            yield "a part of 'where' that is no comparison of two events, or reads a lifespan's initiator or the clock"
+
+
+def conjuncts(situation: SituationProgram) -> list[Expr]:
+    """The parts of a join's `where`; a key's value is that of any candidate, so it is read from the first operand."""
+    where = situation.operator.where
+    if where is None:
+        return []
+    first = situation.operands[0].event
+    keys = {LOCAL_KEY: situation.resolved.local_keys, GLOBAL_KEY: situation.resolved.global_keys}
+
+    def read(node: Expr) -> Expr:
+        if not isinstance(node, Reference) or node.alias not in keys:
+            return node
+        return Reference(dict(keys[node.alias][int(node.name)])[first], f"{OPERAND}0")
+
+    tree = transform(where, read)
+    return list(tree.operands) if isinstance(tree, And) else [tree]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A conjunct. `left` and `right` are about one operand each; `combination` is of both, to be compared with `constant`."""
+
+    op: str
+    left: Expr
+    right: Expr
+    combination: str = ""
+    constant: Expr | None = None
+
+
+def comparison(part: Expr) -> Comparison | None:
+    """What the loop can test of candidates as they are chosen; None: it cannot."""
+    aliases = aliases_of(part)
+    if not all(alias is not None and alias.startswith(OPERAND) for alias in aliases):
+        return None
+    if len(aliases) == 1:
+        return Comparison("holds", part, part)
+    if not isinstance(part, Compare):
+        return None
+    left, right, op = part.left, part.right, part.op
+    if _single(left) and _single(right):
+        return Comparison(op, left, right)
+    if isinstance(left, Literal):
+        left, right, op = right, left, MIRRORED.get(op, op)
+    if not isinstance(right, Literal) or not isinstance(left, Arithmetic) or left.op not in "+-":
+        return None
+    return Comparison(op, left.left, left.right, left.op, right) if _single(left.left) and _single(left.right) else None
+
+
+MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def _single(tree: Expr) -> bool:
+    return len(aliases_of(tree)) == 1
+
+
+def _reads_stamps(situation: SituationProgram, tree: Expr) -> bool:
+    """Functions of stamps and spaces, of events that are not there in every detection."""
+    for node in walk(tree):
+        if isinstance(node, Call) and node.name in ALIAS_FUNCTIONS and node.name not in AGGREGATES:
+            aliases = [a.name for a in node.arguments if isinstance(a, Alias)]
+            if situation.kind not in JOINS or not all(a is not None and a.startswith(OPERAND) for a in aliases):
+                return True
+    return False
