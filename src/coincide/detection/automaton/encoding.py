@@ -23,9 +23,8 @@ def encode(program: Program, state: DetectorState) -> bytes:
     writer = _Writer(program)
     instances = [writer.instance(assignment, instance) for assignment, instance in state.instances.items()]
     timers = [[timer.place, *timer.payload] for timer in state.timers.live()]
-    limits = [[[key_value(part) for part in key], hi] for key, hi in state.limits.items()]
     failures = [[*key, count] for key, count in state.failures.items()]
-    return msgspec.msgpack.encode([VERSION, writer.events, timers, instances, limits, failures])
+    return msgspec.msgpack.encode([VERSION, writer.events, timers, instances, failures])
 
 
 class _Writer:
@@ -63,7 +62,7 @@ def decode(program: Program, data: bytes) -> DetectorState:
     version, *rest = msgspec.msgpack.decode(data)
     if version != VERSION:
         raise ValueError(f"state of version {version}; this release reads version {VERSION}")
-    events, timers, instances, limits, failures = rest
+    events, timers, instances, failures = rest
     table = [_read_event(raw) for raw in events]
     state = DetectorState({})
     for place, timing, due in timers:
@@ -71,7 +70,6 @@ def decode(program: Program, data: bytes) -> DetectorState:
         state.pending[timer.place] = timer
     for values, ended, runs in instances:
         restore_instance(state, _assignment(values), ended, [[_read_run(raw, table) for raw in some] for some in runs])
-    state.limits = {tuple(key_part(part) for part in key): hi for key, hi in limits}
     state.failures = {(automaton, start): count for automaton, start, count in failures}
     return state
 

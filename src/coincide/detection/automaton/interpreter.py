@@ -27,7 +27,7 @@ class Interpreter:
 
     def on_event(self, event: Event, cause: Cause) -> None:
         program = self.program
-        if not program.reads(event) or not program.limits.passes(event, self.state.limits):
+        if not program.reads(event):
             return
         reading = program.leaves.read(event)
         if reading.held:

@@ -27,13 +27,10 @@ Key = tuple[str, str]
 
 
 def partition(definition: Definition) -> tuple[str, ...] | None:
-    """Attributes that every item and every domain compares with one and the same parameter; None if there are none.
-
-    A limit must not see fewer events than it would in one piece: its keys must name the attribute too."""
+    """Attributes that every item and every domain compares with one and the same parameter; None if there are none."""
     needed = [keys for events in _sets(definition) if (keys := _carried(events)) is not None]
     carried = set.intersection(*needed) if needed else set()
     names = {attribute for attribute, _ in carried} - (ENVELOPE - {"source"})
-    names = {name for name in names if all(name in limit.keys for limit in definition.limits)}
     return tuple(sorted(names)) or None
 
 

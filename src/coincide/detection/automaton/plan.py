@@ -16,7 +16,7 @@ from coincide.detection.automaton.state import DetectorState
 from coincide.detection.automaton.support import reasons
 from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
 from coincide.detection.eventwise import step_eventwise
-from coincide.expr.tree import Compare, Expr, Literal, Or, Reference, walk
+from coincide.expr.tree import Expr, Literal, Or, Reference, walk
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
 
@@ -53,7 +53,6 @@ class AutomatonPlan:
         leaves = self.program.leaves.leaves
         names = {node.name for leaf in leaves for test in leaf.tests for node in walk(test) if isinstance(node, Reference)}
         names |= {attribute for leaf in leaves for attribute, _ in leaf.bindings}
-        names |= {key for limit in self.program.definition.limits for key in limit.keys}
         return frozenset(names | self.program.read_later) - ENVELOPE
 
     @cached_property
@@ -62,11 +61,8 @@ class AutomatonPlan:
 
     @cached_property
     def relevant(self) -> Expr | None:
-        """An event that no leaf can hold changes nothing, unless a limit counts it."""
-        limited = {limit.type for limit in self.program.definition.limits}
-        tests: list[Expr] = [leaf.test for leaf in self.program.leaves.leaves]
-        tests += [Compare("=", Reference("type"), Literal(name)) for name in sorted(limited)]
-        distinct = tuple(dict.fromkeys(tests))
+        """An event that no leaf can hold changes nothing."""
+        distinct = tuple(dict.fromkeys(leaf.test for leaf in self.program.leaves.leaves))
         if Literal(True) in distinct:
             return None
         return Or(distinct) if len(distinct) > 1 else distinct[0] if distinct else Literal(False)

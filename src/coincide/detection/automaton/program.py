@@ -7,7 +7,6 @@ from functools import cached_property
 
 from coincide.detection.automaton.attributes import Attributes
 from coincide.detection.automaton.construction import Automaton, Numbering
-from coincide.detection.automaton.limits import Limits
 from coincide.detection.automaton.sets import Leaves
 from coincide.detection.automaton.state import Failures, Run
 from coincide.expr.tree import Reference
@@ -37,7 +36,6 @@ class Program:
         self.leaves: Leaves = numbering.leaves
         self.aliases = used_aliases(definition.attributes)
         self.attributes = Attributes(definition)
-        self.limits = Limits(definition.limits)
         self.types = frozenset(used_types(definition.body))
         self.every = any(isinstance(node, All) for node in walk(definition.body))
 

@@ -114,7 +114,6 @@ class DetectorState:
     timers: Timers = field(default_factory=Timers)
     pending: dict[Place, Timer] = field(default_factory=dict)
     holders: dict[Place, dict[Holder, Run]] = field(default_factory=dict)
-    limits: dict[tuple[object, ...], int] = field(default_factory=dict)
     failures: Failures = field(default_factory=dict)
     by_value: dict[tuple[str, object], set[Assignment]] = field(default_factory=dict)
     released: list[Place] = field(default_factory=list)

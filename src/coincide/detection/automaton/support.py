@@ -17,8 +17,6 @@ def reasons(program: Program) -> Iterator[str]:
         yield "uses parallelization"
     if any(isinstance(t.time, At) and TIME_OF_DAY.fullmatch(t.time.text) for t in program.timings):
         yield "uses a timer at a time of day"
-    if program.definition.limits:
-        yield "reads a type with a limit"
     if max(len(program.timings), len(program.aliases)) > WORD:
         yield f"has more than {WORD} timers or aliases"
     yield from _about_parameters(program)

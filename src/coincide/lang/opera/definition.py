@@ -295,7 +295,6 @@ class Definition(Node):
     policy: Policy | None
     attributes: tuple[Attribute, ...]
     parameters: tuple[str, ...]  # in the order of first appearance
-    limits: tuple[Limit, ...] = ()
     sources: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
