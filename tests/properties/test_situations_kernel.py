@@ -14,7 +14,9 @@ from coincide.detection.situation.plan import SituationPlan
 from coincide.engines.graph import Graph
 from coincide.errors import RunError
 from coincide.expr.tree import Call, Literal, Or
+from coincide.lang.amit.attributes import parse_text
 from coincide.lang.amit.definition import COUNTING, JOINS, File, Operand, Situation, SituationAttribute
+from coincide.lang.amit.functions import expression_functions
 from coincide.lang.amit.print import print_file
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
@@ -77,28 +79,49 @@ def test_the_compiled_loop_equals_the_interpreter(file: File, events: list[Event
     check(within, events, cuts, until)
 
 
+@given(rule_files(2, cycles=False), event_lists(150), cuts, untils)
+@settings(max_examples=100, deadline=None)
+def test_long_lists_of_candidates(file: File, events: list[Event], cuts: list[int], until: float | None) -> None:
+    """Candidates are many where nothing is consumed or few things match: then indexes serve instead of scans."""
+    within = replace(file, items=tuple(_many(i) if isinstance(i, Situation) else i for i in file.items))
+    rules = load(SourceText("rules.amit.xml", print_file(within)))
+    expected = answer(rules, events, "interpreter", (), False, until)
+    for where in ((), cuts):
+        assert answer(rules, events, "kernel", where, bool(where), until) == expected
+
+
+def _many(situation: Situation) -> Situation:
+    """A join by equality of what is hardly ever equal; others as the loop can do them."""
+    situation = within_the_loop(situation)
+    operator = situation.operator
+    if operator.kind not in JOINS or len(operator.operands) < 2:
+        return situation
+    last = f"o{len(operator.operands) - 1}"
+    text = f"o0.x = {last}.x and o0.time + 3 < {last}.time" if situation.name == "s0" else f"o0.x = {last}.x and o0.k = {last}.k"
+    once = tuple(replace(o, quantifier="first" if o.quantifier == "each" else o.quantifier) for o in operator.operands)
+    return replace(situation, operator=replace(operator, operands=once, where=parse_text(text, expression_functions())))
+
+
 def within_the_loop(situation: Situation) -> Situation:
     """The situation with what the compiled loop cannot do left out."""
     operator = situation.operator
-    kind = {"unless": "sequence", "every": "not", "at": "atmost", "after": "all"}.get(operator.kind, operator.kind)
-    mode = "deferred" if kind in ("not", "atmost") else "immediate" if operator.mode == "delayed" else operator.mode
-    counting, joins = kind in COUNTING, kind in JOINS
+    kind = {"every": "not", "at": "atmost"}.get(operator.kind, operator.kind)
+    mode = "deferred" if kind in ("not", "atmost", "unless") else "immediate" if operator.mode == "delayed" else operator.mode
+    counting, joins, after = kind in COUNTING, kind in JOINS, kind == "after"
     operands = operator.operands or (Operand("A", "o0", quantifier="each"),)
-    if kind == "sequence" and len(operands) < 2:
-        operands = (*operands, replace(operands[0], alias="o1"))
     plain = not joins or mode == "deferred"
     operator = replace(
         operator,
         kind=kind,
         mode=mode,
-        operands=tuple(_plain(o, joins, counting, plain) for o in operands),
+        operands=tuple(_plain(o, joins, counting or kind == "unless", plain) for o in operands),
         where=operator.where if joins and not isinstance(operator.where, Or) else None,
         keys=() if kind == "not" else operator.keys,
         repeat="always" if not (joins or kind in ("atleast", "nth")) else operator.repeat,
         quantity=max(operator.quantity, 1) if counting else 1,
-        interval=0,
+        interval=operator.interval if after else 0,
         pattern="",
-        correlate="ignore",
+        correlate=operator.correlate if after else "ignore",
     )
     attributes = tuple(
         a for a in situation.attributes if joins or not isinstance(a.expression, Call) or a.expression.name != "end"
@@ -106,12 +129,12 @@ def within_the_loop(situation: Situation) -> Situation:
     return replace(situation, operator=operator, attributes=_with_all(attributes))
 
 
-def _plain(operand: Operand, joins: bool, counting: bool, plain: bool) -> Operand:
+def _plain(operand: Operand, joins: bool, quantified: bool, plain: bool) -> Operand:
     if plain:
         operand = replace(operand, override=None, retain=None, consumption=None)
     strict = joins and operand.strict and operand.quantifier != "each"
-    quantifier = operand.quantifier if joins else "each"
-    weights = (operand.weight, operand.counted) if counting else (1, True)
+    quantifier = operand.quantifier if joins or quantified else "each"
+    weights = (operand.weight, operand.counted) if quantified else (1, True)
     return replace(operand, strict=strict, quantifier=quantifier, weight=weights[0], counted=weights[1])
 
 

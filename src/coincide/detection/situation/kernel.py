@@ -133,7 +133,7 @@ class Kernel:
 
     def _loop(self, state: KernelState, table: EventTable | None, bound: int) -> EventBatch:
         from coincide.detection.situation import kernel_emission, kernel_loop, kernel_state
-        from coincide.detection.situation.kernel_layout import MADE, MADE_WIDTH, SELECTED
+        from coincide.detection.situation.kernel_layout import MADE, SELECTED, World
         from coincide.detection.situation.kernel_rows import Prepared
         from coincide.detection.situation.kernel_store import Store, nothing_kept
 
@@ -141,12 +141,10 @@ class Kernel:
         assert program is not None
         assert compact is not None
         prepared = Prepared(program, compact, Store(compact.kept, nothing_kept() if table is None else table))
-        world, records = kernel_state.unpack(program, compact, prepared)
-        made, selected, found = (np.empty((64, width), np.int64) for width in (MADE_WIDTH, 2, program.record_width))
-        records, pool, made, selected, _ = kernel_loop.run(world, records, compact.pool, made, selected, found, bound)
-        made, selected = made[: world.counts[MADE]], selected[: world.counts[SELECTED]]
+        world = World(*kernel_loop.run(kernel_state.unpack(program, compact, prepared), compact.spans, bound))
+        made, selected = world.made[: world.counts[MADE]], world.selected[: world.counts[SELECTED]]
         detections = kernel_emission.detections(prepared, made, selected)
-        state.compact = kernel_state.pack(program, prepared, world, records, pool)
+        state.compact = kernel_state.pack(program, prepared, world)
         return detections
 
 

@@ -1,7 +1,9 @@
-"""Compiled functions, and arrays that are lent to them.
+"""Compiled functions, and the world that they share.
 
-Numba counts references to each array that is passed to a function, by atomic instructions: with eighteen arrays, that adds up.
-Who lends an array must hold it until the functions have returned."""
+The loop works on some thirty arrays. Handed to each function as they are, they would fill the stack at every call, and
+Numba would count references to them. So they stand in one record, of which functions get the address: `world.spans` reads an
+array from there without owning it, `world.records = more` puts another in its place and lets the old one go. An array that
+may be replaced is to be read again after every call that may do so."""
 
 from __future__ import annotations
 
@@ -9,8 +11,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
-from numba.core import cgutils
-from numba.extending import intrinsic
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel import models
+from numba.core.imputils import lower_getattr_generic, lower_setattr_generic
+from numba.core.types.containers import Tuple
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, register_model
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,14 +29,88 @@ def compiled(function: F) -> F:
     return made
 
 
+def inner(function: F) -> F:
+    """Compiled into those that call it, and never called by anybody else."""
+    made: F = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return made
+
+
+ZERO: Any = np.int64(0)
+ONE: Any = np.int64(1)
+NONE: Any = np.int64(-1)
+"""Numbers to begin with and to hand over: a function is compiled once more for every number that stands in its call."""
+
+
+class WorldType(types.Type):
+    """The address of a record of arrays."""
+
+    def __init__(self, fields: tuple[tuple[str, Any], ...]) -> None:
+        self.fields = fields
+        super().__init__(name=f"World({', '.join(f'{name}: {kind}' for name, kind in fields)})")
+
+
+@register_model(WorldType)
+class WorldModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, cgutils.voidptr_t)
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):  # type: ignore[misc]
+    key = WorldType
+
+    def generic_resolve(self, world: WorldType, name: str) -> Any:
+        return dict(world.fields).get(name)
+
+
+def _slot(context: Any, builder: Any, world: WorldType, address: Any, name: str) -> tuple[Any, Any]:
+    """Where in memory an array of the record is, and its type."""
+    record = ir.LiteralStructType([context.get_value_type(kind) for _, kind in world.fields])
+    number = [field for field, _ in world.fields].index(name)
+    return cgutils.gep_inbounds(builder, builder.bitcast(address, record.as_pointer()), 0, number), world.fields[number][1]
+
+
+@lower_getattr_generic(WorldType)  # type: ignore[untyped-decorator]
+def _read(context: Any, builder: Any, world: WorldType, address: Any, name: str) -> Any:
+    slot, kind = _slot(context, builder, world, address, name)
+    array = context.make_array(kind)(context, builder, builder.load(slot))
+    array.meminfo = cgutils.get_null_value(array.meminfo.type)
+    array.parent = cgutils.get_null_value(array.parent.type)
+    return array._getvalue()
+
+
+@lower_setattr_generic(WorldType)  # type: ignore[untyped-decorator]
+def _replace(context: Any, builder: Any, signature: Any, arguments: Any, name: str) -> None:
+    slot, kind = _slot(context, builder, signature.args[0], arguments[0], name)
+    context.nrt.incref(builder, kind, arguments[1])
+    context.nrt.decref(builder, kind, builder.load(slot))
+    builder.store(arguments[1], slot)
+
+
 @intrinsic  # type: ignore[untyped-decorator]
-def unowned(typing: Any, array: Any) -> Any:
-    """The array without its owner."""
+def lend(typing: Any, arrays: Any) -> Any:
+    """A record of the arrays of a named tuple, in the frame of the caller, who calls `returned` in the end."""
+    world = WorldType(tuple(zip(arrays.fields, arrays.types, strict=True)))
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        made = context.make_array(signature.args[0])(context, builder, arguments[0])
-        made.meminfo = cgutils.get_null_value(made.meminfo.type)
-        made.parent = cgutils.get_null_value(made.parent.type)
-        return made._getvalue()
+        record = ir.LiteralStructType([context.get_value_type(kind) for kind in arrays.types])
+        address = cgutils.alloca_once(builder, record)
+        for number, kind in enumerate(arrays.types):
+            array = builder.extract_value(arguments[0], number)
+            context.nrt.incref(builder, kind, array)
+            builder.store(array, cgutils.gep_inbounds(builder, address, 0, number))
+        return builder.bitcast(address, cgutils.voidptr_t)
 
-    return array(array), generate
+    return world(arrays), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def returned(typing: Any, world: Any) -> Any:
+    """The arrays as they are now, with all rights."""
+    arrays = Tuple([kind for _, kind in world.fields])
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        slots = [_slot(context, builder, world, arguments[0], name)[0] for name, _ in world.fields]
+        return context.make_tuple(builder, arrays, [builder.load(slot) for slot in slots])
+
+    return arrays(world), generate

@@ -6,144 +6,158 @@ from typing import Any
 
 import numpy as np
 
-from coincide.detection.situation.kernel_compiled import compiled
-from coincide.detection.situation.kernel_layout import (
-    ATLEAST,
-    ATMOST,
-    BY_TIMER,
-    CAUSE,
-    CAUSE_NUMBER,
-    CAUSE_REF,
-    CAUSED_BY,
-    CELL,
-    CHOSEN,
-    CLOCK,
-    DETECTIONS,
-    DONE,
-    ENDED_BY,
-    FILLED,
-    FIRST_OPERAND,
-    FOUND,
-    FROM,
-    INITIATOR,
-    KIND,
-    MADE,
-    NOT,
-    NOW,
-    OF_CELL,
-    OF_INITIATOR,
-    OF_SITUATION,
-    OF_TERMINATOR,
-    ONCE,
-    OPENED,
-    OPENED_BY,
-    OPERANDS,
-    OPS,
-    PER_OP,
-    QUANTITY,
-    SELECTED,
-    SEQUENCE,
-    SITUATION,
-    SPAN,
-    START,
-    STREAM_BASE,
-    TERMINATOR,
-    TIMER,
-    WEIGHT,
-)
-from coincide.detection.situation.kernel_pick import consume, pick
-from coincide.detection.situation.kernel_spans import deactivate
+from coincide.detection.situation import kernel_layout as at
+from coincide.detection.situation.kernel_compiled import ONE, ZERO, inner
+from coincide.detection.situation.kernel_consumption import alive, consume, remove
+from coincide.detection.situation.kernel_lists import grown
+from coincide.detection.situation.kernel_pick import pick
+from coincide.detection.situation.kernel_waiting import deactivate
 
 
-@compiled
-def decide(
-    world: Any, records: Any, pool: Any, made: Any, selected: Any, found: Any, scratch: Any, record: Any, mask: Any
-) -> Any:
-    """`detect` of section 4. A mask says which operands the arriving event has entered; none: a deferred decision."""
-    if records[record, DONE]:
-        return pool, made, selected, found, False
-    s = records[record, SITUATION]
-    first, cell = world.situations[s, FIRST_OPERAND], records[record, CELL]
-    operands = world.situations[s, OPERANDS]
-    if world.situations[s, KIND] <= SEQUENCE:
-        for operand in range(operands):
-            filled = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED]
-            if records[record, OPS + PER_OP * operand + START] >= filled:
-                return pool, made, selected, found, False
-        found = pick(world, records, pool, found, scratch, record, mask, world.counts[CAUSED_BY])
-        several = world.counts[FOUND]
-        if several and world.situations[s, ONCE]:
-            several = 1
-        for number in range(several):
-            made = report(world.counts, world.spans, world.situations, records, made, record)
-            for operand in range(operands):
-                stream = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FROM]
-                selected = select(world.counts, selected, operand, world.stream[stream + found[number, operand]])
-        pool = consume(world, records, pool, found, record, s, first, operands, several)
+@inner
+def decide(world: Any, record: Any, mask: Any) -> Any:
+    """`detect` of section 4: was anything found? A mask says which operands the arriving event has entered; none: a deferred
+    decision."""
+    if world.records[record, at.DONE]:
+        return False
+    s = world.records[record, at.SITUATION]
+    kind = world.situations[s, at.KIND]
+    if kind <= at.SEQUENCE:
+        detected = join(world, s, record, mask)
+    elif kind == at.UNLESS:
+        detected = unless(world, s, record)
     else:
-        total, several = np.int64(0), 1
-        for operand in range(operands):
-            length = (
-                world.streams[world.operands[first + operand, STREAM_BASE] + cell, FILLED]
-                - records[record, OPS + PER_OP * operand + START]
-            )
-            total += length if world.situations[s, KIND] == NOT else world.operands[first + operand, WEIGHT] * length
-        if not satisfied(world.situations[s, KIND], total, world.situations[s, QUANTITY]):
-            return pool, made, selected, found, False
-        made = report(world.counts, world.spans, world.situations, records, made, record)
-        for operand in range(operands if world.situations[s, KIND] != NOT else 0):
-            stream = world.operands[first + operand, STREAM_BASE] + cell
-            column = OPS + PER_OP * operand + START
-            for position in range(records[record, column], world.streams[stream, FILLED]):
-                selected = select(world.counts, selected, operand, world.stream[world.streams[stream, FROM] + position])
-            records[record, column] = world.streams[stream, FILLED]
-    if several and world.situations[s, ONCE]:
-        records[record, DONE] = 1
+        detected = count(world, s, record)
+    if detected and world.situations[s, at.ONCE]:
+        world.records[record, at.DONE] = 1
         if mask:
-            deactivate(world, records, record)
-    return pool, made, selected, found, several > 0
+            deactivate(world, record)
+    return detected
 
 
-@compiled
+@inner
+def join(world: Any, s: Any, record: Any, mask: Any) -> Any:
+    first, cell, operands = (
+        world.situations[s, at.FIRST_OPERAND],
+        world.records[record, at.CELL],
+        world.situations[s, at.OPERANDS],
+    )
+    for operand in range(operands):
+        if candidates(world, record, first + operand, operand, cell) == 0:
+            return False
+    several = pick(world, record, mask, world.counts[at.CAUSED_BY])
+    if several and world.situations[s, at.ONCE]:
+        several = 1
+    for number in range(several):
+        report(world, s, world.records[record, at.SPAN], cell)
+        for operand in range(operands):
+            stream = world.streams[world.operands[first + operand, at.STREAM_BASE] + cell, at.FROM]
+            select(world, operand, world.stream[stream + world.found[number, operand]])
+    consume(world, record, several)
+    return several > 0
+
+
+@inner
+def unless(world: Any, s: Any, record: Any) -> Any:
+    """Each candidate of the first operand (or the first, the last one), if there is none of the second."""
+    first, cell = world.situations[s, at.FIRST_OPERAND], world.records[record, at.CELL]
+    if candidates(world, record, first + 1, ONE, cell) or not candidates(world, record, first, ZERO, cell):
+        return False
+    place = world.operands[first, at.STREAM_BASE] + cell
+    start, end = world.records[record, at.OPS + at.START], world.streams[place, at.FILLED]
+    quantifier = world.operands[first, at.QUANTIFIER]
+    for position in range(end - 1 if quantifier == at.LAST else start, start + 1 if quantifier == at.FIRST else end):
+        report(world, s, world.records[record, at.SPAN], cell)
+        select(world, ZERO, world.stream[world.streams[place, at.FROM] + position])
+    return True
+
+
+@inner
+def count(world: Any, s: Any, record: Any) -> Any:
+    """atleast, atmost, nth, and `not`, which counts all candidates."""
+    first, cell, operands = (
+        world.situations[s, at.FIRST_OPERAND],
+        world.records[record, at.CELL],
+        world.situations[s, at.OPERANDS],
+    )
+    total, none = np.int64(0), world.situations[s, at.KIND] == at.NOT
+    for operand in range(operands):
+        have = candidates(world, record, first + operand, operand, cell)
+        total += have if none else weight(world, record, first + operand, operand, cell)
+    if not satisfied(world.situations[s, at.KIND], total, world.situations[s, at.QUANTITY]):
+        return False
+    report(world, s, world.records[record, at.SPAN], cell)
+    for operand in range(0 if none else operands):
+        take(world, record, first + operand, operand, cell)
+    return True
+
+
+@inner
+def take(world: Any, record: Any, o: Any, operand: Any, cell: Any) -> Any:
+    """Select and consume all candidates of an operand, or the first or last one, as its quantifier says."""
+    place, column = world.operands[o, at.STREAM_BASE] + cell, at.OPS + at.PER_OP * operand
+    start, end = world.records[record, column + at.START], world.streams[place, at.FILLED]
+    if world.operands[o, at.QUANTIFIER] == at.EACH:
+        for position in range(start, end):
+            select(world, operand, world.stream[world.streams[place, at.FROM] + position])
+        world.records[record, column + at.START] = end
+    elif start < end:
+        position = start if world.operands[o, at.QUANTIFIER] == at.FIRST else end - 1
+        while not alive(world, record, column, position):
+            position -= 1
+        select(world, operand, world.stream[world.streams[place, at.FROM] + position])
+        remove(world, record, column, position)
+
+
+@inner
+def candidates(world: Any, record: Any, o: Any, operand: Any, cell: Any) -> Any:
+    """How many there are of an operand, those consumed after the first one included."""
+    start = world.records[record, at.OPS + at.PER_OP * operand + at.START]
+    return world.streams[world.operands[o, at.STREAM_BASE] + cell, at.FILLED] - start
+
+
+@inner
+def weight(world: Any, record: Any, o: Any, operand: Any, cell: Any) -> Any:
+    have = candidates(world, record, o, operand, cell)
+    return world.operands[o, at.WEIGHT] * (have if world.operands[o, at.QUANTIFIER] == at.EACH else min(have, 1))
+
+
+@inner
 def satisfied(kind: Any, total: Any, quantity: Any) -> Any:
-    if kind == ATLEAST:
+    if kind == at.ATLEAST:
         return total >= quantity
-    if kind == ATMOST:
+    if kind == at.ATMOST:
         return total < quantity
-    return total == (0 if kind == NOT else quantity)
+    return total == (0 if kind == at.NOT else quantity)
 
 
-@compiled
-def report(counts: Any, spans: Any, situations: Any, records: Any, made: Any, record: Any) -> Any:
-    number, span = counts[MADE], records[record, SPAN]
-    if number == len(made):
-        more = np.empty((2 * number, made.shape[1]), np.int64)
-        more[:number] = made
-        made = more
-    made[number, BY_TIMER] = counts[TIMER]
-    made[number, CAUSE_NUMBER] = counts[CAUSE]
-    made[number, CAUSE_REF] = counts[CAUSED_BY]
-    made[number, NOW] = counts[CLOCK]
-    made[number, OF_SITUATION] = records[record, SITUATION]
-    made[number, OF_CELL] = records[record, CELL]
-    made[number, OPENED_BY] = spans[span, OPENED]
-    made[number, OF_INITIATOR] = spans[span, INITIATOR]
-    made[number, OF_TERMINATOR] = spans[span, TERMINATOR]
-    made[number, ENDED_BY] = counts[CAUSED_BY] if spans[span, TERMINATOR] >= 0 else -1
-    made[number, CHOSEN] = counts[SELECTED]
-    counts[MADE] += 1
-    situations[records[record, SITUATION], DETECTIONS] += 1
-    return made
+@inner
+def report(world: Any, s: Any, span: Any, cell: Any) -> Any:
+    number = world.counts[at.MADE]
+    if number == len(world.made):
+        world.made = grown(world.made)
+    made = world.made[number]
+    made[at.BY_TIMER] = world.counts[at.TIMER]
+    made[at.CAUSE_NUMBER] = world.counts[at.CAUSE]
+    made[at.CAUSE_REF] = world.counts[at.CAUSED_BY]
+    made[at.NOW] = world.counts[at.CLOCK]
+    made[at.OF_SITUATION] = s
+    made[at.OF_CELL] = cell
+    made[at.OPENED_BY] = world.spans[span, at.OPENED]
+    made[at.OF_INITIATOR] = world.spans[span, at.INITIATOR]
+    made[at.OF_TERMINATOR] = world.spans[span, at.TERMINATOR]
+    made[at.ENDED_BY] = world.counts[at.CAUSED_BY] if world.spans[span, at.TERMINATOR] >= 0 else -1
+    made[at.CHOSEN] = world.counts[at.SELECTED]
+    made[at.TIMER_NUMBER] = world.counts[at.NUMBER]
+    world.counts[at.MADE] += 1
+    world.situations[s, at.DETECTIONS] += 1
 
 
-@compiled
-def select(counts: Any, selected: Any, operand: Any, ref: Any) -> Any:
-    number = counts[SELECTED]
-    if number == len(selected):
-        more = np.empty((2 * number, 2), np.int64)
-        more[:number] = selected
-        selected = more
-    selected[number, 0] = operand
-    selected[number, 1] = ref
-    counts[SELECTED] += 1
-    return selected
+@inner
+def select(world: Any, operand: Any, ref: Any) -> Any:
+    number = world.counts[at.SELECTED]
+    if number == len(world.selected):
+        world.selected = grown(world.selected)
+    world.selected[number, 0] = operand
+    world.selected[number, 1] = ref
+    world.counts[at.SELECTED] += 1

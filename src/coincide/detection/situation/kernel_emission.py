@@ -91,7 +91,8 @@ class _Emission:
         cause = self.store.place(int(row[at.CAUSE_REF]))
         situation = self.group.situations[row[at.OF_SITUATION]]
         if row[at.BY_TIMER]:
-            cause = timer_place(int(row[at.NOW]), cause, self.group.lifespans[situation.lifespan].order, 0)
+            set_by = situation if row[at.BY_TIMER] == at.BY_PASSING else self.group.lifespans[situation.lifespan]
+            cause = timer_place(int(row[at.NOW]), cause, set_by.order, int(row[at.TIMER_NUMBER]))
         return caused(cause, situation.order, int(self.ranks[number]))
 
     # Origins.
@@ -269,7 +270,7 @@ def _sort(hi: Any, flat: Any, offsets: Any) -> Any:
         start, end = offsets[number], offsets[number + 1]
         if end - start > 64:
             part = flat[start:end]
-            flat[start:end] = part[np.argsort(hi[part], kind="mergesort")]
+            flat[start:end] = part[np.argsort(hi[part])]
         for i in range(start + 1, end):
             entry, at = flat[i], i
             while at > start and hi[flat[at - 1]] > hi[entry]:

@@ -10,11 +10,19 @@ import numpy as np
 from coincide.detection.eventwise import Timer
 from coincide.detection.situation import kernel_layout as at
 from coincide.detection.situation.interpreter import fitted
-from coincide.detection.situation.kernel_pick import alive
 from coincide.detection.situation.kernel_state import Compact, Counters, empty
 from coincide.detection.situation.kernel_tables import Program
 from coincide.detection.situation.program import Group, SituationProgram
-from coincide.detection.situation.state import Content, Expire, Lifespan, Partition, SituationState
+from coincide.detection.situation.state import (
+    Content,
+    Expire,
+    Lifespan,
+    Partition,
+    Passed,
+    SituationState,
+    fresh_content,
+    partition_in,
+)
 from coincide.model.event import Event, Place, timer_place
 from coincide.model.table import table_of
 
@@ -40,6 +48,8 @@ def _events(state: SituationState) -> dict[Place, Event]:
         for content in span.contents.values():
             for partition in content.partitions.values():
                 found.update((event.place, event) for events in partition.candidates for event in events)
+                for timer in partition.timers:
+                    found.update((event.place, event) for _, event in timer.payload.selection)
     return found
 
 
@@ -68,6 +78,7 @@ class Loader:
         self.compact = empty(program, counters(program.group, state))
         self.records: list[list[int]] = []
         self.bits: list[int] = []
+        self.timers: list[list[int]] = []
 
     def load(self) -> Compact:
         compact, spans = self.compact, _spans(self.state)
@@ -87,6 +98,7 @@ class Loader:
         self.records.sort(key=lambda record: record[0])
         compact.records = np.array(self.records, np.int64).reshape(-1, self.program.record_width)
         compact.pool = np.array([*self.bits, 0], np.int64)
+        compact.timers = np.array(sorted(self.timers, key=_in_queue), np.int64).reshape(-1, at.TIMER_WIDTH)
         return compact
 
     def _situation(self, situation: SituationProgram, spans: list[Lifespan], keys: dict[Any, int]) -> None:
@@ -103,12 +115,23 @@ class Loader:
         if situation.local_key.size:
             self.compact.cells[situation.number] = list(cells)
             self.compact.seen[situation.number] = seen
+        if situation.kind == "after":
+            self.timers += [self._timer(timer, *entry) for *entry, partition in held for timer in partition.timers]
+            return
         records = [self._record(number, situation.number, cell, partition) for number, cell, _, partition in held]
         first = self.program.first_operand[situation.number]
         for operand in range(len(situation.operands)):
             lists = [(cell, [self.refs[e.place] for e in p.candidates[operand]]) for _, cell, _, p in held]
             self.compact.streams[first + operand] = self._stream(records, at.OPS + at.PER_OP * operand, lists)
         self.records += records
+
+    def _timer(self, timer: Timer, span: int, cell: int, opened: int) -> list[int]:
+        row, action = [-1] * at.TIMER_WIDTH, timer.payload
+        ((operand, event),) = action.selection
+        row[at.DUE_AT], row[at.OF_SPAN], row[at.SPAN_OPENED] = timer.due, -1 if timer.cancelled else span, opened
+        row[at.TIMER_SITUATION], row[at.TIMER_CELL] = action.situation, cell
+        row[at.OPERAND], row[at.EVENT], row[at.SET_AS] = operand, self.refs[event.place], timer.place[2][-2]
+        return row
 
     def _record(self, span: int, situation: int, cell: int, partition: Partition) -> list[int]:
         record = [-1] * self.program.record_width
@@ -160,15 +183,23 @@ class Saver:
         state.open = [{} for _ in self.group.lifespans]
         state.timers.heap.clear()
         spans = [self._span(row) for row in compact.spans.tolist()]
-        for record in range(len(compact.records)):
-            row = compact.records[record].tolist()
+        for row in compact.records.tolist():
             span, situation = spans[row[at.SPAN]], self.group.situations[row[at.SITUATION]]
             local = compact.cells[situation.number][row[at.CELL]][1] if situation.local_key.size else ()
-            candidates = [self._candidates(situation, record, row, n) for n in range(len(situation.operands))]
+            candidates = [self._candidates(situation, row, n) for n in range(len(situation.operands))]
             partition = Partition(candidates, done=bool(row[at.DONE]))
             span.contents[situation.number].partitions[local] = partition
+        for row in compact.timers.tolist():
+            self._timer(row, spans[row[at.OF_SPAN]])
         save_counters(state, compact.counters)
         return state
+
+    def _timer(self, row: list[int], span: Lifespan) -> None:
+        situation, event = self.group.situations[row[at.TIMER_SITUATION]], self.events[row[at.EVENT]]
+        key = self.compact.cells[situation.number][row[at.TIMER_CELL]][1] if situation.local_key.size else ()
+        place = timer_place(row[at.DUE_AT], event.place, situation.order, row[at.SET_AS])
+        timer = Timer(place, Passed(span, situation.number, key, ((row[at.OPERAND], event),)))
+        partition_in(situation, span.contents[situation.number], key).timers.append(self.state.timers.add(timer))
 
     def _span(self, row: list[int]) -> Lifespan:
         d, key, opened = row[at.DEFINITION], row[at.KEY], self.events[row[at.OPENED]]
@@ -181,18 +212,27 @@ class Saver:
             span.due = row[at.DUE]
             place = timer_place(span.due, opened.place, lifespan.order, 0)
             span.expiration = self.state.timers.add(Timer(place, Expire(span)))
-        span.contents = {situation.number: Content() for situation in lifespan.situations}
+        span.contents = {s.number: fresh_content(s) if s.kind == "after" else Content() for s in lifespan.situations}
         self.state.open[d].setdefault(span.key, []).append(span)
         return span
 
-    def _candidates(self, situation: SituationProgram, record: int, row: list[int], number: int) -> list[Event]:
+    def _candidates(self, situation: SituationProgram, row: list[int], number: int) -> list[Event]:
         column = at.OPS + at.PER_OP * number
         cells, refs = self.compact.streams[self.program.first_operand[situation.number] + number]
         first, last = np.searchsorted(cells, [row[at.CELL], row[at.CELL] + 1])
         own = refs[first:last]
-        records, pool = self.compact.records, self.compact.pool
-        positions = [p for p in range(row[column + at.START], len(own)) if alive(records, pool, record, column, p)]
+        positions = [p for p in range(row[column + at.START], len(own)) if not self._consumed(row, column, p)]
         return [self.events[own[p]] for p in (positions[:1] if number in situation.flag_operands else positions)]
+
+    def _consumed(self, row: list[int], column: int, position: int) -> bool:
+        word, bit = divmod(position - row[column + at.BITS_FROM], 64)
+        if row[column + at.BITS] < 0 or word >= row[column + at.WORDS]:
+            return False
+        return bool((int(self.compact.pool[row[column + at.BITS] + word]) >> bit) & 1)
+
+
+def _in_queue(row: list[int]) -> tuple[int, ...]:
+    return row[at.TIMER_SITUATION], row[at.DUE_AT], row[at.EVENT], row[at.SET_AS]
 
 
 def save_counters(state: SituationState, counters: Counters) -> None:

@@ -1,4 +1,4 @@
-"""Selections of `all` and `sequence` in the compiled loop: `pick` of section 4 without recursion, and what is consumed."""
+"""Selections of `all` and `sequence` in the compiled loop: `pick` of section 4 without recursion."""
 
 from __future__ import annotations
 
@@ -6,105 +6,122 @@ from typing import Any
 
 import numpy as np
 
-from coincide.detection.situation.kernel_compiled import compiled, unowned
-from coincide.detection.situation.kernel_layout import (
-    BITS,
-    BITS_FROM,
-    CELL,
-    CONJUNCTS_FROM,
-    CONJUNCTS_TO,
-    EACH,
-    FILLED,
-    FIRST_OPERAND,
-    FOUND,
-    FROM,
-    KIND,
-    LAST,
-    OPERANDS,
-    OPS,
-    PER_OP,
-    POOL,
-    QUANTIFIER,
-    SEQUENCE,
-    SITUATION,
-    START,
-    STREAM_BASE,
-    STRICT,
-    WORDS,
-)
+from coincide.detection.situation import kernel_layout as at
+from coincide.detection.situation.kernel_compiled import NONE, ZERO, inner
+from coincide.detection.situation.kernel_consumption import alive
+from coincide.detection.situation.kernel_lists import grown
+
+FEW = 4
+"""So many candidates are looked through one by one as soon as they are found in an index."""
 
 
-@compiled
-def pick(world: Any, records: Any, pool: Any, found: Any, scratch: Any, record: Any, mask: Any, arriving: Any) -> Any:  # noqa: PLR0915
-    """All selections, as positions in the streams, a row each. With a mask, the arriving event must be in them; it is the last
-    of each stream that it has entered.
+@inner
+def pick(world: Any, record: Any, mask: Any, arriving: Any) -> Any:
+    """All selections, as positions in the streams, a row of `found` each; returns how many. With a mask, the arriving event must
+    be in them; it is the last of each stream that it has entered.
 
     A depth-first search: an operand with `first` or `last` gives up its other candidates once one has led to a selection."""
-    records, pool, scratch = unowned(records), unowned(pool), unowned(scratch)
-    s, cell = records[record, SITUATION], records[record, CELL]
-    base, size, kind = world.situations[s, FIRST_OPERAND], world.situations[s, OPERANDS], world.situations[s, KIND]
-    operands, streams, stream, conjuncts, values = world.operands, world.streams, world.stream, world.conjuncts, world.values
-    at, stop, before, refs = scratch[0], scratch[1], scratch[2], scratch[3]
+    s = world.records[record, at.SITUATION]
+    base, size = world.situations[s, at.FIRST_OPERAND], world.situations[s, at.OPERANDS]
+    scratch = world.scratch
     only = single(mask)
-    number = 0
-    level, has_arriving, entering = 0, -1, True
+    number, level, has_arriving, entering = ZERO, ZERO, NONE, True
     while level >= 0:
-        operand = base + level
-        column = OPS + PER_OP * level
-        place = operands[operand, STREAM_BASE] + cell
-        offset, filled = streams[place, FROM], streams[place, FILLED]
-        backwards = operands[operand, QUANTIFIER] == LAST
         if entering:
-            start, end = records[record, column + START], filled
-            if operands[operand, STRICT]:
-                if backwards:
-                    while end > start and not alive(records, pool, record, column, end - 1):
-                        end -= 1
-                    start = max(start, end - 1)
-                else:
-                    end = min(end, start + 1)
-            elif mask and has_arriving < 0 and (mask >> (level + 1)) == 0:
-                start = end - 1 if (mask >> level) & 1 else end
-            if kind == SEQUENCE and level > 0 and not backwards:
-                start = later(stream, offset, start, end, refs[level - 1])
-            at[level], stop[level] = (end - 1, start - 1) if backwards else (start, end)
-        elif number > before[level] and operands[operand, QUANTIFIER] != EACH:
-            at[level] = stop[level]
+            enter(world, record, base, level, mask, has_arriving, only, arriving)
+        elif number > scratch[at.FOUND_BEFORE, level] and world.operands[base + level, at.QUANTIFIER] != at.EACH:
+            scratch[at.AT, level] = scratch[at.STOP, level]
         if has_arriving >= level:
             has_arriving = -1
         entering = False
-        step = -1 if backwards else 1
-        chosen = False
-        while at[level] != stop[level] and not chosen:
-            position = at[level]
-            at[level] += step
-            refs[level] = stream[offset + position]
-            chosen = (
-                alive(records, pool, record, column, position)
-                and apart(refs, level, kind)
-                and hold(conjuncts, values, refs, operands[operand, CONJUNCTS_FROM], operands[operand, CONJUNCTS_TO], -1)
-            )
-            if chosen and level < only:  # the arriving event is known before its turn comes
-                refs[only], ahead = arriving, base + only
-                chosen = hold(conjuncts, values, refs, operands[ahead, CONJUNCTS_FROM], operands[ahead, CONJUNCTS_TO], level)
-            scratch[4, level] = position
-        if not chosen:
+        if not choose(world, record, base, level, only, arriving):
             level -= 1
             continue
-        before[level] = number
-        if has_arriving < 0 and mask and refs[level] == arriving:
+        scratch[at.FOUND_BEFORE, level] = number
+        if has_arriving < 0 and mask and scratch[at.REFS, level] == arriving:
             has_arriving = level
         if level + 1 < size:
             level += 1
             entering = True
         elif mask == 0 or has_arriving >= 0:
-            found = note(found, number, scratch, size)
+            note(world, number, size)
             number += 1
-    world.counts[FOUND] = number
-    return found
+    return number
 
 
-@compiled
+@inner
+def enter(world: Any, record: Any, base: Any, level: Any, mask: Any, has_arriving: Any, only: Any, arriving: Any) -> Any:
+    """Which candidates of an operand are worth trying, given those chosen for the operands before it."""
+    operand, column = base + level, at.OPS + at.PER_OP * level
+    place = world.operands[operand, at.STREAM_BASE] + world.records[record, at.CELL]
+    backwards = world.operands[operand, at.QUANTIFIER] == at.LAST
+    start, end = world.records[record, column + at.START], world.streams[place, at.FILLED]
+    if world.operands[operand, at.STRICT]:
+        if backwards:
+            while end > start and not alive(world, record, column, end - 1):
+                end -= 1
+            start = max(start, end - 1)
+        else:
+            end = min(end, start + 1)
+    elif mask and has_arriving < 0 and (mask >> (level + 1)) == 0:
+        start = end - 1 if (mask >> level) & 1 else end
+    if level > 0 and not backwards and world.situations[world.records[record, at.SITUATION], at.KIND] == at.SEQUENCE:
+        start = later(world.stream, world.streams[place, at.FROM], start, end, world.scratch[at.REFS, level - 1])
+    index, known = (-1, -1) if end - start < FEW else index_by(world.conjuncts, world.operands, base, level, only)
+    if index >= 0:
+        ref = arriving if known == only else world.scratch[at.REFS, known]
+        first, last = world.ranges[2 * index, ref], world.ranges[2 * index + 1, ref]
+        start, end = later(world.equal, ZERO, first, last, start - 1), later(world.equal, ZERO, first, last, end - 1)
+    world.scratch[at.INDEXED, level] = index >= 0
+    world.scratch[at.AT, level] = end - 1 if backwards else start
+    world.scratch[at.STOP, level] = start - 1 if backwards else end
+
+
+@inner
+def choose(world: Any, record: Any, base: Any, level: Any, only: Any, arriving: Any) -> Any:
+    """The next of these that fits those chosen before. The arriving event is known before its turn comes."""
+    scratch, refs, operands = world.scratch, world.scratch[at.REFS], world.operands
+    operand, column = base + level, at.OPS + at.PER_OP * level
+    offset = world.streams[operands[operand, at.STREAM_BASE] + world.records[record, at.CELL], at.FROM]
+    kind = world.situations[world.records[record, at.SITUATION], at.KIND]
+    step = -1 if operands[operand, at.QUANTIFIER] == at.LAST else 1
+    while scratch[at.AT, level] != scratch[at.STOP, level]:
+        position = scratch[at.AT, level]
+        if scratch[at.INDEXED, level]:
+            position = world.equal[position]
+        scratch[at.AT, level] += step
+        scratch[at.POSITIONS, level] = position
+        refs[level] = world.stream[offset + position]
+        if (
+            alive(world, record, column, position)
+            and apart(refs, level, kind)
+            and hold(world, operands[operand, at.CONJUNCTS_FROM], operands[operand, at.CONJUNCTS_TO], NONE)
+        ):
+            if level >= only:
+                return True
+            refs[only], ahead = arriving, base + only
+            if hold(world, operands[ahead, at.CONJUNCTS_FROM], operands[ahead, at.CONJUNCTS_TO], level):
+                return True
+    return False
+
+
+@inner
+def index_by(conjuncts: Any, operands: Any, base: Any, level: Any, only: Any) -> Any:
+    """An index of an operand's candidates, and the operand that is known by which to look them up; -1: there is none."""
+    for number in range(operands[base + level, at.CONJUNCTS_FROM], operands[base + level, at.CONJUNCTS_TO]):
+        if conjuncts[number, at.LEFT_INDEX] >= 0:
+            left = conjuncts[number, at.LEFT] == level
+            return conjuncts[number, at.LEFT_INDEX if left else at.RIGHT_INDEX], conjuncts[number, at.RIGHT if left else at.LEFT]
+    if level < only:
+        for number in range(operands[base + only, at.CONJUNCTS_FROM], operands[base + only, at.CONJUNCTS_TO]):
+            if conjuncts[number, at.LEFT_INDEX] >= 0 and conjuncts[number, at.LEFT] == level:
+                return conjuncts[number, at.LEFT_INDEX], only
+            if conjuncts[number, at.LEFT_INDEX] >= 0 and conjuncts[number, at.RIGHT] == level:
+                return conjuncts[number, at.RIGHT_INDEX], only
+    return -1, -1
+
+
+@inner
 def single(mask: Any) -> Any:
     """The one operand of a mask; -1 if there are none or several."""
     if mask == 0 or mask & (mask - 1):
@@ -116,7 +133,7 @@ def single(mask: Any) -> Any:
     return number
 
 
-@compiled
+@inner
 def later(stream: Any, offset: Any, start: Any, end: Any, ref: Any) -> Any:
     """The first position whose event arrived after `ref`."""
     while start < end:
@@ -128,21 +145,18 @@ def later(stream: Any, offset: Any, start: Any, end: Any, ref: Any) -> Any:
     return start
 
 
-@compiled
-def note(found: Any, number: Any, scratch: Any, size: Any) -> Any:
-    if number == len(found):
-        more = np.empty((2 * number, found.shape[1]), np.int64)
-        more[:number] = found
-        found = more
+@inner
+def note(world: Any, number: Any, size: Any) -> Any:
+    if number == len(world.found):
+        world.found = grown(world.found)
     for level in range(size):
-        found[number, level] = scratch[4, level]
-    return found
+        world.found[number, level] = world.scratch[at.POSITIONS, level]
 
 
-@compiled
+@inner
 def apart(refs: Any, level: Any, kind: Any) -> Any:
     """A sequence's candidates arrive one after another; no instance stands twice in a selection."""
-    if kind == SEQUENCE:
+    if kind == at.SEQUENCE:
         return level == 0 or refs[level] > refs[level - 1]
     for other in range(level):
         if refs[other] == refs[level]:
@@ -150,30 +164,31 @@ def apart(refs: Any, level: Any, kind: Any) -> Any:
     return level >= 0
 
 
-@compiled
-def hold(conjuncts: Any, values: Any, refs: Any, first: Any, end: Any, other: Any) -> Any:
+@inner
+def hold(world: Any, first: Any, end: Any, other: Any) -> Any:
     """The parts of `where` that an operand completes; those with one other operand only, if that is not -1."""
+    conjuncts, values, refs = world.conjuncts, world.values, world.scratch[at.REFS]
     for number in range(first, end):
-        if other >= 0 and min(conjuncts[number, 1], conjuncts[number, 3]) != other:
+        one, two = conjuncts[number, at.LEFT], conjuncts[number, at.RIGHT]
+        if other >= 0 and min(one, two) != other:
             continue
-        left = values[conjuncts[number, 2], refs[conjuncts[number, 1]]]
-        right = values[conjuncts[number, 4], refs[conjuncts[number, 3]]]
-        if conjuncts[number, 5]:
-            left = combined(conjuncts[number, 5], left, right)
-            right = values[conjuncts[number, 6], refs[max(conjuncts[number, 1], conjuncts[number, 3])]]
-        if not compare(conjuncts[number, 0], left, right):
+        left, right = values[conjuncts[number, at.LEFT_COLUMN], refs[one]], values[conjuncts[number, at.RIGHT_COLUMN], refs[two]]
+        if conjuncts[number, at.COMBINATION]:
+            left = combined(conjuncts[number, at.COMBINATION], left, right)
+            right = values[conjuncts[number, at.CONSTANT], refs[max(one, two)]]
+        if not compare(conjuncts[number, at.COMPARISON], left, right):
             return False
     return True
 
 
-@compiled
+@inner
 def combined(how: Any, left: Any, right: Any) -> Any:
     """A sum or difference; one that is not finite is null."""
     result = left + right if how == 1 else left - right
     return result if result - result == 0.0 else np.nan
 
 
-@compiled
+@inner
 def compare(code: Any, left: Any, right: Any) -> Any:
     """Null is nan: no comparison with it is true. The last one is a condition about one event."""
     if code == 0:
@@ -189,93 +204,3 @@ def compare(code: Any, left: Any, right: Any) -> Any:
     if code == 5:
         return left >= right
     return left == 1.0
-
-
-@compiled
-def alive(records: Any, pool: Any, record: Any, column: Any, position: Any) -> Any:
-    """Is the candidate not consumed? Those before the start are gone, and the one at the start is always there."""
-    bits = records[record, column + BITS]
-    if bits < 0:
-        return True
-    bit = position - records[record, column + BITS_FROM]
-    if bit >> 6 >= records[record, column + WORDS]:
-        return True
-    return (pool[bits + (bit >> 6)] >> (bit & 63)) & 1 == 0
-
-
-@compiled
-def consume(world: Any, records: Any, pool: Any, found: Any, record: Any, s: Any, first: Any, operands: Any, several: Any) -> Any:
-    """What the first so many selections use leaves the lists that it was used from, unless it is retained."""
-    cell = records[record, CELL]
-    for operand in range(operands):
-        column = OPS + PER_OP * operand
-        stream = world.streams[world.operands[first + operand, STREAM_BASE] + cell, FROM]
-        for number in range(several):
-            position = found[number, operand]
-            if not (world.keeps[s, world.stream[stream + position]] >> operand) & 1:
-                pool = remove(world.counts, records, pool, record, column, position)
-    return pool
-
-
-@compiled
-def remove(counts: Any, records: Any, pool: Any, record: Any, column: Any, position: Any) -> Any:
-    start = records[record, column + START]
-    if position < start:
-        return pool
-    if position == start:
-        start += 1
-        while not alive(records, pool, record, column, start):
-            start += 1
-        records[record, column + START] = start
-        return pool
-    pool = reserve(counts, records, pool, record, column, position)
-    bit = position - records[record, column + BITS_FROM]
-    pool[records[record, column + BITS] + (bit >> 6)] |= np.int64(1) << (bit & 63)
-    return pool
-
-
-@compiled
-def reserve(counts: Any, records: Any, pool: Any, record: Any, column: Any, position: Any) -> Any:
-    """Bits up to this position; words that lie before the start are dropped when they are moved."""
-    bits, start = records[record, column + BITS], records[record, column + START]
-    if bits < 0:
-        records[record, column + BITS_FROM] = start
-        records[record, column + WORDS] = 0
-    origin, words = records[record, column + BITS_FROM], records[record, column + WORDS]
-    needed = ((position - origin) >> 6) + 1
-    if needed <= words:
-        return pool
-    dropped = (start - origin) >> 6
-    size = max(4, 2 * (needed - dropped))
-    new = counts[POOL]
-    if new + size > len(pool):
-        more = np.zeros(2 * len(pool) + size, np.int64)
-        more[:new] = pool[:new]
-        pool = more
-    pool[new : new + size] = 0
-    for word in range(dropped, words):
-        pool[new + word - dropped] = pool[bits + word]
-    counts[POOL] += size
-    records[record, column + BITS] = new
-    records[record, column + BITS_FROM] = origin + 64 * dropped
-    records[record, column + WORDS] = size
-    return pool
-
-
-@compiled
-def compacted_pool(records: Any, pool: Any) -> Any:
-    """The bits that records still refer to."""
-    size = 16
-    for record in range(len(records)):
-        for column in range(OPS, records.shape[1], PER_OP):
-            if records[record, column + BITS] >= 0:
-                size += records[record, column + WORDS]
-    out, used = np.zeros(size, np.int64), 0
-    for record in range(len(records)):
-        for column in range(OPS, records.shape[1], PER_OP):
-            bits, words = records[record, column + BITS], records[record, column + WORDS]
-            if bits >= 0:
-                out[used : used + words] = pool[bits : bits + words]
-                records[record, column + BITS] = used
-                used += words
-    return out[: max(used, 1)]

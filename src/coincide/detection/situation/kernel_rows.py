@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from coincide.detection.machine.keys import key_codes
 from coincide.detection.situation import kernel_layout as at
+from coincide.detection.situation.kernel_equality import by_equality
 from coincide.detection.situation.kernel_state import Cell, Compact
 from coincide.detection.situation.kernel_store import Refs, Store, of_type
 from coincide.detection.situation.kernel_tables import Program
@@ -42,7 +43,8 @@ class Prepared:
         for number, event in enumerate(program.events):
             self._event(event, np.flatnonzero(self.types == number))
         self.values = self._values()
-        self._lay_out(state)
+        streams = self._lay_out(state)
+        self.ranges, self.equal = by_equality(program.indexes, streams, self.values)
 
     @property
     def openings(self) -> int:
@@ -52,7 +54,7 @@ class Prepared:
     def events(self) -> Any:
         new = self.store.new
         now = new.hi if new.given_places is None else new.place_matrix()[:, 0]
-        return np.stack((now, self.types[self.first :]), axis=1).astype(np.int64)
+        return np.stack((now, self.types[self.first :], new.hi), axis=1).astype(np.int64)
 
     def _types(self) -> Any:
         """The number of each event's type; -1 for what opened a lifespan at startup, which is no event."""
@@ -134,7 +136,8 @@ class Prepared:
 
     # Where everything is in the arrays.
 
-    def _lay_out(self, state: Compact) -> None:
+    def _lay_out(self, state: Compact) -> list[tuple[Any, Any]]:
+        """Returns the streams: by operand, cells and refs."""
         situations = self.group.situations
         self.key_counts = [max(len(keys), 1) for keys in self.keys]
         self.cell_counts = [
@@ -143,20 +146,23 @@ class Prepared:
         self.key_base, self.cell_base = _bases(self.key_counts), _bases(self.cell_counts)
         sizes = [self.cell_counts[s.number] for s, _ in self.program.operand_list]
         self.stream_base = _bases(sizes)
-        streams, starts, filled, position = [], [], [], 0
+        streams: list[tuple[Any, Any]] = []
+        starts, filled, position = [], [], 0
         for (situation, number), size, (cells, refs) in zip(self.program.operand_list, sizes, state.streams, strict=True):
             mine = self.of_situation[situation.number]
             new = np.flatnonzero((mine[:, at.ENTERED] >> number) & 1)
             new = new[mine[new, at.CELL_NUMBER] >= 0]
             of_cell = np.concatenate((cells, mine[new, at.CELL_NUMBER]))
             order = np.argsort(of_cell, kind="stable")
-            streams.append(np.concatenate((refs, new + self.first))[order])
+            streams.append((of_cell[order], np.concatenate((refs, new + self.first))[order]))
             counts = np.bincount(of_cell, minlength=size)
             starts.append(position + np.concatenate(([0], np.cumsum(counts)[:-1])))
             filled.append(np.bincount(cells, minlength=size))
             position += len(of_cell)
-        self.stream = _joined(streams)
-        self.streams = np.stack((_joined(starts), _joined(filled)), axis=1)
+        self.stream = _joined([refs for _, refs in streams])
+        self.streams = np.full((len(_joined(starts)), 4), -1, np.int64)
+        self.streams[:, at.FROM], self.streams[:, at.FILLED] = _joined(starts), _joined(filled)
+        return streams
 
     def ranks(self) -> Any:
         """The place of each cell in the order of local key values."""

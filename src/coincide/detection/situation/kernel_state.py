@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coincide.detection.situation import kernel_layout as at
-from coincide.detection.situation.kernel_pick import compacted_pool
-from coincide.detection.situation.kernel_spans import relink
+from coincide.detection.situation.kernel_consumption import compacted_pool
 from coincide.detection.situation.kernel_store import nothing_kept
 from coincide.detection.situation.kernel_tables import Program
 from coincide.detection.situation.state import Key
@@ -38,6 +37,7 @@ class Compact:
     spans: Any
     records: Any
     pool: Any
+    timers: Any  # of `after`, by situation and due time
     streams: list[tuple[Any, Any]]  # for each operand: cells and refs
     keys: list[list[Key]]
     cells: list[list[Cell]]  # of situations with a local key
@@ -46,8 +46,8 @@ class Compact:
 
     @property
     def next_due(self) -> int | None:
-        dues = self.spans[:, at.DUE]
-        return int(dues.min()) if len(dues) and dues.min() != at.NEVER else None
+        due = min([at.NEVER, *self.spans[:, at.DUE], *self.timers[:, at.DUE_AT]])
+        return int(due) if due != at.NEVER else None
 
 
 def empty(program: Program, counters: Counters) -> Compact:
@@ -58,6 +58,7 @@ def empty(program: Program, counters: Counters) -> Compact:
         np.zeros((0, at.SPAN_WIDTH), np.int64),
         np.zeros((0, program.record_width), np.int64),
         np.zeros(16, np.int64),
+        np.zeros((0, at.TIMER_WIDTH), np.int64),
         [(nothing, nothing) for _ in program.operand_list],
         [[] for _ in group.lifespans],
         [[] for _ in group.situations],
@@ -66,11 +67,11 @@ def empty(program: Program, counters: Counters) -> Compact:
     )
 
 
-def unpack(program: Program, state: Compact, prepared: Prepared) -> tuple[at.World, Any]:
-    """The loop's world, with room for what is to come, and the records."""
+def unpack(program: Program, state: Compact, prepared: Prepared) -> at.World:
+    """The loop's world, with room for what is to come; lists are linked there."""
     counts = np.zeros(at.COUNTS, np.int64)
-    counts[[at.FREE_SPAN, at.FREE_RECORD]] = -1
-    counts[at.RECORD_COUNT] = len(state.records)
+    counts[[at.FREE_SPAN, at.FREE_RECORD, at.FREE_TIMER]] = -1
+    counts[at.RECORD_COUNT], counts[at.TIMER_COUNT] = len(state.records), len(state.timers)
     counts[at.POOL] = len(state.pool)
     counts[at.FIRST_REF] = prepared.first
     counts[at.TYPES] = len(program.events)
@@ -84,13 +85,15 @@ def unpack(program: Program, state: Compact, prepared: Prepared) -> tuple[at.Wor
     counters = state.counters
     lifespans[:, at.INITIATED], lifespans[:, at.TERMINATED] = counters.initiated, counters.terminated
     situations[:, at.CANDIDATES], situations[:, at.DETECTIONS] = counters.candidates, counters.detections
-    world = at.World(
+    return at.World(
         lifespans, program.roles, situations, operands, program.conjuncts, program.lists, program.list_starts,
         prepared.events(), prepared.of_lifespan, prepared.of_situation, prepared.keeps, prepared.values,
-        prepared.streams, prepared.stream, _keys(prepared), _cells(state, prepared), spans, counts,
+        prepared.ranges, prepared.equal, prepared.streams, prepared.stream,
+        _keys(prepared), _cells(state, prepared), spans, counts,
+        np.full(len(lifespans), -1, np.int64), np.empty((at.SCRATCH_WIDTH, 1 + len(operands)), np.int64),
+        np.empty((16, 1), np.int64), records, state.pool, state.timers,
+        *(np.empty((64, width), np.int64) for width in (at.MADE_WIDTH, 2, program.record_width)),
     )  # fmt: skip
-    relink(world, state.spans, records)
-    return world, records
 
 
 def _keys(prepared: Prepared) -> Any:
@@ -100,21 +103,21 @@ def _keys(prepared: Prepared) -> Any:
 
 
 def _cells(state: Compact, prepared: Prepared) -> Any:
-    cells = np.full((sum(prepared.cell_counts), 4), -1, np.int64)
-    cells[:, at.SEEN] = 0
+    cells = np.full((sum(prepared.cell_counts), 5), -1, np.int64)
+    cells[:, [at.SEEN, at.WAITING]] = 0
     for base, some in zip(prepared.cell_base, state.seen, strict=True):
         cells[base : base + len(some), at.SEEN] = some
     cells[:, at.RANK] = prepared.ranks()
     return cells
 
 
-def pack(program: Program, prepared: Prepared, world: at.World, records: Any, pool: Any) -> Compact:
+def pack(program: Program, prepared: Prepared, world: at.World) -> Compact:
     """What the loop leaves, without what nobody can ask for any more."""
-    return _Packer(program, prepared, world, records[: world.counts[at.RECORD_COUNT]]).packed(pool)
+    return _Packer(program, prepared, world).packed()
 
 
 class _Packer:
-    def __init__(self, program: Program, prepared: Prepared, world: at.World, records: Any) -> None:
+    def __init__(self, program: Program, prepared: Prepared, world: at.World) -> None:
         self.program = program
         self.prepared = prepared
         self.world = world
@@ -124,15 +127,27 @@ class _Packer:
         numbers = np.full(len(spans), -1, np.int64)
         numbers[live] = np.arange(len(live))
         self.spans = spans[live]
+        records = world.records[: world.counts[at.RECORD_COUNT]]
         records = records[records[:, at.SPAN] >= 0]
         records[:, at.SPAN] = numbers[records[:, at.SPAN]]
         self.records = records[np.argsort(records[:, at.SPAN], kind="stable")]
+        self.timers = self._timers(spans, numbers)
 
-    def packed(self, pool: Any) -> Compact:
+    def _timers(self, spans: Any, numbers: Any) -> Any:
+        """Those that still wait, each situation's by due time."""
+        timers = self.world.timers[: self.world.counts[at.TIMER_COUNT]]
+        timers = timers[timers[:, at.OF_SPAN] >= 0]
+        own = spans[timers[:, at.OF_SPAN]]
+        timers = timers[(own[:, at.DEFINITION] >= 0) & (own[:, at.OPENED] == timers[:, at.SPAN_OPENED])]
+        timers[:, at.OF_SPAN] = numbers[timers[:, at.OF_SPAN]]
+        keys = (at.SET_AS, at.EVENT, at.DUE_AT, at.TIMER_SITUATION)
+        return timers[np.lexsort([timers[:, key] for key in keys])]
+
+    def packed(self) -> Compact:
         keys = [self._keys(d) for d in range(len(self.prepared.keys))]
         cells = [self._cells(s) for s in range(len(self.prepared.cells))]
         streams = [self._stream(o) for o in range(len(self.program.operand_list))]
-        refs = np.unique(np.concatenate([self.spans[:, at.OPENED], *(refs for _, refs in streams)]))
+        refs = np.unique(np.concatenate([self.spans[:, at.OPENED], self.timers[:, at.EVENT], *(refs for _, refs in streams)]))
         kept_streams = []
         for (situation, _), (of_cell, some) in zip(self.program.operand_list, streams, strict=True):
             kept_streams.append((cells[situation.number][1][of_cell], np.searchsorted(refs, some)))
@@ -142,7 +157,7 @@ class _Packer:
             all_seen = self.world.cells[base : base + len(numbers), at.SEEN]
             seen.append(np.searchsorted(refs, all_seen[numbers >= 0]))
         self._renumber(keys, cells, refs)
-        pool = compacted_pool(self.records, pool)
+        pool = compacted_pool(self.records, self.world.pool)
         counters = Counters(
             *(_column(self.world.situations, n) for n in (at.CANDIDATES, at.DETECTIONS)),
             *(_column(self.world.lifespans, n) for n in (at.INITIATED, at.TERMINATED)),
@@ -153,7 +168,7 @@ class _Packer:
             [(int(keys[s.lifespan][1][g]), local) for (g, local), n in known.items() if cells[s.number][1][n] >= 0]
             for s, known in zip(self.program.group.situations, self.prepared.cells, strict=True)
         ]
-        return Compact(kept, self.spans, self.records, pool, kept_streams, names, used, seen, counters)
+        return Compact(kept, self.spans, self.records, pool, self.timers, kept_streams, names, used, seen, counters)
 
     def _keys(self, d: int) -> tuple[int, Any]:
         """Keys of lifespans that are open, numbered anew in their old order."""
@@ -167,20 +182,21 @@ class _Packer:
             return self._keys(situation.lifespan)
         used = np.zeros(self.prepared.cell_counts[s], np.bool_)
         used[self.records[self.records[:, at.SITUATION] == s, at.CELL]] = True
+        used[self.timers[self.timers[:, at.TIMER_SITUATION] == s, at.TIMER_CELL]] = True
         return int(used.sum()), np.where(used, np.cumsum(used) - 1, -1)
 
     def _stream(self, o: int) -> tuple[Any, Any]:
         """The part of a stream that some record can still take from; starts are moved accordingly."""
         situation, number = self.program.operand_list[o]
         base, size = self.prepared.stream_base[o], self.prepared.cell_counts[situation.number]
-        starts, filled = self.world.streams[base : base + size].T
+        starts, filled = self.world.streams[base : base + size, [at.FROM, at.FILLED]].T
         column = at.OPS + at.PER_OP * number
         own = np.flatnonzero(self.records[:, at.SITUATION] == situation.number)
         cells = self.records[own, at.CELL]
         done = self.records[own, at.DONE] == 1
         first = np.where(done, filled[cells], self.records[own, column + at.START])
         self.records[own[done], column + at.BITS] = -1
-        kept = self._kept(situation.kind == "not", starts, filled, cells, first)
+        kept = self._kept(number in situation.flag_operands, starts, filled, cells, first)
         moved = np.searchsorted(kept, starts[cells] + first) - np.searchsorted(kept, starts[cells])
         self.records[own, column + at.BITS_FROM] += moved - first
         self.records[own, column + at.START] = moved
@@ -205,7 +221,11 @@ class _Packer:
         for s, (_, numbers) in enumerate(cells):
             own = self.records[:, at.SITUATION] == s
             self.records[own, at.CELL] = numbers[self.records[own, at.CELL]]
+            own = self.timers[:, at.TIMER_SITUATION] == s
+            self.timers[own, at.TIMER_CELL] = numbers[self.timers[own, at.TIMER_CELL]]
         self.spans[:, at.OPENED] = np.searchsorted(refs, self.spans[:, at.OPENED])
+        for column in (at.EVENT, at.SPAN_OPENED):
+            self.timers[:, column] = np.searchsorted(refs, self.timers[:, column])
 
 
 def _column(table: Any, number: int) -> Any:

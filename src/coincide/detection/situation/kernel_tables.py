@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from coincide.detection.situation.kernel_layout import OPS, PER_OP
+from coincide.detection.situation.kernel_layout import CONJUNCT_WIDTH, OPS, PER_OP
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.detection.situation.support import comparison, conjuncts
 from coincide.expr.compiled import aliases_of, without_aliases
 from coincide.expr.tree import Expr
 from coincide.lang.amit.names import OPERAND
 
-KINDS = {"all": 0, "sequence": 1, "atleast": 2, "atmost": 3, "nth": 4, "not": 5}
+KINDS = {"all": 0, "sequence": 1, "atleast": 2, "atmost": 3, "nth": 4, "not": 5, "unless": 6, "after": 7}
 REPEATED = ("all", "sequence", "atleast", "nth")
+CORRELATIONS = {"add": 0, "ignore": 1, "replace": 2}
 QUANTIFIERS = {"each": 0, "first": 1, "last": 2}
 COMPARISONS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5, "holds": 6}
 COMBINATIONS = {"": 0, "+": 1, "-": 2}
+
+
+class Index(NamedTuple):
+    """Candidates of an operand by a value, for events of another operand with theirs; values by columns."""
+
+    operand: int
+    column: int
+    other: int
+    other_column: int
 
 
 class Program:
@@ -30,6 +40,7 @@ class Program:
         self.operand_list = [(s, number) for s in group.situations for number in range(len(s.operands))]
         self.first_operand = _starts([len(s.operands) for s in group.situations]).tolist()
         self.leaves: dict[tuple[str, Expr], int] = {}  # (event type, tree about one event) → column
+        self.indexes: list[Index] = []
         self.record_width = OPS + PER_OP * max(len(s.operands) for s in group.situations)
         self.lifespans = self._lifespans()
         self.roles = self._roles()
@@ -45,7 +56,7 @@ class Program:
         """Columns that follow from a state are 0 here."""
         found = [x.definition.expiration for x in self.group.lifespans]
         rows = [(0, 0) if e is None else (e.interval, e.termination == "discard") for e in found]
-        return _matrix([(*row, 0, 0, 0, 0, 0) for row in rows])
+        return _matrix([(*row, 0, 0, 0, 0, 0, x.order) for row, x in zip(rows, self.group.lifespans, strict=True)])
 
     def _roles(self) -> Any:
         lifespans = [x.definition for x in self.group.lifespans]
@@ -66,6 +77,7 @@ class Program:
         return (
             KINDS[s.kind], operator.mode == "deferred", once, operator.quantity, s.lifespan, s.local_key.size > 0,
             operator.counting, self.first_operand[s.number], len(s.operands), 0, 0, 0,
+            operator.interval, CORRELATIONS[operator.correlate], -1, -1, s.order,
         )  # fmt: skip
 
     def _operands(self) -> tuple[Any, Any]:
@@ -81,7 +93,7 @@ class Program:
             d = situation.operands[number].definition
             rows.append((QUANTIFIERS[d.quantifier], d.strict, d.weight if d.counted else 0, ends[o], ends[o + 1], 0))
         flat = [conjunct for some in found for conjunct in some]
-        return _matrix(rows).reshape(-1, 6), _matrix(flat).reshape(-1, 7)
+        return _matrix(rows).reshape(-1, 6), _matrix(flat).reshape(-1, CONJUNCT_WIDTH)
 
     def _conjunct(self, situation: SituationProgram, part: Expr) -> tuple[int, tuple[int, ...]]:
         compared = comparison(part)
@@ -89,7 +101,14 @@ class Program:
         left, right = self._side(situation, compared.left), self._side(situation, compared.right)
         last = max(left[0], right[0])
         constant = self._column(situation, last, compared.constant) if compared.constant is not None else 0
-        return last, (COMPARISONS[compared.op], *left, *right, COMBINATIONS[compared.combination], constant)
+        indexed = compared.op == "=" and not compared.combination and left[0] != right[0]
+        indexes = (self._index(situation, left, right), self._index(situation, right, left)) if indexed else (-1, -1)
+        return last, (COMPARISONS[compared.op], *left, *right, COMBINATIONS[compared.combination], constant, *indexes)
+
+    def _index(self, situation: SituationProgram, own: tuple[int, int], other: tuple[int, int]) -> int:
+        first = self.first_operand[situation.number]
+        self.indexes.append(Index(first + own[0], own[1], first + other[0], other[1]))
+        return len(self.indexes) - 1
 
     def _side(self, situation: SituationProgram, tree: Expr) -> tuple[int, int]:
         """The operand that a side is about, and the column of its values."""

@@ -30,7 +30,7 @@ def loop_reasons(group: Group) -> tuple[str, ...]:
 
 def _reasons(situation: SituationProgram) -> Iterator[str]:
     operator, resolved = situation.operator, situation.resolved
-    if situation.kind not in (*JOINS, "atleast", "atmost", "nth", "not"):
+    if situation.kind in ("every", "at"):
         yield f"operator '{situation.kind}'"
         return
     if operator.mode == "delayed":
@@ -54,8 +54,6 @@ def _operand_reasons(situation: SituationProgram) -> Iterator[str]:
     for operand in situation.operator.operands:
         if operand.strict and operand.quantifier == "each" and not counting:
             yield "quantifier 'strict each'"
-        if counting and operand.quantifier != "each":
-            yield f"quantifier '{operand.quantifier}' where candidates are counted"
         if (counting or deferred) and not _never(operand.override):
             yield "'override' where candidates are counted or the decision is deferred"
         if (counting or deferred) and _retains(operand):
@@ -76,7 +74,7 @@ def _retains(operand: Operand) -> bool:
 
 def _where_reasons(situation: SituationProgram) -> Iterator[str]:
     if situation.kind not in JOINS:
-        yield "'where' of a counting operator"
+        yield "'where' of an operator that does not join"
         return
     for part in conjuncts(situation):
         if comparison(part) is None:
