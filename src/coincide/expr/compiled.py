@@ -28,7 +28,7 @@ import numpy as np
 from coincide.expr.functions import Function
 from coincide.expr.parts import Flag, Parts, Unsupported, truth
 from coincide.expr.scalar import AliasScope, compile_scalar, single
-from coincide.expr.tree import ALIAS_FUNCTIONS, Alias, And, Call, Expr, Literal, Or, Reference, transform, walk
+from coincide.expr.tree import Alias, And, Expr, Literal, Or, Reference, aliases_of, without_aliases
 from coincide.expr.vector import Rows, evaluate
 from coincide.model.column import Column, Numbers, column_of, concatenated
 
@@ -103,32 +103,6 @@ def supports(tree: Expr) -> list[str]:
 
 
 # Splitting.
-
-
-def aliases_of(tree: Expr) -> frozenset[str | None]:
-    """The aliases that a tree is about; None is the event under test."""
-    found: set[str | None] = set()
-    for node in walk(tree):
-        if isinstance(node, Reference):
-            found.add(node.alias)
-        elif isinstance(node, Alias):
-            found.add(node.name)
-        elif isinstance(node, Call) and node.name in ALIAS_FUNCTIONS and not any(isinstance(a, Alias) for a in node.arguments):
-            found.add(None)
-    return frozenset(found)
-
-
-def without_aliases(tree: Expr) -> Expr:
-    """A tree about one alias as one about the event under test."""
-
-    def rewrite(node: Expr) -> Expr:
-        if isinstance(node, Reference):
-            return Reference(node.name)
-        if isinstance(node, Call) and node.name in ALIAS_FUNCTIONS and node.name != "distance":
-            return Call(node.name, tuple(a for a in node.arguments if not isinstance(a, Alias)))
-        return node
-
-    return transform(tree, rewrite)
 
 
 def split(tree: Expr) -> tuple[Expr, tuple[Leaf, ...]]:

@@ -172,6 +172,32 @@ def with_aliases(tree: Expr, aliases: frozenset[str]) -> Expr:
 ALIAS_FUNCTIONS = frozenset({"start", "end", "duration", "distance", "zone", "within_box", "within_radius"})
 
 
+def aliases_of(tree: Expr) -> frozenset[str | None]:
+    """The aliases that a tree is about; None is the event under test."""
+    found: set[str | None] = set()
+    for node in walk(tree):
+        if isinstance(node, Reference):
+            found.add(node.alias)
+        elif isinstance(node, Alias):
+            found.add(node.name)
+        elif isinstance(node, Call) and node.name in ALIAS_FUNCTIONS and not any(isinstance(a, Alias) for a in node.arguments):
+            found.add(None)
+    return frozenset(found)
+
+
+def without_aliases(tree: Expr) -> Expr:
+    """A tree about one alias as one about the event under test."""
+
+    def rewrite(node: Expr) -> Expr:
+        if isinstance(node, Reference):
+            return Reference(node.name)
+        if isinstance(node, Call) and node.name in ALIAS_FUNCTIONS and node.name != "distance":
+            return Call(node.name, tuple(a for a in node.arguments if not isinstance(a, Alias)))
+        return node
+
+    return transform(tree, rewrite)
+
+
 def _split(node: Reference, aliases: frozenset[str]) -> Reference:
     prefix = node.name
     while "." in prefix:

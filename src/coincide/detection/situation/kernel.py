@@ -67,7 +67,7 @@ class Kernel:
         self.group = group
         self._prefilter = Prefilter(group)
         self._interpreter = Interpreter(group)
-        self._program = None if loop_reasons(group) else _program(group)
+        self._program = None if loop_reasons(s.resolved for s in group.situations) else _program(group)
 
     def state(self, objects: SituationState) -> KernelState:
         return KernelState(objects)

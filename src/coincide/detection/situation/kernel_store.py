@@ -52,6 +52,18 @@ class Store:
             self._columns[name] = columns[0] if len(columns) == 1 else concatenated(columns)
         return self._columns[name]
 
+    def some(self, name: str, refs: Refs) -> Column:
+        """A column of some events. Of texts, and of ids above all, only those are looked at."""
+        if name in self._columns or len(refs) >= len(self):
+            return self.column(name).take(refs)
+        used, index = np.unique(refs, return_inverse=True)
+        columns = [_only(table, name).take(rows).column(name) for table, rows in self._parts(used) if len(rows)]
+        return concatenated(columns).take(index) if columns else Column(0)
+
+    def _parts(self, refs: Refs) -> list[tuple[EventTable, Refs]]:
+        size = len(self.kept)
+        return [(self.kept, refs[refs < size]), (self.new, refs[refs >= size] - size)]
+
     @cached_property
     def places(self) -> npt.NDArray[np.int64]:
         matrices = [table.place_matrix() for table in (self.kept, self.new)]
@@ -64,12 +76,7 @@ class Store:
 
     def origins(self, refs: Refs) -> Origins:
         """The primitive events under these events, which must be in order."""
-        size = len(self.kept)
-        parts = [
-            table.origin().take(some)
-            for table, some in ((self.kept, refs[refs < size]), (self.new, refs[refs >= size] - size))
-            if len(some)
-        ]
+        parts = [table.origin().take(some) for table, some in self._parts(refs) if len(some)]
         if not parts:
             nothing = np.zeros(0, np.int64)
             return Origins(nothing, nothing, pa.array([], pa.string()), np.zeros(1, np.int64))
@@ -80,13 +87,16 @@ class Store:
 
     def keep(self, refs: Refs) -> EventTable:
         """These events as a table of their own, which holds on to nothing else."""
-        size = len(self.kept)
-        parts = [(self.kept, refs[refs < size]), (self.new, refs[refs >= size] - size)]
-        taken = [table.take(some) for table, some in parts if len(some)]
+        taken = [table.take(some) for table, some in self._parts(refs) if len(some)]
         if not taken:
             return nothing_kept()
         table = taken[0] if len(taken) == 1 else merged_tables(taken)
         return replace(table, given_places=table.place_matrix(), _columns={})
+
+
+def _only(table: EventTable, name: str) -> EventTable:
+    fields = {field: array for field, array in table.fields.items() if field in (name, "id")}
+    return replace(table, fields=fields, hidden=None, _columns={})
 
 
 def nothing_kept() -> EventTable:
@@ -126,8 +136,8 @@ class Gathered:
     def column(self, name: str) -> Column | None:
         if name not in ENVELOPE and name not in self.kinds:
             return None
-        column = self.store.column(name)
-        return absent((column if name in ENVELOPE else fitted(column, self.kinds[name])).take(self.refs), self.refs < 0)
+        column = self.store.some(name, np.maximum(self.refs, 0))
+        return absent(column if name in ENVELOPE else fitted(column, self.kinds[name]), self.refs < 0)
 
 
 def absent(column: Column, where: Any) -> Column:

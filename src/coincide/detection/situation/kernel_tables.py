@@ -10,8 +10,7 @@ import numpy as np
 from coincide.detection.situation.kernel_layout import CONJUNCT_WIDTH, OPS, PER_OP
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.detection.situation.support import comparison, conjuncts
-from coincide.expr.compiled import aliases_of, without_aliases
-from coincide.expr.tree import Expr
+from coincide.expr.tree import Expr, aliases_of, without_aliases
 from coincide.lang.amit.names import OPERAND
 
 KINDS = {"all": 0, "sequence": 1, "atleast": 2, "atmost": 3, "nth": 4, "not": 5, "unless": 6, "after": 7}
@@ -84,7 +83,7 @@ class Program:
         """The operands, and by operand what can be tested as soon as it is chosen."""
         found: list[list[tuple[int, ...]]] = [[] for _ in self.operand_list]
         for situation in self.group.situations:
-            for part in conjuncts(situation):
+            for part in conjuncts(situation.resolved):
                 last, conjunct = self._conjunct(situation, part)
                 found[self.first_operand[situation.number] + last].append(conjunct)
         ends = _starts([len(some) for some in found]).tolist()

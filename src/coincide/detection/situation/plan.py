@@ -13,6 +13,7 @@ from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.program import Group
 from coincide.detection.situation.relevance import relevance
+from coincide.detection.situation.support import loop_reasons
 from coincide.expr.tree import Expr, Literal, Reference
 from coincide.model.batch import EventBatch
 
@@ -88,14 +89,12 @@ class SituationPlan:
         return Kernel(self.group)
 
     def tier_reasons(self) -> tuple[str, ...]:
-        """None: in the kernel tier, whatever the definition, rows that concern nobody are left out over columns."""
+        """None: in the kernel tier rows that concern nobody are left out over columns, whatever the definition."""
         return ()
 
     def loop_reasons(self) -> tuple[str, ...]:
         """Why, in the kernel tier, the rows that are left are interpreted; empty: a compiled loop runs over them."""
-        from coincide.detection.situation.support import loop_reasons
-
-        return loop_reasons(self.group)
+        return loop_reasons(d.definition for d in self.detectors)
 
     def kernel(self) -> DetectorPlan:
         return SituationPlan(self.detectors, "kernel")
@@ -135,8 +134,10 @@ class SituationPlan:
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
-    """Plans for the situations of one stage: those on one cycle go together, the others by what they are partitioned by."""
+    """Plans for the situations of one stage: those on one cycle go together, the others by what they are partitioned by. What the
+    compiled loop cannot do does not keep the others from it."""
     groups: dict[object, list[Detector]] = {}
     for detector in detectors:
-        groups.setdefault((detector.definition.component, detector.partition), []).append(detector)
+        compiled = not loop_reasons([detector.definition])
+        groups.setdefault((detector.definition.component, detector.partition, compiled), []).append(detector)
     return [SituationPlan(tuple(group)) for group in groups.values()]

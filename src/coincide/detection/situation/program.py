@@ -13,7 +13,7 @@ from coincide.expr.functions import FUNCTIONS, Function
 from coincide.expr.scalar import Evaluate, EventScope, condition
 from coincide.expr.tree import And, Expr, Literal, Reference, walk
 from coincide.lang.amit.definition import Lifespan as LifespanDefinition
-from coincide.lang.amit.definition import Operand
+from coincide.lang.amit.definition import Operand, Operator
 from coincide.lang.amit.names import OPERAND
 from coincide.lang.amit.pattern import TimePattern, parse_pattern
 from coincide.lang.amit.resolve import KeyTable, Resolved
@@ -118,14 +118,7 @@ class SituationProgram:
 
     @cached_property
     def keeps_reported(self) -> bool:
-        """Must selections be remembered between decisions? (Section 8: of joins never, each has a new event in it.)"""
-        operator = self.operator
-        if not operator.counting or operator.kind == "atmost":
-            return False
-        if any(o.retain is not None or o.consumption is not None for o in operator.operands):
-            return True
-        zero = operator.quantity <= 0 if operator.kind == "atleast" else operator.quantity == 0
-        return zero and operator.repeat == "always" and (operator.mode == "deferred" or operator.where is not None)
+        return keeps_reported(self.operator)
 
     @cached_property
     def flag_operands(self) -> frozenset[int]:
@@ -133,6 +126,16 @@ class SituationProgram:
         if self.kind == "not":
             return frozenset(range(len(self.operands)))
         return frozenset({1}) if self.kind == "unless" and self.operator.where is None else frozenset()
+
+
+def keeps_reported(operator: Operator) -> bool:
+    """Must selections be remembered between decisions? (Section 8: of joins never, each has a new event in it.)"""
+    if not operator.counting or operator.kind == "atmost":
+        return False
+    if any(o.retain is not None or o.consumption is not None for o in operator.operands):
+        return True
+    zero = operator.quantity <= 0 if operator.kind == "atleast" else operator.quantity == 0
+    return zero and operator.repeat == "always" and (operator.mode == "deferred" or operator.where is not None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,63 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from coincide.detection.situation.program import Group, SituationProgram
-from coincide.expr.compiled import aliases_of
-from coincide.expr.tree import ALIAS_FUNCTIONS, Alias, And, Arithmetic, Call, Compare, Expr, Literal, Reference, transform, walk
-from coincide.lang.amit.definition import JOINS, Operand
+from coincide.detection.situation.program import keeps_reported
+from coincide.expr.tree import (
+    ALIAS_FUNCTIONS,
+    Alias,
+    And,
+    Arithmetic,
+    Call,
+    Compare,
+    Expr,
+    Literal,
+    Reference,
+    aliases_of,
+    transform,
+    walk,
+)
+from coincide.lang.amit.definition import JOINS, Operand, Operator
 from coincide.lang.amit.functions import AGGREGATES
 from coincide.lang.amit.names import GLOBAL_KEY, LOCAL_KEY, OPERAND
+from coincide.lang.amit.resolve import Resolved
 
 MOST = 60
 """Operands, initiators and terminators are bits of a number."""
 
 
-def loop_reasons(group: Group) -> tuple[str, ...]:
-    """Empty: the compiled loop does all of the group."""
+def loop_reasons(situations: Iterable[Resolved]) -> tuple[str, ...]:
+    """Empty: the compiled loop does all of them."""
     reasons: dict[str, None] = {}
-    for situation in group.situations:
+    for situation in situations:
         for reason in _reasons(situation):
             reasons[f"situation '{situation.name}': {reason}"] = None
-    for lifespan in group.lifespans:
-        if max(len(lifespan.initiators), len(lifespan.terminators)) > MOST:
-            reasons[f"lifespan '{lifespan.definition.name}' has more than {MOST} initiators or terminators"] = None
+        if max(len(situation.lifespan.initiators), len(situation.lifespan.terminators)) > MOST:
+            reasons[f"lifespan '{situation.lifespan.name}' has more than {MOST} initiators or terminators"] = None
     return tuple(reasons)
 
 
-def _reasons(situation: SituationProgram) -> Iterator[str]:
-    operator, resolved = situation.operator, situation.resolved
-    if situation.kind in ("every", "at"):
-        yield f"operator '{situation.kind}'"
+def _reasons(situation: Resolved) -> Iterator[str]:
+    operator = situation.operator
+    if operator.kind in ("every", "at"):
+        yield f"operator '{operator.kind}'"
         return
     if operator.mode == "delayed":
         yield "detectionMode 'delayed'"
-    if resolved.component or resolved.cyclic & resolved.reads:
+    if situation.component or situation.cyclic & situation.reads:
         yield "it is on a cycle or reads what a cycle detects"
-    if resolved.functions:
+    if situation.functions:
         yield "functions of the host program"
-    if len(situation.operands) > MOST:
+    if len(operator.operands) > MOST:
         yield f"more than {MOST} operands"
-    yield from _operand_reasons(situation)
+    yield from _operand_reasons(operator)
     if operator.where is not None:
         yield from _where_reasons(situation)
-    for attribute in resolved.situation.attributes:
-        if attribute.expression is not None and _reads_stamps(situation, attribute.expression):
+    for attribute in situation.situation.attributes:
+        if attribute.expression is not None and _reads_stamps(operator.kind, attribute.expression):
             yield f"attribute '{attribute.name}' asks when or where an event was that there may not be"
 
 
-def _operand_reasons(situation: SituationProgram) -> Iterator[str]:
-    counting, deferred = situation.operator.counting, situation.operator.mode == "deferred"
-    for operand in situation.operator.operands:
+def _operand_reasons(operator: Operator) -> Iterator[str]:
+    counting, deferred = operator.counting, operator.mode == "deferred"
+    for operand in operator.operands:
         if operand.strict and operand.quantifier == "each" and not counting:
             yield "quantifier 'strict each'"
         if (counting or deferred) and not _never(operand.override):
             yield "'override' where candidates are counted or the decision is deferred"
         if (counting or deferred) and _retains(operand):
             yield "retained candidates where they are counted or the decision is deferred"
-    if situation.keeps_reported:
+    if keeps_reported(operator):
         yield "an empty selection may come again"
 
 
@@ -72,8 +84,8 @@ def _retains(operand: Operand) -> bool:
     return not _never(operand.retain)
 
 
-def _where_reasons(situation: SituationProgram) -> Iterator[str]:
-    if situation.kind not in JOINS:
+def _where_reasons(situation: Resolved) -> Iterator[str]:
+    if situation.operator.kind not in JOINS:
         yield "'where' of an operator that does not join"
         return
     for part in conjuncts(situation):
@@ -81,13 +93,13 @@ def _where_reasons(situation: SituationProgram) -> Iterator[str]:
             yield "a part of 'where' that is no comparison of two events, or reads a lifespan's initiator or the clock"
 
 
-def conjuncts(situation: SituationProgram) -> list[Expr]:
+def conjuncts(situation: Resolved) -> list[Expr]:
     """The parts of a join's `where`; a key's value is that of any candidate, so it is read from the first operand."""
     where = situation.operator.where
     if where is None:
         return []
-    first = situation.operands[0].event
-    keys = {LOCAL_KEY: situation.resolved.local_keys, GLOBAL_KEY: situation.resolved.global_keys}
+    first = situation.operator.operands[0].event
+    keys = {LOCAL_KEY: situation.local_keys, GLOBAL_KEY: situation.global_keys}
 
     def read(node: Expr) -> Expr:
         if not isinstance(node, Reference) or node.alias not in keys:
@@ -135,11 +147,11 @@ def _single(tree: Expr) -> bool:
     return len(aliases_of(tree)) == 1
 
 
-def _reads_stamps(situation: SituationProgram, tree: Expr) -> bool:
+def _reads_stamps(kind: str, tree: Expr) -> bool:
     """Functions of stamps and spaces, of events that are not there in every detection."""
     for node in walk(tree):
         if isinstance(node, Call) and node.name in ALIAS_FUNCTIONS and node.name not in AGGREGATES:
             aliases = [a.name for a in node.arguments if isinstance(a, Alias)]
-            if situation.kind not in JOINS or not all(a is not None and a.startswith(OPERAND) for a in aliases):
+            if kind not in JOINS or not all(a is not None and a.startswith(OPERAND) for a in aliases):
                 return True
     return False

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.situation.plan import plans as situation_plans
+from coincide.detection.situation.support import loop_reasons
 from coincide.errors import Diagnostic
 from coincide.lang.amit.arrange import arranged, partitions
 from coincide.lang.amit.definition import File, Situation
@@ -17,9 +18,23 @@ from coincide.lang.amit.templates import expand
 from coincide.lang.amit.warnings import warnings_of
 from coincide.source import SourceText
 
-__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "room", "warnings"]
+__all__ = [
+    "FORMS",
+    "NAME",
+    "detectors",
+    "explained",
+    "linked",
+    "names",
+    "parse",
+    "plans",
+    "print_file",
+    "printed",
+    "room",
+    "warnings",
+]
 
 NAME = "amit"
+FORMS = ("xml", "yaml", "python")
 
 
 def parse(source: SourceText) -> File:
@@ -78,6 +93,14 @@ def linked(mine: Sequence[Detector], everyone: Sequence[Detector]) -> list[Detec
     """With the numbers of lifespans counted back from the first situation."""
     first = min((d.order for d in mine), default=0)
     return [replace(d, definition=replace(d.definition, lifespan_number=first + d.definition.lifespan_number)) for d in mine]
+
+
+def explained(detector: Detector) -> Iterator[tuple[str, str]]:
+    """Why no compiled loop runs over its rows."""
+    reasons = loop_reasons([detector.definition])
+    if reasons:
+        text = "in the kernel tier, rows that concern nobody are left out and the others interpreted"
+        yield f"loop of {detector.name}", f"none: {text}, because of {'; '.join(r.partition(': ')[2] or r for r in reasons)}"
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
