@@ -9,6 +9,7 @@ import pytest
 
 from coincide.engines.embedded import Engine
 from coincide.errors import RuleError, RunError
+from coincide.explanation import explanation
 from coincide.expr.print import expression_text
 from coincide.model.event import Event, Value, primitive, record
 from coincide.rulebook import Rulebook, load
@@ -161,3 +162,29 @@ def test_a_lifespan_shared_across_stages_is_counted_once() -> None:
     counted = engine.statistics()
     assert (counted["lifespans_initiated"], counted["lifespans_terminated"]) == (1, 1)
     assert counted["situations"] == {"inner": 1, "outer": 1}
+
+
+def test_what_the_compiled_loop_cannot_do_has_a_plan_of_its_own() -> None:
+    rules = book(ALWAYS + situation('<all><operandAll event="A"/></all>') + situation('<every interval="5"/>', "t"))
+    assert [(plan.definitions, bool(plan.loop_reasons())) for plan in rules.plans()] == [(("s",), False), (("t",), True)]  # type: ignore[attr-defined]
+    text = explanation(rules)
+    assert "loop of t none: in the kernel tier, rows that concern nobody are left out and the others interpreted" in text
+    assert "because of operator 'every'" in text
+
+
+@pytest.mark.parametrize("mode", ["immediate", "deferred"])
+def test_an_equality_is_looked_up_not_searched(mode: str) -> None:
+    """A thousand candidates wait, and each of a thousand others fits one of them: work must not be the product."""
+    from coincide.engines.graph import Graph
+    from coincide.model.batch import EventBatch
+    from coincide.model.table import table_of
+
+    once = ALWAYS.replace("<noTerminator/>", '<eventTerminator event="B" where="x = -1"/>')
+    operator = f'<all detectionMode="{mode}" where="a.x = b.x"><operandAll event="A" as="a"/><operandAll event="B" as="b"/></all>'
+    events = [event("A", n, x=float(n)) for n in range(1000)]
+    events += [event("B", 1000 + n, x=float(999 - n)) for n in range(1000)] + [event("B", 3000, x=-1.0)]
+    graph = Graph(book(once + situation(operator)).plans("kernel"))
+    state = graph.initial()
+    made = graph.advance(state, EventBatch(table=table_of(events)))
+    assert len(made) == 1000
+    assert graph.statistics(state)["conditions"] < 10_000

@@ -144,7 +144,7 @@ class Kernel:
         world = World(*kernel_loop.run(kernel_state.unpack(program, compact, prepared), compact.spans, bound))
         made, selected = world.made[: world.counts[MADE]], world.selected[: world.counts[SELECTED]]
         detections = kernel_emission.detections(prepared, made, selected)
-        state.compact = kernel_state.pack(program, prepared, world)
+        state.compact = kernel_state.pack(program, compact, prepared, world)
         return detections
 
 

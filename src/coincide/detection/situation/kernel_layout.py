@@ -83,7 +83,8 @@ START, BITS, BITS_FROM, WORDS, PER_OP = range(5)
 # counts
 SPANS, RECORD_COUNT, POOL, MADE, SELECTED, FOUND, CAUSE, FREE_SPAN, FREE_RECORD, FIRST_REF, TYPES = range(11)
 TIMER, CAUSED_BY, CLOCK = 11, 12, 13  # what is being processed: of which kind, its ref (or of what set the timer), when
-TIMER_COUNT, FREE_TIMER, NUMBER, COUNTS = range(14, 18)  # NUMBER: the how-manieth timer that was set there
+TIMER_COUNT, FREE_TIMER, NUMBER = 14, 15, 16  # NUMBER: the how-manieth timer that was set there
+CONDITIONS, COUNTS = 17, 18  # parts of `where` that were tested
 BY_EVENT, BY_EXPIRATION, BY_PASSING = range(3)  # kinds of causes
 # timers of `after`: what they wait in, of which event they tell (it set them, as the how-manieth), by due time, in a cell
 DUE_AT, OF_SPAN, SPAN_OPENED, TIMER_SITUATION, TIMER_CELL, OPERAND, EVENT, SET_AS, NEXT, CELL_BEFORE, CELL_AFTER = range(11)

@@ -26,6 +26,8 @@ from coincide.detection.situation.state import (
 from coincide.model.event import Event, Place, timer_place
 from coincide.model.table import table_of
 
+WORK = ("conditions", "accesses")
+
 
 def loadable(state: SituationState) -> bool:
     """Places with timers in them are no plain numbers, and recurring timers are marked: such a state stays as it is."""
@@ -62,6 +64,7 @@ def counters(group: Group, state: SituationState) -> Counters:
         of(state.situations, "detections"),
         of(state.lifespans, "initiated"),
         of(state.lifespans, "terminated"),
+        *(sum(counter[name] for counter in (*state.situations, *state.lifespans)) for name in WORK),
     )
 
 
@@ -240,3 +243,6 @@ def save_counters(state: SituationState, counters: Counters) -> None:
         counter.update(candidates=int(candidates) - counter["candidates"], detections=int(detections) - counter["detections"])
     for counter, initiated, terminated in zip(state.lifespans, counters.initiated, counters.terminated, strict=True):
         counter.update(initiated=int(initiated) - counter["initiated"], terminated=int(terminated) - counter["terminated"])
+    for name in WORK:  # the loop does not tell whose work it is
+        done = sum(counter[name] for counter in (*state.situations, *state.lifespans))
+        state.situations[0][name] += getattr(counters, name) - done

@@ -172,6 +172,7 @@ def hold(world: Any, first: Any, end: Any, other: Any) -> Any:
         one, two = conjuncts[number, at.LEFT], conjuncts[number, at.RIGHT]
         if other >= 0 and min(one, two) != other:
             continue
+        world.counts[at.CONDITIONS] += 1
         left, right = values[conjuncts[number, at.LEFT_COLUMN], refs[one]], values[conjuncts[number, at.RIGHT_COLUMN], refs[two]]
         if conjuncts[number, at.COMBINATION]:
             left = combined(conjuncts[number, at.COMBINATION], left, right)

@@ -15,7 +15,7 @@ from coincide.detection.situation.kernel_state import Cell, Compact
 from coincide.detection.situation.kernel_store import Refs, Store, of_type
 from coincide.detection.situation.kernel_tables import Program
 from coincide.detection.situation.prefilter import FittedRows, declared
-from coincide.detection.situation.program import KeyReader
+from coincide.detection.situation.program import KeyReader, references
 from coincide.detection.situation.state import Key, key_value
 from coincide.expr.tree import Expr, Literal
 from coincide.expr.vector import evaluate, holds
@@ -36,6 +36,7 @@ class Prepared:
         self.types = self._types()
         self.keys: list[dict[Key, int]] = [{key: n for n, key in enumerate(keys)} for keys in state.keys]
         self.cells: list[dict[Cell, int]] = [{cell: n for n, cell in enumerate(cells)} for cells in state.cells]
+        self.conditions = self.accesses = 0  # work that is done here
         size = len(store.new)
         self.of_lifespan = np.zeros((len(self.group.lifespans), size, 3), np.int64)
         self.of_situation = np.zeros((len(self.group.situations), size, 3), np.int64)
@@ -103,13 +104,20 @@ class Prepared:
         for number in situation.operands_of[event]:
             definition = situation.operands[number].definition
             if definition.consumption is not None:
-                self.keeps[s, refs] |= np.where(_mask(definition.consumption, rows), 0, 1 << number)
+                self.keeps[s, refs] |= np.where(self._mask(definition.consumption, rows), 0, 1 << number)
             else:
                 self._note(self.keeps[s], refs, number, definition.retain is not None, definition.retain, rows)
 
     def _note(self, masks: Any, index: Any, number: int, concerned: bool, tree: Expr | None, rows: FittedRows) -> None:
         if concerned:
-            masks[index] |= _mask(tree, rows).astype(np.int64) << number
+            masks[index] |= self._mask(tree, rows).astype(np.int64) << number
+
+    def _mask(self, tree: Expr | None, rows: FittedRows) -> Mask:
+        if tree is None or isinstance(tree, Literal):
+            return np.full(rows.length, tree is None or tree.value is True)
+        self.conditions += rows.length
+        self.accesses += rows.length * references(tree)
+        return holds(tree, rows)
 
     def _numbers(self, readers: Sequence[KeyReader], event: str, rows: FittedRows, known: dict[Any, int]) -> Any:
         codes, keys = _coded(readers, event, rows)
@@ -174,14 +182,6 @@ class Prepared:
                 base = self.cell_base[situation.number]
                 ranks[base + np.array([cells[cell] for cell in ordered], np.int64)] = np.arange(len(ordered))
         return ranks
-
-
-def _mask(tree: Expr | None, rows: FittedRows) -> Mask:
-    if tree is None:
-        return np.ones(rows.length, np.bool_)
-    if isinstance(tree, Literal):
-        return np.full(rows.length, tree.value is True)
-    return holds(tree, rows)
 
 
 def _coded(readers: Sequence[KeyReader], event: str, rows: FittedRows) -> tuple[Any, list[Key]]:

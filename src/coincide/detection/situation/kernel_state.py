@@ -27,6 +27,8 @@ class Counters:
     detections: Any
     initiated: Any
     terminated: Any
+    conditions: int
+    accesses: int
 
 
 @dataclass
@@ -111,14 +113,15 @@ def _cells(state: Compact, prepared: Prepared) -> Any:
     return cells
 
 
-def pack(program: Program, prepared: Prepared, world: at.World) -> Compact:
+def pack(program: Program, state: Compact, prepared: Prepared, world: at.World) -> Compact:
     """What the loop leaves, without what nobody can ask for any more."""
-    return _Packer(program, prepared, world).packed()
+    return _Packer(program, state.counters, prepared, world).packed()
 
 
 class _Packer:
-    def __init__(self, program: Program, prepared: Prepared, world: at.World) -> None:
+    def __init__(self, program: Program, before: Counters, prepared: Prepared, world: at.World) -> None:
         self.program = program
+        self.before = before
         self.prepared = prepared
         self.world = world
         spans = world.spans[: world.counts[at.SPANS]]
@@ -158,9 +161,13 @@ class _Packer:
             seen.append(np.searchsorted(refs, all_seen[numbers >= 0]))
         self._renumber(keys, cells, refs)
         pool = compacted_pool(self.records, self.world.pool)
+        situations, lifespans = self.world.situations, self.world.lifespans
         counters = Counters(
-            *(_column(self.world.situations, n) for n in (at.CANDIDATES, at.DETECTIONS)),
-            *(_column(self.world.lifespans, n) for n in (at.INITIATED, at.TERMINATED)),
+            situations[:, at.CANDIDATES].copy(),
+            situations[:, at.DETECTIONS].copy(),
+            lifespans[:, at.INITIATED].copy(),
+            lifespans[:, at.TERMINATED].copy(),
+            *self._work(),
         )
         kept = self.prepared.store.keep(refs)
         names = [[key for key, n in known.items() if keys[d][1][n] >= 0] for d, known in enumerate(self.prepared.keys)]
@@ -169,6 +176,14 @@ class _Packer:
             for s, known in zip(self.program.group.situations, self.prepared.cells, strict=True)
         ]
         return Compact(kept, self.spans, self.records, pool, self.timers, kept_streams, names, used, seen, counters)
+
+    def _work(self) -> tuple[int, int]:
+        """Conditions tested and attributes read, from the beginning: over columns, in the loop, for detections."""
+        before, tested = self.before, int(self.world.counts[at.CONDITIONS])
+        made = self.world.situations[:, at.DETECTIONS] - before.detections
+        read = sum(int(n) * s.attribute_cost for n, s in zip(made, self.program.group.situations, strict=True))
+        conditions = before.conditions + self.prepared.conditions + tested
+        return conditions, before.accesses + self.prepared.accesses + 2 * tested + read
 
     def _keys(self, d: int) -> tuple[int, Any]:
         """Keys of lifespans that are open, numbered anew in their old order."""
@@ -226,7 +241,3 @@ class _Packer:
         self.spans[:, at.OPENED] = np.searchsorted(refs, self.spans[:, at.OPENED])
         for column in (at.EVENT, at.SPAN_OPENED):
             self.timers[:, column] = np.searchsorted(refs, self.timers[:, column])
-
-
-def _column(table: Any, number: int) -> Any:
-    return table[:, number].copy()
