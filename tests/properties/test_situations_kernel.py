@@ -106,7 +106,7 @@ def within_the_loop(situation: Situation) -> Situation:
     """The situation with what the compiled loop cannot do left out."""
     operator = situation.operator
     kind = {"every": "not", "at": "atmost"}.get(operator.kind, operator.kind)
-    mode = "deferred" if kind in ("not", "atmost", "unless") else "immediate" if operator.mode == "delayed" else operator.mode
+    mode = "deferred" if kind in ("not", "atmost", "unless") else operator.mode
     counting, joins, after = kind in COUNTING, kind in JOINS, kind == "after"
     operands = operator.operands or (Operand("A", "o0", quantifier="each"),)
     plain = not joins or mode == "deferred"

@@ -149,6 +149,7 @@ def report(world: Any, s: Any, span: Any, cell: Any) -> Any:
     made[at.ENDED_BY] = world.counts[at.CAUSED_BY] if world.spans[span, at.TERMINATOR] >= 0 else -1
     made[at.CHOSEN] = world.counts[at.SELECTED]
     made[at.TIMER_NUMBER] = world.counts[at.NUMBER]
+    made[at.OF_SPAN_NUMBER] = span
     world.counts[at.MADE] += 1
     world.situations[s, at.DETECTIONS] += 1
 

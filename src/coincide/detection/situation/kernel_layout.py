@@ -46,6 +46,8 @@ class World(NamedTuple):
     records: Any
     pool: Any  # bits of consumed candidates
     timers: Any  # of `after`
+    held: Any  # detections that wait for the end of their lifespans (detectionMode `delayed`)
+    held_events: Any  # operand and ref of their candidates
     made: Any  # detections
     selected: Any  # operand and ref of their candidates, one detection after another
     found: Any  # selections of a search: positions in streams, by operand
@@ -65,14 +67,16 @@ READY_FIRST, READY_LAST, SEEN, RANK, WAITING = range(5)
 # operands
 QUANTIFIER, STRICT, WEIGHT, CONJUNCTS_FROM, CONJUNCTS_TO, STREAM_BASE = range(6)
 ALL, SEQUENCE, ATLEAST, ATMOST, NTH, NOT, UNLESS, PASSED = range(8)  # kinds; PASSED is `after`
-IMMEDIATE, DEFERRED = range(2)  # modes
+IMMEDIATE, DEFERRED, DELAYED = range(3)  # modes
 EACH, FIRST, LAST = range(3)  # quantifiers
 ADD, IGNORE, REPLACE = range(3)  # how timers of `after` correlate
 # streams
 FROM, FILLED, WATCHED_FIRST, WATCHED_LAST = range(4)
 # spans
 DEFINITION, KEY, OPENED, DUE, INITIATOR, BEFORE, AFTER, QUEUE_BEFORE, QUEUE_AFTER, RECORDS, DISCARD, TERMINATOR = range(12)
-SPAN_WIDTH = 12
+HELD_FIRST, HELD_LAST, SPAN_WIDTH = range(12, 15)
+# what is held: where it belongs, its part of held_events, and the next one of the span
+HELD_SPAN, HELD_SITUATION, HELD_CELL, HELD_FROM, HELD_TO, HELD_BEFORE, HELD_AFTER, HELD_WIDTH = range(8)
 # conjuncts
 COMPARISON, LEFT, LEFT_COLUMN, RIGHT, RIGHT_COLUMN, COMBINATION, CONSTANT, LEFT_INDEX, RIGHT_INDEX, CONJUNCT_WIDTH = range(10)
 # records; WATCHING is an operand for which there is no candidate (-1: it is with the ready ones); for each operand, from OPS on:
@@ -84,7 +88,7 @@ START, BITS, BITS_FROM, WORDS, PER_OP = range(5)
 SPANS, RECORD_COUNT, POOL, MADE, SELECTED, FOUND, CAUSE, FREE_SPAN, FREE_RECORD, FIRST_REF, TYPES = range(11)
 TIMER, CAUSED_BY, CLOCK = 11, 12, 13  # what is being processed: of which kind, its ref (or of what set the timer), when
 TIMER_COUNT, FREE_TIMER, NUMBER = 14, 15, 16  # NUMBER: the how-manieth timer that was set there
-CONDITIONS, COUNTS = 17, 18  # parts of `where` that were tested
+CONDITIONS, HELD_COUNT, HELD_EVENTS, COUNTS = range(17, 21)  # CONDITIONS: parts of `where` that were tested
 BY_EVENT, BY_EXPIRATION, BY_PASSING = range(3)  # kinds of causes
 # timers of `after`: what they wait in, of which event they tell (it set them, as the how-manieth), by due time, in a cell
 DUE_AT, OF_SPAN, SPAN_OPENED, TIMER_SITUATION, TIMER_CELL, OPERAND, EVENT, SET_AS, NEXT, CELL_BEFORE, CELL_AFTER = range(11)
@@ -93,4 +97,4 @@ TIMER_WIDTH = 11
 AT, STOP, FOUND_BEFORE, REFS, POSITIONS, INDEXED, SCRATCH_WIDTH = range(7)
 # what is made
 BY_TIMER, CAUSE_NUMBER, CAUSE_REF, NOW, OF_SITUATION, OF_CELL, OPENED_BY, OF_INITIATOR, OF_TERMINATOR, ENDED_BY = range(10)
-CHOSEN, TIMER_NUMBER, MADE_WIDTH = range(10, 13)
+CHOSEN, TIMER_NUMBER, OF_SPAN_NUMBER, MADE_WIDTH = range(10, 14)

@@ -9,6 +9,7 @@ import numpy as np
 from coincide.detection.situation import kernel_layout as at
 from coincide.detection.situation.kernel_compiled import NONE, ZERO, compiled, inner, lend, returned
 from coincide.detection.situation.kernel_decide import decide, satisfied, weight
+from coincide.detection.situation.kernel_held import hold_back, let_go
 from coincide.detection.situation.kernel_spans import close, initiate, new_record, release, relink, terminate
 from coincide.detection.situation.kernel_timers import expire_or_pass, next_due, start_after
 from coincide.detection.situation.kernel_waiting import ready, wake
@@ -95,7 +96,8 @@ def fire(world: Any) -> Any:
 
 @inner
 def end(world: Any, s: Any, span: Any) -> Any:
-    """Deferred decisions, partition by partition in order of the local key's value."""
+    """What was held back; then deferred decisions, partition by partition in order of the local key's value."""
+    let_go(world, s, span)
     if world.situations[s, at.MODE] != at.DEFERRED:
         return
     several = 0
@@ -143,7 +145,10 @@ def collect(world: Any, s: Any, row: Any, ref: Any, begun: Any) -> Any:
         world.situations[s, at.CANDIDATES] += size * (world.keys[place, at.OPEN] - (begun >= 0))
     elif size:
         world.situations[s, at.CANDIDATES] += size * world.cells[world.situations[s, at.CELL_BASE] + cell, at.WAITING]
+        made = world.counts[at.MADE]
         try_all(world, s, cell, mask, mask & world.of_situation[s, row, at.OVERRIDDEN])
+        if world.situations[s, at.MODE] == at.DELAYED:
+            hold_back(world, s, made)
     return at.NEVER
 
 

@@ -15,7 +15,9 @@ from coincide.detection.situation.kernel_tables import Program
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.detection.situation.state import (
     Content,
+    Delayed,
     Expire,
+    Key,
     Lifespan,
     Partition,
     Passed,
@@ -52,6 +54,8 @@ def _events(state: SituationState) -> dict[Place, Event]:
                 found.update((event.place, event) for events in partition.candidates for event in events)
                 for timer in partition.timers:
                     found.update((event.place, event) for _, event in timer.payload.selection)
+            for delayed in content.delayed:
+                found.update((event.place, event) for _, event in delayed.selection)
     return found
 
 
@@ -82,6 +86,7 @@ class Loader:
         self.records: list[list[int]] = []
         self.bits: list[int] = []
         self.timers: list[list[int]] = []
+        self.cells: list[dict[Any, int]] = []  # by situation
 
     def load(self) -> Compact:
         compact, spans = self.compact, _spans(self.state)
@@ -101,6 +106,7 @@ class Loader:
         self.records.sort(key=lambda record: record[0])
         compact.records = np.array(self.records, np.int64).reshape(-1, self.program.record_width)
         compact.pool = np.array([*self.bits, 0], np.int64)
+        self._held(spans)
         compact.timers = np.array(sorted(self.timers, key=_in_queue), np.int64).reshape(-1, at.TIMER_WIDTH)
         return compact
 
@@ -112,12 +118,15 @@ class Loader:
                 for key, partition in span.contents[situation.number].partitions.items():
                     cell = cells.setdefault((keys[span.key], key), len(cells))
                     held.append((number, cell, self.refs[span.place], partition))
+                for delayed in span.contents[situation.number].delayed:
+                    cells.setdefault((keys[span.key], delayed.key), len(cells))
         seen = np.zeros(len(cells), np.int64)
         for _, cell, opened, _ in held:
             seen[cell] = max(seen[cell], opened + 1)
         if situation.local_key.size:
             self.compact.cells[situation.number] = list(cells)
             self.compact.seen[situation.number] = seen
+        self.cells.append(cells)
         if situation.kind == "after":
             self.timers += [self._timer(timer, *entry) for *entry, partition in held for timer in partition.timers]
             return
@@ -127,6 +136,19 @@ class Loader:
             lists = [(cell, [self.refs[e.place] for e in p.candidates[operand]]) for _, cell, _, p in held]
             self.compact.streams[first + operand] = self._stream(records, at.OPS + at.PER_OP * operand, lists)
         self.records += records
+
+    def _held(self, spans: list[Lifespan]) -> None:
+        rows: list[list[int]] = []
+        events: list[tuple[int, int]] = []
+        for number, span in enumerate(spans):
+            key = int(self.compact.spans[number, at.KEY])
+            for situation, content in span.contents.items():
+                for delayed in content.delayed:
+                    cell, first = self.cells[situation][key, delayed.key], len(events)
+                    events += [(operand, self.refs[event.place]) for operand, event in delayed.selection]
+                    rows.append([number, situation, cell, first, len(events), -1, -1])
+        self.compact.held = np.array(rows, np.int64).reshape(-1, at.HELD_WIDTH)
+        self.compact.held_events = np.array(events, np.int64).reshape(-1, 2)
 
     def _timer(self, timer: Timer, span: int, cell: int, opened: int) -> list[int]:
         row, action = [-1] * at.TIMER_WIDTH, timer.payload
@@ -188,18 +210,26 @@ class Saver:
         spans = [self._span(row) for row in compact.spans.tolist()]
         for row in compact.records.tolist():
             span, situation = spans[row[at.SPAN]], self.group.situations[row[at.SITUATION]]
-            local = compact.cells[situation.number][row[at.CELL]][1] if situation.local_key.size else ()
+            local = self._local(situation.number, row[at.CELL])
             candidates = [self._candidates(situation, row, n) for n in range(len(situation.operands))]
             partition = Partition(candidates, done=bool(row[at.DONE]))
             span.contents[situation.number].partitions[local] = partition
         for row in compact.timers.tolist():
             self._timer(row, spans[row[at.OF_SPAN]])
+        for row in compact.held.tolist():
+            events = compact.held_events[row[at.HELD_FROM] : row[at.HELD_TO]].tolist()
+            selection = tuple((operand, self.events[ref]) for operand, ref in events)
+            delayed = Delayed(self._local(row[at.HELD_SITUATION], row[at.HELD_CELL]), selection)
+            spans[row[at.HELD_SPAN]].contents[row[at.HELD_SITUATION]].delayed.append(delayed)
         save_counters(state, compact.counters)
         return state
 
+    def _local(self, situation: int, cell: int) -> Key:
+        return self.compact.cells[situation][cell][1] if self.group.situations[situation].local_key.size else ()
+
     def _timer(self, row: list[int], span: Lifespan) -> None:
         situation, event = self.group.situations[row[at.TIMER_SITUATION]], self.events[row[at.EVENT]]
-        key = self.compact.cells[situation.number][row[at.TIMER_CELL]][1] if situation.local_key.size else ()
+        key = self._local(situation.number, row[at.TIMER_CELL])
         place = timer_place(row[at.DUE_AT], event.place, situation.order, row[at.SET_AS])
         timer = Timer(place, Passed(span, situation.number, key, ((row[at.OPERAND], event),)))
         partition_in(situation, span.contents[situation.number], key).timers.append(self.state.timers.add(timer))

@@ -68,6 +68,10 @@ def release(world: Any, span: Any) -> Any:
         world.records[record, at.NEXT_OF_SPAN] = world.counts[at.FREE_RECORD]
         world.counts[at.FREE_RECORD] = record
         record = following
+    row = world.spans[span, at.HELD_FIRST]
+    while row >= 0:
+        world.held[row, at.HELD_SPAN] = -1
+        row = world.held[row, at.HELD_AFTER]
     world.spans[span, at.DEFINITION] = -1
     world.spans[span, at.AFTER] = world.counts[at.FREE_SPAN]
     world.counts[at.FREE_SPAN] = span
@@ -104,7 +108,7 @@ def add_span(world: Any, d: Any, key: Any, ref: Any, due: Any, initiator: Any) -
     world.spans[span, at.DUE] = due
     world.spans[span, at.INITIATOR] = initiator
     world.spans[span, at.RECORDS] = -1
-    world.spans[span, at.TERMINATOR] = -1
+    world.spans[span, at.TERMINATOR] = world.spans[span, at.HELD_FIRST] = world.spans[span, at.HELD_LAST] = -1
     append(world.spans, at.BEFORE, span, world.keys, place, at.OLDEST)
     world.keys[place, at.OPEN] += 1
     if due != at.NEVER:
@@ -152,3 +156,5 @@ def relink(world: Any, old: Any) -> Any:
             activate(world, record)
     for timer in range(world.counts[at.TIMER_COUNT]):
         enlist(world, timer)
+    for row in range(world.counts[at.HELD_COUNT]):
+        append(world.held, at.HELD_BEFORE, row, world.spans, world.held[row, at.HELD_SPAN], at.HELD_FIRST)

@@ -40,6 +40,8 @@ class Compact:
     records: Any
     pool: Any
     timers: Any  # of `after`, by situation and due time
+    held: Any  # in the order in which they were made
+    held_events: Any
     streams: list[tuple[Any, Any]]  # for each operand: cells and refs
     keys: list[list[Key]]
     cells: list[list[Cell]]  # of situations with a local key
@@ -61,6 +63,8 @@ def empty(program: Program, counters: Counters) -> Compact:
         np.zeros((0, program.record_width), np.int64),
         np.zeros(16, np.int64),
         np.zeros((0, at.TIMER_WIDTH), np.int64),
+        np.zeros((0, at.HELD_WIDTH), np.int64),
+        np.zeros((0, 2), np.int64),
         [(nothing, nothing) for _ in program.operand_list],
         [[] for _ in group.lifespans],
         [[] for _ in group.situations],
@@ -74,6 +78,7 @@ def unpack(program: Program, state: Compact, prepared: Prepared) -> at.World:
     counts = np.zeros(at.COUNTS, np.int64)
     counts[[at.FREE_SPAN, at.FREE_RECORD, at.FREE_TIMER]] = -1
     counts[at.RECORD_COUNT], counts[at.TIMER_COUNT] = len(state.records), len(state.timers)
+    counts[at.HELD_COUNT], counts[at.HELD_EVENTS] = len(state.held), len(state.held_events)
     counts[at.POOL] = len(state.pool)
     counts[at.FIRST_REF] = prepared.first
     counts[at.TYPES] = len(program.events)
@@ -93,7 +98,7 @@ def unpack(program: Program, state: Compact, prepared: Prepared) -> at.World:
         prepared.ranges, prepared.equal, prepared.streams, prepared.stream,
         _keys(prepared), _cells(state, prepared), spans, counts,
         np.full(len(lifespans), -1, np.int64), np.empty((at.SCRATCH_WIDTH, 1 + len(operands)), np.int64),
-        np.empty((16, 1), np.int64), records, state.pool, state.timers,
+        np.empty((16, 1), np.int64), records, state.pool, state.timers, state.held, state.held_events,
         *(np.empty((64, width), np.int64) for width in (at.MADE_WIDTH, 2, program.record_width)),
     )  # fmt: skip
 
@@ -135,6 +140,7 @@ class _Packer:
         records[:, at.SPAN] = numbers[records[:, at.SPAN]]
         self.records = records[np.argsort(records[:, at.SPAN], kind="stable")]
         self.timers = self._timers(spans, numbers)
+        self.held, self.held_events = self._held(numbers)
 
     def _timers(self, spans: Any, numbers: Any) -> Any:
         """Those that still wait, each situation's by due time."""
@@ -146,11 +152,22 @@ class _Packer:
         keys = (at.SET_AS, at.EVENT, at.DUE_AT, at.TIMER_SITUATION)
         return timers[np.lexsort([timers[:, key] for key in keys])]
 
+    def _held(self, numbers: Any) -> tuple[Any, Any]:
+        held = self.world.held[: self.world.counts[at.HELD_COUNT]]
+        held = held[held[:, at.HELD_SPAN] >= 0]
+        held[:, at.HELD_SPAN] = numbers[held[:, at.HELD_SPAN]]
+        sizes = held[:, at.HELD_TO] - held[:, at.HELD_FROM]
+        ends = np.cumsum(sizes)
+        flat = np.repeat(held[:, at.HELD_FROM] - ends + sizes, sizes) + np.arange(sizes.sum())
+        held[:, at.HELD_FROM], held[:, at.HELD_TO] = ends - sizes, ends
+        return held, self.world.held_events[flat]
+
     def packed(self) -> Compact:
         keys = [self._keys(d) for d in range(len(self.prepared.keys))]
         cells = [self._cells(s) for s in range(len(self.prepared.cells))]
         streams = [self._stream(o) for o in range(len(self.program.operand_list))]
-        refs = np.unique(np.concatenate([self.spans[:, at.OPENED], self.timers[:, at.EVENT], *(refs for _, refs in streams)]))
+        others = (self.spans[:, at.OPENED], self.timers[:, at.EVENT], self.held_events[:, 1])
+        refs = np.unique(np.concatenate([*others, *(refs for _, refs in streams)]))
         kept_streams = []
         for (situation, _), (of_cell, some) in zip(self.program.operand_list, streams, strict=True):
             kept_streams.append((cells[situation.number][1][of_cell], np.searchsorted(refs, some)))
@@ -175,7 +192,20 @@ class _Packer:
             [(int(keys[s.lifespan][1][g]), local) for (g, local), n in known.items() if cells[s.number][1][n] >= 0]
             for s, known in zip(self.program.group.situations, self.prepared.cells, strict=True)
         ]
-        return Compact(kept, self.spans, self.records, pool, self.timers, kept_streams, names, used, seen, counters)
+        return Compact(
+            kept,
+            self.spans,
+            self.records,
+            pool,
+            self.timers,
+            self.held,
+            self.held_events,
+            kept_streams,
+            names,
+            used,
+            seen,
+            counters,
+        )
 
     def _work(self) -> tuple[int, int]:
         """Conditions tested and attributes read, from the beginning: over columns, in the loop, for detections."""
@@ -198,6 +228,7 @@ class _Packer:
         used = np.zeros(self.prepared.cell_counts[s], np.bool_)
         used[self.records[self.records[:, at.SITUATION] == s, at.CELL]] = True
         used[self.timers[self.timers[:, at.TIMER_SITUATION] == s, at.TIMER_CELL]] = True
+        used[self.held[self.held[:, at.HELD_SITUATION] == s, at.HELD_CELL]] = True
         return int(used.sum()), np.where(used, np.cumsum(used) - 1, -1)
 
     def _stream(self, o: int) -> tuple[Any, Any]:
@@ -238,6 +269,9 @@ class _Packer:
             self.records[own, at.CELL] = numbers[self.records[own, at.CELL]]
             own = self.timers[:, at.TIMER_SITUATION] == s
             self.timers[own, at.TIMER_CELL] = numbers[self.timers[own, at.TIMER_CELL]]
+            own = self.held[:, at.HELD_SITUATION] == s
+            self.held[own, at.HELD_CELL] = numbers[self.held[own, at.HELD_CELL]]
         self.spans[:, at.OPENED] = np.searchsorted(refs, self.spans[:, at.OPENED])
         for column in (at.EVENT, at.SPAN_OPENED):
             self.timers[:, column] = np.searchsorted(refs, self.timers[:, column])
+        self.held_events[:, 1] = np.searchsorted(refs, self.held_events[:, 1])

@@ -15,6 +15,7 @@ from coincide.lang.amit.names import OPERAND
 
 KINDS = {"all": 0, "sequence": 1, "atleast": 2, "atmost": 3, "nth": 4, "not": 5, "unless": 6, "after": 7}
 REPEATED = ("all", "sequence", "atleast", "nth")
+MODES = {"immediate": 0, "deferred": 1, "delayed": 2}
 CORRELATIONS = {"add": 0, "ignore": 1, "replace": 2}
 QUANTIFIERS = {"each": 0, "first": 1, "last": 2}
 COMPARISONS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5, "holds": 6}
@@ -74,7 +75,7 @@ class Program:
         operator = s.operator
         once = operator.repeat == "once" and s.kind in REPEATED
         return (
-            KINDS[s.kind], operator.mode == "deferred", once, operator.quantity, s.lifespan, s.local_key.size > 0,
+            KINDS[s.kind], MODES[operator.mode], once, operator.quantity, s.lifespan, s.local_key.size > 0,
             operator.counting, self.first_operand[s.number], len(s.operands), 0, 0, 0,
             operator.interval, CORRELATIONS[operator.correlate], -1, -1, s.order,
         )  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 from coincide.detection.situation import kernel_layout as at
 from coincide.detection.situation.kernel_compiled import ZERO, inner
 from coincide.detection.situation.kernel_decide import report, select
+from coincide.detection.situation.kernel_held import hold_back
 from coincide.detection.situation.kernel_lists import enlist, grown, take_out
 
 
@@ -62,8 +63,11 @@ def tell(world: Any, timer: Any) -> Any:
     world.counts[at.CAUSED_BY] = world.timers[timer, at.EVENT]
     world.counts[at.CLOCK] = world.timers[timer, at.DUE_AT]
     world.counts[at.NUMBER] = world.timers[timer, at.SET_AS]
+    made = world.counts[at.MADE]
     report(world, s, world.timers[timer, at.OF_SPAN], world.timers[timer, at.TIMER_CELL])
     select(world, world.timers[timer, at.OPERAND], world.timers[timer, at.EVENT])
+    if world.situations[s, at.MODE] == at.DELAYED:
+        hold_back(world, s, made)
     drop_first(world, s)
 
 

@@ -45,8 +45,6 @@ def _reasons(situation: Resolved) -> Iterator[str]:
     if operator.kind in ("every", "at"):
         yield f"operator '{operator.kind}'"
         return
-    if operator.mode == "delayed":
-        yield "detectionMode 'delayed'"
     if situation.component or situation.cyclic & situation.reads:
         yield "it is on a cycle or reads what a cycle detects"
     if situation.functions:
