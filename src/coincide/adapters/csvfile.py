@@ -76,7 +76,7 @@ class _CsvReader:
             self.header = next(csv.reader(feed))
         except csv.Error as error:
             raise InputError(f"{self._name}: the header is not CSV: {error}") from error
-        self._blocks.put_back(b"".join(line + b"\n" for line in lines[feed.used :]))
+        self._blocks.put_back(block[sum(len(line) + 1 for line in lines[: feed.used]) :])
         self.line += feed.used
         repeated = {cell for cell in self.header if self.header.count(cell) > 1}
         if repeated:

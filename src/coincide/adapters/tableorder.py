@@ -14,6 +14,7 @@ from coincide.model.stamp import OrderKey, order_key
 from coincide.model.table import EventTable, Instants, concatenated_arrays
 
 _WHOLE = r"^-?[0-9]+$"
+_PLAIN = r"^-?[1-9][0-9]{0,17}$"  # whole numbers of which no two are spelled differently
 _SURE_DIGITS = 18  # of an int64
 
 
@@ -93,6 +94,8 @@ def _id_keys(ids: pa.Array) -> list[Instants]:
     if pa.types.is_integer(ids.type):
         return [ids.to_numpy(zero_copy_only=False)]
     ids = ids.cast(pa.string())
+    if pc.all(pc.match_substring_regex(ids, _PLAIN)).as_py():
+        return [ids.cast(pa.int64()).to_numpy(zero_copy_only=False)]
     spelling = pc.rank(ids, tiebreaker="dense").to_numpy(zero_copy_only=False)  # UTF-8 bytes order as code points do
     whole = pc.match_substring_regex(ids, _WHOLE)
     if not pc.any(whole).as_py():
