@@ -174,14 +174,14 @@ def test_what_the_compiled_loop_cannot_do_has_a_plan_of_its_own() -> None:
 
 @pytest.mark.parametrize("mode", ["immediate", "deferred"])
 def test_an_equality_is_looked_up_not_searched(mode: str) -> None:
-    """A thousand candidates wait, and each of a thousand others fits one of them: work must not be the product."""
+    """A thousand candidates fit nothing, another thousand one other each: work must not be the product."""
     from coincide.engines.graph import Graph
     from coincide.model.batch import EventBatch
     from coincide.model.table import table_of
 
     once = ALWAYS.replace("<noTerminator/>", '<eventTerminator event="B" where="x = -1"/>')
     operator = f'<all detectionMode="{mode}" where="a.x = b.x"><operandAll event="A" as="a"/><operandAll event="B" as="b"/></all>'
-    events = [event("A", n, x=float(n)) for n in range(1000)]
+    events = [event("A", n - 1000, x=-n - 2.0) for n in range(1000)] + [event("A", n, x=float(n)) for n in range(1000)]
     events += [event("B", 1000 + n, x=float(999 - n)) for n in range(1000)] + [event("B", 3000, x=-1.0)]
     graph = Graph(book(once + situation(operator)).plans("kernel"))
     state = graph.initial()

@@ -54,6 +54,8 @@ def join(world: Any, s: Any, record: Any, mask: Any) -> Any:
             stream = world.streams[world.operands[first + operand, at.STREAM_BASE] + cell, at.FROM]
             select(world, operand, world.stream[stream + world.found[number, operand]])
     consume(world, record, several)
+    if several and mask == 0:
+        world.counts[at.RESUMED] = world.found[0, 0]
     return several > 0
 
 

@@ -120,6 +120,7 @@ def end(world: Any, s: Any, span: Any) -> Any:
     kind = world.situations[s, at.KIND]
     once = kind in (at.ATMOST, at.NOT, at.UNLESS)
     for record in parts:
+        world.counts[at.RESUMED] = -1
         while decide(world, record, ZERO) and not once:
             pass
 

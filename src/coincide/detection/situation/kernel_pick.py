@@ -65,6 +65,9 @@ def enter(world: Any, record: Any, base: Any, level: Any, mask: Any, has_arrivin
             end = min(end, start + 1)
     elif mask and has_arriving < 0 and (mask >> (level + 1)) == 0:
         start = end - 1 if (mask >> level) & 1 else end
+    if level == 0 and mask == 0 and world.counts[at.RESUMED] >= 0 and not world.operands[operand, at.STRICT]:
+        # those before led to nothing, and lists have only become shorter since
+        start, end = (start, world.counts[at.RESUMED] + 1) if backwards else (max(start, world.counts[at.RESUMED]), end)
     if level > 0 and not backwards and world.situations[world.records[record, at.SITUATION], at.KIND] == at.SEQUENCE:
         start = later(world.stream, world.streams[place, at.FROM], start, end, world.scratch[at.REFS, level - 1])
     index, known = (-1, -1) if end - start < FEW else index_by(world.conjuncts, world.operands, base, level, only)
