@@ -39,12 +39,9 @@ def table_records(table: EventTable) -> Iterator[dict[str, Any]]:
 
 def _origins(table: EventTable) -> list[list[str] | None]:
     """Ids of what detections were made of; external events are made of nothing."""
-    if table.foreign_places is not None:
-        made = [place[3] > 0 for place in table.foreign_places]
-    elif table.places is not None:
-        made = (table.places[:, 2] > 0).tolist()
-    else:
+    if table.places is None:
         return [None] * len(table)
+    made = (table.places[:, 2] > 0).tolist()
     lists = table.origin().lists().to_pylist()
     return [ids if is_made else None for ids, is_made in zip(lists, made, strict=True)]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +66,29 @@ class LazyPlaces:
 
 
 @dataclass(frozen=True, eq=False)
+class ForeignPlaces(Sequence[Place]):
+    """Places with timers in them, each made when it is asked for."""
+
+    length: int
+    make: Callable[[int], Place]
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, row: int) -> Place: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Place]: ...
+    def __getitem__(self, row: int | slice) -> Place | Sequence[Place]:
+        if isinstance(row, slice):
+            return [self.make(n) for n in range(*row.indices(self.length))]
+        return self.make(row)
+
+    def __iter__(self) -> Iterator[Place]:
+        return map(self.make, range(self.length))
+
+
+@dataclass(frozen=True, eq=False)
 class EventTable:
     """Columns of a batch. `fields` holds type, id, source, space and the attributes; one that is absent is null.
 
@@ -77,7 +101,7 @@ class EventTable:
     first: int = 0
     given_places: Places | LazyPlaces | None = None
     origins: Origins | None = None
-    foreign_places: tuple[Place, ...] | None = None  # places with timers in them, which are no plain numbers
+    foreign_places: Sequence[Place] | None = None  # places with timers in them, which are no plain numbers
     hidden: npt.NDArray[np.bool_] | None = None  # detections that only other detectors see; None: there are none
     _columns: dict[str, Column] = field(default_factory=dict, repr=False)
 

@@ -62,6 +62,14 @@ def _renumbered(values: pa.Array) -> tuple[Codes, int]:
     return encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), max(len(encoded.dictionary), 1)
 
 
+def _key_parts(column: Column, rows: npt.NDArray[np.int64]) -> list[object]:
+    """Parts of keys, none of which is null."""
+    if column.numbers is not None and column.codes is None and column.flags is None:
+        numbers: list[object] = (column.numbers[rows] + 0.0).tolist()
+        return numbers
+    return [key_part(column.value(row)) for row in rows.tolist()]
+
+
 def _distinct(combined: Codes, size: int, columns: Sequence[Column]) -> tuple[Codes, list[Key]]:
     """Numbers without gaps, and the key of each."""
     if size > 4 * len(combined) + 1024:
@@ -69,7 +77,7 @@ def _distinct(combined: Codes, size: int, columns: Sequence[Column]) -> tuple[Co
     rows = np.full(size + 1, -1, np.int64)  # the last one is for -1
     rows[combined[::-1]] = np.arange(len(combined) - 1, -1, -1)
     present = np.flatnonzero(rows[:-1] >= 0)
-    keys = [tuple(key_part(column.value(row)) for column in columns) for row in rows[present].tolist()]
+    keys = list(zip(*(_key_parts(column, rows[present]) for column in columns), strict=True))
     if len(present) == size:
         return combined, keys
     numbers = np.full(size + 1, -1, np.int32)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from coincide.detection.situation import kernel_layout as at
-from coincide.detection.situation.kernel_compiled import compiled
+from coincide.detection.situation.kernel_folds import FOLDS, fill_latest, folded, sort
 from coincide.detection.situation.kernel_rows import Prepared
 from coincide.detection.situation.kernel_store import Gathered
 from coincide.detection.situation.program import SituationProgram
@@ -22,9 +23,9 @@ from coincide.lang.amit.functions import AGGREGATES
 from coincide.lang.amit.names import GLOBAL_KEY, INITIATOR, LOCAL_KEY, NOW, OPERAND, TERMINATOR
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import Column, column_of, concatenated
-from coincide.model.event import Place, Value, caused, timer_place
+from coincide.model.event import Place, caused, timer_place
 from coincide.model.stamp import order_key
-from coincide.model.table import EventTable, LazyPlaces, Origins
+from coincide.model.table import EventTable, ForeignPlaces, LazyPlaces, Origins
 
 
 def detections(prepared: Prepared, made: Any, selected: Any) -> EventBatch:
@@ -38,9 +39,9 @@ def detections(prepared: Prepared, made: Any, selected: Any) -> EventBatch:
         return EventBatch(
             table=EventTable(now, now, emission.fields(), 0, LazyPlaces(emission.places), origins, None, emission.hidden)
         )
-    foreign = tuple(emission.place(n) for n in range(len(made)))
-    matrix = np.array([(place[0], -1, place[3]) for place in foreign], np.int64)
-    return EventBatch(table=EventTable(now, now, emission.fields(), 0, matrix, origins, foreign, emission.hidden))
+    foreign = ForeignPlaces(len(made), emission.place)
+    places = LazyPlaces(emission.generations)
+    return EventBatch(table=EventTable(now, now, emission.fields(), 0, places, origins, foreign, emission.hidden))
 
 
 class _Emission:
@@ -85,6 +86,11 @@ class _Emission:
         places[here, 4 + 2 * generation] = self.ranks
         places[:, 2] += 1
         return places
+
+    def generations(self) -> Any:
+        """All that plain numbers can tell of places with timers in them."""
+        generation = np.where(self.made[:, at.BY_TIMER] > 0, 0, self.store.places[self.made[:, at.CAUSE_REF], 2])
+        return np.stack((self.made[:, at.NOW], np.full(len(self.made), -1), generation + 1), axis=1)
 
     def place(self, number: int) -> Place:
         row = self.made[number]
@@ -173,7 +179,7 @@ class _Slots:
     def _latest(self, operand: int) -> Any:
         """The latest selected candidate of an operand in each detection; -1: none."""
         refs = np.full(len(self.rows), -1, np.int64)
-        _fill_latest(self.emission.selected, self.emission.offsets, self.rows, operand, refs)
+        fill_latest(self.emission.selected, self.emission.offsets, self.rows, operand, refs)
         return refs
 
     def _key(self, local: bool) -> Rows:
@@ -190,38 +196,45 @@ class _Slots:
         if not isinstance(node, Call) or node.name not in AGGREGATES:
             return node
         name = str(len(self.aggregates))
-        self.aggregates[name] = column_of(self._aggregate(node))
+        self.aggregates[name] = self._aggregate(node)
         return Reference(name, AGGREGATE)
 
-    def _aggregate(self, call: Call) -> list[Value]:
+    def _aggregate(self, call: Call) -> Column:
         """Exactly as the interpreter adds up: value by value, oldest first."""
-        emission = self.emission
         if call.name == "total":
-            operands = self.situation.operator.operands
-            weights = np.zeros(1 + max(len(s.operands) for s in self.emission.group.situations), np.int64)
-            weights[: len(operands)] = [o.weight if o.counted else 0 for o in operands]
-            sums = np.concatenate(([0], np.cumsum(weights[emission.selected[:, 0]])))
-            totals: list[Value] = (
-                (sums[emission.offsets[self.rows + 1]] - sums[emission.offsets[self.rows]]).astype(float).tolist()
-            )
-            return totals
+            return self._total()
         argument = call.arguments[0]
         slot = argument.name if isinstance(argument, Alias) else argument.alias if isinstance(argument, Reference) else None
         assert slot is not None
-        operand, meaning = int(slot.removeprefix(OPERAND)), AGGREGATE_FUNCTIONS[call.name]
-        read = self._reader(argument, self.situation.operands[operand].event)
-        out: list[Value] = []
-        for row in self.rows.tolist():
-            some = emission.selected[emission.offsets[row] : emission.offsets[row + 1]]
-            values = [read(ref) for ref in some[some[:, 0] == operand, 1].tolist()]
-            out.append(meaning([value for value in values if value is not None]))
-        return out
-
-    def _reader(self, argument: Expr, event: str) -> Callable[[int], Value]:
+        operand = int(slot.removeprefix(OPERAND))
+        refs, offsets = self._selected(operand)
         if not isinstance(argument, Reference):
-            return lambda ref: True
-        column = self._events(np.arange(len(self.prepared.store)), event).column(argument.name)
-        return column.value if column is not None else lambda ref: None
+            values = Column(len(refs), numbers=np.ones(len(refs)))
+        else:
+            values = self._events(refs, self.situation.operands[operand].event).column(argument.name) or Column(len(refs))
+        if values.codes is None and values.flags is None:
+            numbers = np.full(len(refs), np.nan) if values.numbers is None else values.numbers
+            return Column(len(self.rows), numbers=folded(FOLDS.index(call.name), numbers, offsets))
+        plain = [values.value(n) for n in range(len(refs))]
+        meaning = AGGREGATE_FUNCTIONS[call.name]
+        return column_of([meaning([v for v in plain[a:b] if v is not None]) for a, b in pairwise(offsets.tolist())])
+
+    def _selected(self, operand: int) -> tuple[Any, Any]:
+        """The candidates of an operand in all detections, and where those of each begin."""
+        starts, ends = self.emission.offsets[self.rows], self.emission.offsets[self.rows + 1]
+        sizes = ends - starts
+        stops = np.cumsum(sizes)
+        entries = np.repeat(starts - stops + sizes, sizes) + np.arange(int(sizes.sum()))
+        own = self.emission.selected[entries, 0] == operand
+        return self.emission.selected[entries[own], 1], np.concatenate(([0], np.cumsum(own)))[np.concatenate(([0], stops))]
+
+    def _total(self) -> Column:
+        emission, operands = self.emission, self.situation.operator.operands
+        weights = np.zeros(1 + max(len(s.operands) for s in emission.group.situations), np.int64)
+        weights[: len(operands)] = [o.weight if o.counted else 0 for o in operands]
+        sums = np.concatenate(([0], np.cumsum(weights[emission.selected[:, 0]])))
+        totals = sums[emission.offsets[self.rows + 1]] - sums[emission.offsets[self.rows]]
+        return Column(len(self.rows), numbers=totals.astype(np.float64))
 
 
 class _Lookup(dict[str | None, Rows]):
@@ -240,17 +253,9 @@ class _Lookup(dict[str | None, Rows]):
         return self[alias]
 
 
-@compiled
-def _fill_latest(selected: Any, offsets: Any, rows: Any, operand: Any, refs: Any) -> Any:
-    for number in range(len(rows)):
-        for entry in range(offsets[rows[number]], offsets[rows[number] + 1]):
-            if selected[entry, 0] == operand:
-                refs[number] = selected[entry, 1]
-
-
 def _ordered(below: Origins, flat: Any, offsets: Any) -> tuple[Any, Any]:
     """Each detection's primitive events by hi; where that does not tell two apart, by their whole order."""
-    unclear = _sort(below.hi, flat, offsets)
+    unclear = sort(below.hi, flat, offsets)
     if not unclear.any():
         return flat, offsets
     ids = below.ids.cast(pa.string())
@@ -260,23 +265,3 @@ def _ordered(below: Origins, flat: Any, offsets: Any) -> tuple[Any, Any]:
         lists[number] = np.array([by_key[key] for key in sorted(by_key)], np.int64)
     sizes = [len(some) for some in lists]
     return np.concatenate(lists).astype(np.int64), np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-
-
-@compiled
-def _sort(hi: Any, flat: Any, offsets: Any) -> Any:
-    """Sorts in place, by insertion: what comes is nearly in order. Returns which detections have two events of one hi."""
-    unclear = np.zeros(len(offsets) - 1, np.bool_)
-    for number in range(len(offsets) - 1):
-        start, end = offsets[number], offsets[number + 1]
-        if end - start > 64:
-            part = flat[start:end]
-            flat[start:end] = part[np.argsort(hi[part])]
-        for i in range(start + 1, end):
-            entry, at = flat[i], i
-            while at > start and hi[flat[at - 1]] > hi[entry]:
-                flat[at] = flat[at - 1]
-                at -= 1
-            flat[at] = entry
-        for i in range(start + 1, end):
-            unclear[number] |= hi[flat[i]] == hi[flat[i - 1]]
-    return unclear

@@ -125,12 +125,20 @@ def _present(event: Event) -> Value:
     return True
 
 
+def _added(values: list[Any]) -> float:
+    """One by one: `sum` itself rounds differently from one Python to the next."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
 def _sum(values: list[Any]) -> float | None:
-    return finite(sum(values)) if values else None
+    return finite(_added(values)) if values else None
 
 
 def _average(values: list[Any]) -> float | None:
-    return finite(sum(values) / len(values)) if values else None
+    return finite(_added(values) / len(values)) if values else None
 
 
 AGGREGATE_FUNCTIONS: dict[str, Callable[[list[Any]], Value]] = {
