@@ -6,13 +6,16 @@ from math import inf
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from coincide.detection.algebra.chain import Step
+from coincide.detection.algebra.chain import Step, StepState
 from coincide.detection.algebra.negation import Negation
+from coincide.detection.base import Clock
 from coincide.lang.ecco.definition import Definition, Expression, File, Policy, Ref, With
 from coincide.lang.ecco.parse import parse
 from coincide.lang.ecco.print import print_file
-from coincide.model.event import Event
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, primitive
 from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
 from coincide.testing.check import detections
@@ -84,6 +87,38 @@ def test_forgetting_changes_nothing(expression: Expression, policy: str, events:
     body = With(expression, (Policy(policy),))
     made = detections(loaded(detector(body)), events, until=inf)
     assert detections(_remembering(loaded(detector(body))), events, until=inf) == made
+
+
+EXACT = (
+    "a ; b{duration() = 0}",
+    "(a ; c) ; b{duration() = 0}",
+    "(a{duration() = 0} ; b{duration() = 0}) within 3",
+    "a ; c within 2 ; b{duration() = 0} within 3",
+    "a ; NULL ; b{duration() = 0}",
+    "a as x ; b{duration() = 0} as y where start(x) = start(x) and end(y) - end(x) = 1",
+    "(a | c) as x ; b{duration() = 0} as y where x.type = y.type",
+    "a as x ; b{duration() = 0} as y where x.source = y.source",
+)
+
+
+@slow
+@given(st.sampled_from(EXACT), st.sampled_from((*POLICIES, "unrestricted, subset", "recent, subset")), event_lists(12))
+def test_exact_points_need_one_prefix_only(body: str, policy: str, events: list[Event]) -> None:
+    """ECCO-43."""
+    rules = SourceText("d.ecco", f"detect d = ({body}) with {policy}")
+    sourced = [replace(event, source=f"s{n % 2}") for n, event in enumerate(events)]
+    made = detections(load(rules), sourced, until=inf)
+    assert detections(_remembering(load(rules)), sourced, until=inf) == made
+
+
+def test_only_exact_points_need_one_prefix_only() -> None:
+    """A later b whose stamp is a range takes an older a, so that one must be there still."""
+    events = [primitive("a", t, t, str(t), {}) for t in range(1000, 50_000, 1000)]
+    for body, kept in (("a ; b{duration() = 0}", 1), ("a ; b", len(events) - 1)):
+        (plan,) = load(SourceText("d.ecco", f"detect d = ({body}) with recent")).compiled.plans
+        state, _ = plan.step(plan.initial(), EventBatch(events).numbered(0), Clock(49_000, start=1000))
+        (own,) = [s for s in state.copies[0][()].states if isinstance(s, StepState)]
+        assert len(own.prefixes) == kept
 
 
 def _remembering(book: Rulebook) -> Rulebook:

@@ -294,6 +294,34 @@ def all_expressions(depth: int = 2) -> st.SearchStrategy[Expression]:
 
 
 @st.composite
+def bounded_expressions(draw: st.DrawFn) -> Expression:
+    """What the kernel tier covers: `;`, `+`, `|` and `-`, each type once, but for the operands of a plain sequence."""
+    if draw(st.booleans()):
+        element = st.sampled_from([Ref("a"), Ref("b"), Ref("a"), Alt((Ref("a"), Ref("b")))])
+        return _perhaps_within(draw, Chain(SEQUENCE, tuple(draw(st.lists(element, min_size=2, max_size=3)))))
+    return _of_types(draw, draw(st.permutations("abcd"))[: draw(st.integers(2, 4))])
+
+
+def _of_types(draw: st.DrawFn, types: Sequence[str]) -> Expression:
+    if len(types) == 1:
+        return Ref(types[0])
+    cut = draw(st.integers(1, len(types) - 1))
+    parts = _of_types(draw, types[:cut]), _of_types(draw, types[cut:])
+    operator = draw(st.sampled_from([SEQUENCE, SEQUENCE, CONJUNCTION, "|", "-"]))
+    if operator == "|":
+        return Alt(parts)
+    if operator == "-":
+        return Neg(*parts)
+    if len(types) > 2 and draw(st.booleans()):
+        return _perhaps_within(draw, Chain(operator, tuple(map(Ref, types))))
+    return _perhaps_within(draw, Chain(operator, parts))
+
+
+def _perhaps_within(draw: st.DrawFn, chain: Chain) -> Expression:
+    return Within(chain, float(draw(st.integers(1, 9)))) if draw(st.booleans()) else chain
+
+
+@st.composite
 def event_lists(draw: st.DrawFn, most: int = 7) -> list[Event]:
     """Some exact points, some roughly known ones, often at the same instant."""
     found: list[Event] = []

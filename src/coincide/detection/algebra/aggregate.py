@@ -13,6 +13,7 @@ from coincide.detection.algebra.nodes import Instant, Keys, Node, State, without
 from coincide.detection.algebra.occurrence import Composer, Occurrence
 from coincide.detection.algebra.scope import Environment, environment
 from coincide.detection.algebra.selection import Windows, selected
+from coincide.expr.tree import Expr
 from coincide.model.event import Value
 
 Argument = Callable[[Environment], Value] | None
@@ -57,6 +58,7 @@ class Aggregator:
     function: str
     attribute: str
     argument: Argument
+    tree: Expr | None = None  # of the argument
 
     @property
     def fills_empty_windows(self) -> bool:

@@ -224,13 +224,13 @@ class Builder:
 
     def null(self, node: Null, around: Surroundings) -> Node:
         """NULL is `any` that must not be there."""
-        tests = () if node.condition is None else (Conjunct(value_of(node.condition)),)
+        tests = () if node.condition is None else (Conjunct(value_of(node.condition), node.condition),)
         places = tuple(resolved_place(place, self.spaces) for place in around.places)
         return self.add(Reference, (), None, False, places, thinning(around.precision), tests=tests)
 
 
 def _conjunct(test: Placed) -> Conjunct:
-    return Conjunct(value_of(test.test), test.whole, bool(test.whole) or has_bare_name(test.test))
+    return Conjunct(value_of(test.test), test.test, test.whole, bool(test.whole) or has_bare_name(test.test))
 
 
 _BUILDERS: Mapping[type[Expression], Callable[[Builder, Any, Surroundings], Node]] = {

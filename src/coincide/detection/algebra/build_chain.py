@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from coincide.detection.algebra.aggregate import Aggregator, Running, WindowNode
 from coincide.detection.algebra.chain import Between, Step
 from coincide.detection.algebra.equality import Equality, equality
-from coincide.detection.algebra.memory import best_partner
+from coincide.detection.algebra.memory import best_partner, best_prefix
 from coincide.detection.algebra.nodes import Node
 from coincide.detection.algebra.relations import RELATION_OF, contiguous
 from coincide.detection.algebra.scope import value_of
@@ -41,6 +41,8 @@ def build_chain(builder: Builder, chain: Chain, around: Surroundings) -> Node:
             step.between = _between(builder, chain, waiting, around)
         step.equality = _equality(builder, chain, since, index)
         step.conjuncts = tuple(test for i in range(since + 1, index + 1) for test in builder.tests(chain, STEP, i))
+        if id(element) not in silences:
+            step.best = _best(builder, chain, index, step.equality, around)
         left, waiting, since = step, None, index
     return left
 
@@ -52,6 +54,15 @@ def _equality(builder: Builder, chain: Chain, since: int, index: int) -> Equalit
     before = frozenset().union(*(builder.aliases.bound(element) for element in chain.elements[: since + 1]))
     tests = [test for i in range(since + 1, index + 1) for test in builder.trees(chain, STEP, i)]
     return equality(tests, builder.aliases.bound(chain.elements[index]), before)
+
+
+def _best(builder: Builder, chain: Chain, index: int, tied: Equality | None, around: Surroundings) -> str | None:
+    """Which stored partner is enough; where something but the equality of two operands is compared, none is."""
+    tests = len(builder.tests(chain, STEP))
+    if tests and (tied is None or len(tied.arriving) < tests or len(chain.elements) > 2):
+        return None
+    find = best_prefix if chain.operator == SEQUENCE else best_partner
+    return find(chain, index, around, builder.names, builder.setting)
 
 
 def _step_options(builder: Builder, chain: Chain, around: Surroundings) -> dict[str, object]:
@@ -76,8 +87,6 @@ def _ordinary(builder: Builder, chain: Chain, index: int, around: Surroundings) 
     right = builder.node(element, around.inside)
     step: Step = builder.add(Step, right=right, **_step_options(builder, chain, around))
     step.operand_periods = builder.periods(replace(around, within=bounds))
-    if not builder.tests(chain, STEP):
-        step.best = best_partner(chain, index, around, builder.names, builder.setting)
     return step
 
 
@@ -144,7 +153,7 @@ def _aggregate(
     builder: Builder, function: str, argument: Expr | None, windows: Windows | None, child: Node, usual: dict[str, object]
 ) -> Node:
     value = None if argument is None else value_of(argument)
-    aggregator = Aggregator(function, AGGREGATES.get(function, ""), value)
+    aggregator = Aggregator(function, AGGREGATES.get(function, ""), value, argument)
     if windows is None:
         running: Node = builder.add(Running, (child,), aggregator, **usual)
         return running
@@ -173,5 +182,5 @@ def _threshold(builder: Builder, node: Sel, around: Surroundings) -> Node:
     else:
         tested = Reference(builder.names.aggregate(node.operand) or "")
     usual = builder.usual(node, around)
-    made: Node = builder.add(Threshold, (child,), node.function == "LESS", node.number or 0.0, value_of(tested), **usual)
+    made: Node = builder.add(Threshold, (child,), node.function == "LESS", node.number or 0.0, value_of(tested), tested, **usual)
     return made

@@ -8,46 +8,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from coincide.detection.algebra.equality import Equality, index_of
+from coincide.detection.algebra.equality import SPARE, Equality, index_of
 from coincide.detection.algebra.nodes import Instant, Keys, Node, State, without
 from coincide.detection.algebra.occurrence import Composer, Occurrence, conflict, distinct
 from coincide.detection.algebra.policies import CONSUMING, choose
+from coincide.detection.algebra.prefix import Prefix, first_prefix, joined
 from coincide.detection.algebra.relations import MAYBE, Period, Relation, follows
 from coincide.detection.algebra.scope import Conjunct, environment
-
-
-class Prefix(msgspec.Struct, frozen=True, array_like=True, eq=False):
-    """Operands 1..k joined. `last` is the last operand's occurrence. The stamps are those of all parts, in point semantics
-    too; `expires` is the least of the parts'."""
-
-    occurrence: Occurrence
-    last: Occurrence
-    lo: int
-    hi: int
-    latest_start: int
-    earliest_end: int
-    expires: int | None
-
-    def alive(self, instant: int) -> bool:
-        return self.expires is None or self.expires >= instant
-
-
-def first_prefix(operand: Occurrence) -> Prefix:
-    o = operand
-    return Prefix(o, o, o.lo, o.hi, o.latest_start, o.earliest_end, o.expires)
-
-
-def joined(parts: Sequence[Prefix | Occurrence], last: Occurrence, whole: Occurrence) -> Prefix:
-    """The prefix after a step that made `whole` of these parts."""
-    return Prefix(
-        whole,
-        last,
-        min(p.lo for p in parts),
-        max(p.hi for p in parts),
-        min(p.latest_start for p in parts),
-        max(p.earliest_end for p in parts),
-        min((p.expires for p in parts if p.expires is not None), default=None),
-    )
 
 
 class StepState(msgspec.Struct, array_like=True, dict=True):
@@ -158,8 +125,7 @@ class Step(Node):
             index.add(left)
         for r in right:
             candidates = state.prefixes if index is None else index.partners(r)
-            fitting = self._ordered(m for p in candidates if (m := self.match(state, p, r)))
-            choice = choose(self.policy, fitting)
+            choice = choose(self.policy, self._fitting(state, candidates, r))
             yield from (self._make(matches) for matches in choice.groups)
             if choice.used and index is not None:
                 index.remove([m.prefix for m in choice.used])
@@ -179,6 +145,18 @@ class Step(Node):
                 state.prefixes = _removed(state.prefixes, [] if side else [m.prefix for m in choice.used])
             if not (fitting and self.policy in CONSUMING):
                 (state.prefixes if side else state.rights).append(x)
+
+    def _fitting(self, state: StepState, candidates: Sequence[Prefix], right: Occurrence) -> list[Match]:
+        """In ascending order; where the policy takes one of them and the store stands in order, that one alone."""
+        if not (self.punctual and self.policy in ("recent", "chronicle")):
+            return self._ordered(m for p in candidates if (m := self.match(state, p, right)))
+        for prefix in reversed(candidates) if self.policy == "recent" else candidates:
+            found = self.match(state, prefix, right)
+            if found is not None:
+                return [found]
+            if self.policy == "recent" and self._passed(prefix.hi, right.hi):
+                break  # those before it ended no later
+        return []
 
     def _ordered(self, matches: Iterable[Match], by_right: bool = False) -> list[Match]:
         return sorted(matches, key=lambda m: m.right.order if by_right else m.prefix.occurrence.order)
@@ -249,10 +227,13 @@ class Step(Node):
         return replace(whole, maybe=True) if any(m.maybe for m in matches) and not whole.maybe else whole
 
     def _make(self, matches: Sequence[Match]) -> Made:
+        latest = matches[-1]
+        return Made(self.made_of(matches), latest.prefix.occurrence, latest.right)
+
+    def made_of(self, matches: Sequence[Match]) -> Prefix:
         groups = [m.group for m in matches if m.group is not None]
         parts: list[Prefix | Occurrence] = [*(m.prefix for m in matches), *groups, *(m.right for m in matches)]
-        latest = matches[-1]
-        return Made(joined(parts, latest.right, self._whole(matches)), latest.prefix.occurrence, latest.right)
+        return joined(parts, matches[-1].right, self._whole(matches))
 
     def _reduced(self, made: list[Made]) -> list[Prefix]:
         if self.reduces:
@@ -268,24 +249,34 @@ class Step(Node):
     # Memory (section 8).
 
     def _prune(self, state: StepState, now: int) -> None:
-        """Drops what no later occurrence can join: whatever comes ends now or later."""
-        if not self.punctual or self._has_room(state):
+        """Drops what no later occurrence can join: whatever comes ends now or later. What is too old fits nothing, so it may
+        stay until there is much of it."""
+        at_once = self.best is not None and self.equality is None
+        if not self.punctual or not (at_once or self._is_crowded(state)):
             return
         state.prefixes = [p for p in state.prefixes if p.alive(now) and not self._too_old(p, now)]
         if not self.sequence:
             state.rights = [r for r in state.rights if r.alive(now) and not self._passed(r.lo, now)]
         if self.best is not None:
-            state.prefixes = [max(state.prefixes, key=lambda p: self._rank(p.occurrence))] if state.prefixes else []
+            state.prefixes = self._best_prefixes(state.prefixes)
             state.rights = [max(state.rights, key=self._rank)] if state.rights else []
         if state.between:
             least = min((p.last.hi for p in state.prefixes), default=now)
             state.between = [n for n in state.between if n.lo >= least]
+        state.__dict__["kept"] = _size(state)
 
-    def _has_room(self, state: StepState) -> bool:
-        """With an index, what is too old is in nobody's way: it goes when there is much of it."""
-        if self.equality is None or self.between is not None:
-            return False
-        return not index_of(state, state.prefixes, self.equality).crowded
+    def _is_crowded(self, state: StepState) -> bool:
+        kept: int = state.__dict__.get("kept", 0)
+        return _size(state) > 2 * kept + SPARE
+
+    def _best_prefixes(self, prefixes: list[Prefix]) -> list[Prefix]:
+        """One in all, or for each key that an equality compares; null equals nothing."""
+        best: dict[Any, Prefix] = {}
+        for prefix in prefixes:
+            key = () if self.equality is None else self.equality.of_stored(prefix)
+            if key is not None and (key not in best or self._rank(best[key].occurrence) <= self._rank(prefix.occurrence)):
+                best[key] = prefix
+        return sorted(best.values(), key=lambda prefix: prefix.occurrence.order)
 
     def _rank(self, occurrence: Occurrence) -> tuple[Any, ...]:
         return (occurrence.lo, occurrence.order) if self.best == "start" else occurrence.order
@@ -315,6 +306,10 @@ class Made:
     @property
     def rank(self) -> tuple[Any, ...]:
         return self.prefix.occurrence.lo, (self.left.lo, self.left.order), (self.right.lo, self.right.order)
+
+
+def _size(state: StepState) -> int:
+    return len(state.prefixes) + len(state.rights) + len(state.between)
 
 
 def _removed(stored: list[Any], used: Iterable[Any]) -> list[Any]:

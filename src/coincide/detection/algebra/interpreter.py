@@ -239,7 +239,7 @@ class _Run:
         self, number: int, program: Program, arrivals: Arrivals, woken: set[Key], now: int, cause: Cause
     ) -> Mapping[Key, Sequence[Occurrence]]:
         """What the definition's expression makes now, by key."""
-        by_key: dict[Key, Arrivals] = {key: {} for key in sorted(woken, key=repr)}
+        by_key: dict[Key, Arrivals] = {key: {} for key in woken}
         for occurrence in _relevant(program, arrivals):
             key = program.key_of(occurrence)
             if key is not None:

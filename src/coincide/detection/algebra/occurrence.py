@@ -21,7 +21,7 @@ Leaf = tuple[str, int]
 Order = tuple[int, int, tuple[OrderKey, ...]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # never changed, but to freeze it would make each one twice as dear
 class Occurrence:
     """An event, a detection or a composite. It can stand for an event in expressions: it has type, id, source, space,
     attributes, lo and hi. `clash`: names on which its carriers disagree (5.7), for composing it further."""
@@ -90,13 +90,22 @@ class Occurrence:
         return self.type, self.mark, self.signature
 
     def binding(self, alias: str) -> Occurrence:
-        return replace(self, aliases={**self.aliases, alias: self})
+        return self._with(aliases={**self.aliases, alias: self})
 
     def without_aliases(self) -> Occurrence:
-        return replace(self, aliases={}) if self.aliases else self
+        return self._with(aliases={}) if self.aliases else self
 
     def expiring(self, instant: int) -> Occurrence:
-        return replace(self, expires=instant)
+        return self._with(expires=instant)
+
+    def _with(self, **changes: Any) -> Occurrence:
+        """A copy with other aliases or another life: every event gets one, so it must be cheaper than `replace`."""
+        copy = object.__new__(Occurrence)
+        copy.__dict__.update(self.__dict__)
+        copy.__dict__.pop("bindings", None)
+        copy.__dict__.pop("sources", None)
+        copy.__dict__.update(changes)
+        return copy
 
     def alive(self, instant: int) -> bool:
         return self.expires is None or self.expires >= instant

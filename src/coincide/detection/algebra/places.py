@@ -7,6 +7,7 @@ from math import hypot
 
 from coincide.detection.algebra.occurrence import Occurrence
 from coincide.lang.ecco.definition import Place
+from coincide.model.area import Boxes
 from coincide.model.space import great_circle, within_box, within_radius
 
 Accept = Callable[[Occurrence], bool]
@@ -18,8 +19,21 @@ def place_test(place: Place) -> Accept:
 
 
 def _zone(place: Place) -> Accept:
+    """The stamp names the zone, or its point lies in it."""
     names = frozenset(place.names)
-    return lambda event: event.space is not None and event.space.zone in names
+    polygons = [polygon for area in place.areas for polygon in area.polygons]
+    boxes = Boxes()
+    for number, polygon in enumerate(polygons):
+        boxes.add(polygon.box, number)
+
+    def accept(event: Occurrence) -> bool:
+        space = event.space
+        if space is None or space.zone in names:
+            return space is not None
+        point = space.position if polygons else None
+        return point is not None and any(polygons[number].contains(*point) for number in boxes.at(*point))
+
+    return accept
 
 
 def _group(place: Place) -> Accept:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from coincide.detection.algebra import state as states
+from coincide.detection.algebra.coverage import may_have_kernel, reasons
 from coincide.detection.algebra.interpreter import Interpreter
 from coincide.detection.algebra.program import CERTAINTY, Program
 from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
@@ -24,6 +26,7 @@ class AlgebraPlan:
     """Detectors of one stage. What they refer to is evaluated with them."""
 
     detectors: tuple[Detector, ...]
+    tier: str = "interpreter"
 
     @property
     def name(self) -> str:
@@ -108,10 +111,26 @@ class AlgebraPlan:
         return True
 
     def tier_reasons(self) -> tuple[str, ...]:
-        return ("the kernel tier of the algebra is not built yet",)
+        return self._reasons
+
+    @cached_property
+    def _reasons(self) -> tuple[str, ...]:
+        several = len(self.programs) > 1
+        found = [(p.name, reason) for p in self.programs for reason in reasons(p)]
+        return tuple(f"'{name}' {reason}" if several else reason for name, reason in found)
 
     def kernel(self) -> DetectorPlan:
-        raise NotImplementedError(self.tier_reasons()[0])
+        return AlgebraPlan(self.detectors, "kernel")
+
+    @cached_property
+    def _kernel(self) -> Any:
+        from coincide.detection.algebra.kernel import Kernel
+
+        return Kernel(self._runner, self.columns)
+
+    @property
+    def _interpreted(self) -> bool:
+        return self.tier == "interpreter"
 
     @property
     def _linked_setting(self) -> Setting:
@@ -123,18 +142,22 @@ class AlgebraPlan:
         return Interpreter(self.programs, self._linked_setting, self.detectors[0].order, self.inputs.detections)
 
     def initial(self) -> State:
-        return states.fresh(self.programs)
+        return states.fresh(self.programs) if self._interpreted else self._kernel.fresh()
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        return self._runner.step(state, batch, clock)
+        runner = self._runner if self._interpreted else self._kernel
+        result: tuple[State, EventBatch] = runner.step(state, batch, clock)
+        return result
 
     def pending(self, state: State) -> Pending | None:
-        return self._runner.pending(state)
+        found: Pending | None = (self._runner if self._interpreted else self._kernel).pending(state)
+        return found
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return states.encode(self.programs, state)
+        return states.encode(self.programs, state if self._interpreted else self._kernel.objects(state))
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
+        """The kernel takes the interpreter's state and goes on from it."""
         return states.decode(self.programs, parts)
 
 
@@ -175,8 +198,15 @@ def _is_plain(condition: Expr) -> bool:
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
-    """Detectors of one stage with the same key go together: each event is then looked at once."""
-    by_key: dict[tuple[str, ...] | None, list[Detector]] = {}
+    """Detectors of one stage with the same key go together: each event is then looked at once. Those that have a kernel tier
+    are apart from those that would keep them from it."""
+    groups: dict[tuple[tuple[str, ...] | None, bool], list[Detector]] = {}
     for detector in detectors:
-        by_key.setdefault(detector.partition, []).append(detector)
-    return [AlgebraPlan(tuple(group)) for group in by_key.values()]
+        groups.setdefault((detector.partition, _has_kernel(detector)), []).append(detector)
+    return [AlgebraPlan(tuple(group)) for group in groups.values()]
+
+
+def _has_kernel(detector: Detector) -> bool:
+    linked: Linked = detector.definition
+    names = Names({linked.name: linked.definition}, linked.foreign)
+    return may_have_kernel(linked) and not reasons(Program(linked, names, detector.order))

@@ -12,6 +12,7 @@ from coincide.detection.algebra.nodes import Node
 from coincide.detection.algebra.occurrence import Occurrence, attribute_key
 from coincide.detection.algebra.scope import Environment, environment, value_of
 from coincide.detection.machine.program import Key, key_reader, key_value
+from coincide.expr.tree import Expr
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.conditions import resolved
 from coincide.lang.ecco.lasting import Names
@@ -74,12 +75,17 @@ class Program:
     # What it makes.
 
     @cached_property
-    def _given(self) -> tuple[tuple[str, Callable[[Environment], Value]], ...] | None:
+    def given(self) -> tuple[tuple[str, Expr], ...] | None:
+        """The `give` list; None: there is none."""
         items = self.linked.definition.give
         if items is None:
             return None
         aliases = Aliases(self.linked.definition.body).bound(self.linked.definition.body)
-        return tuple((item.name, value_of(resolved(item.value, aliases))) for item in items)
+        return tuple((item.name, resolved(item.value, aliases)) for item in items)
+
+    @cached_property
+    def _given(self) -> tuple[tuple[str, Callable[[Environment], Value]], ...] | None:
+        return None if self.given is None else tuple((name, value_of(tree)) for name, tree in self.given)
 
     def attributes(self, occurrence: Occurrence, key: Key) -> dict[str, Value]:
         """The `give` list, or all attributes of the composite by name; the key always."""
@@ -94,14 +100,18 @@ class Program:
         return {name: value for name, value in values.items() if value is not None}
 
     def detections(self, found: Mapping[Key, Sequence[Occurrence]], serial: int) -> list[Occurrence]:
-        """New detections in ascending order, numbered from `serial`; of copies that differ in aliases only, one."""
-        if not any(found.values()):
-            return []
-        made = [(o, self.attributes(o, key)) for key, occurrences in found.items() for o in occurrences]
-        made.sort(key=lambda pair: pair[0].order)
-        distinct = {(o.lo, o.hi, o.origin, attribute_key(values)): (o, values) for o, values in reversed(made)}
-        ordered = sorted(distinct.values(), key=lambda pair: pair[0].order)
-        return [self._named(o, values, serial + n) for n, (o, values) in enumerate(ordered)]
+        """New detections in ascending order, ties by key, numbered from `serial`; of copies that differ in aliases only, one."""
+        keys = [key for key, occurrences in found.items() if occurrences]
+        if len(keys) > 1:
+            keys.sort(key=key_rank)
+        made = [(o, self.attributes(o, key)) for key in keys for o in found[key]]
+        if len(made) > 1:
+            made.sort(key=lambda pair: pair[0].order)
+            distinct: dict[tuple[object, ...], tuple[Occurrence, dict[str, Value]]] = {}
+            for o, values in made:
+                distinct.setdefault((o.lo, o.hi, o.origin, attribute_key(values)), (o, values))
+            made = list(distinct.values())
+        return [self._named(o, values, serial + n) for n, (o, values) in enumerate(made)]
 
     def _named(self, o: Occurrence, attributes: dict[str, Value], number: int) -> Occurrence:
         """A name does not change the meaning (section 3): stamp, kind, life and length stay; leaf, carrier and source are
@@ -121,6 +131,11 @@ class Program:
             space=o.space,
             incomplete=o.incomplete,
         )
+
+
+def key_rank(key: Key) -> str:
+    """Keys have an order that no way of running changes; -0.0 is 0.0, whichever came first."""
+    return repr([part + 0.0 if isinstance(part, float) else part for part in key])
 
 
 def digest(linked: Linked) -> str:

@@ -50,9 +50,11 @@ def environment(under_test: Occurrence | None, *bound: Occurrence) -> Environmen
 
 @dataclass(frozen=True, eq=False)
 class Conjunct:
-    """A test. The aliases in `whole` mean the occurrence under test itself; `on_composite`: it needs the one under test."""
+    """A test. The aliases in `whole` mean the occurrence under test itself; `on_composite`: it needs the one under test.
+    `tree` is what is tested, for those who test whole columns."""
 
     holds: Callable[[Environment], Value]
+    tree: Expr
     whole: frozenset[str] = frozenset()
     on_composite: bool = True
 

@@ -11,6 +11,7 @@ import msgspec
 from coincide.detection.algebra.nodes import Instant, Node
 from coincide.detection.algebra.occurrence import Occurrence, distinct
 from coincide.detection.algebra.scope import Environment, environment
+from coincide.expr.tree import Expr
 from coincide.model.event import Value
 
 
@@ -84,6 +85,7 @@ class Threshold(Node):
     less: bool = True
     limit: float = 0.0
     value: Callable[[Environment], Value] = field(default=lambda names: None)
+    tree: Expr | None = None  # of the value
 
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         for occurrence in selected(self, instant):

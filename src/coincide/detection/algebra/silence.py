@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import msgspec
 
-from coincide.detection.algebra.chain import Made, Match, Prefix, Step, StepState
+from coincide.detection.algebra.chain import Made, Match, Step, StepState
 from coincide.detection.algebra.nodes import Instant, Keys, Node, State, without
 from coincide.detection.algebra.occurrence import INTERVAL, Composer, Occurrence
 from coincide.detection.algebra.policies import choose
+from coincide.detection.algebra.prefix import Prefix
 from coincide.detection.algebra.relations import MAYBE
 from coincide.detection.algebra.scope import environment
 

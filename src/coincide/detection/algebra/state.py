@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from coincide.detection.algebra.chain import Prefix
 from coincide.detection.algebra.intake import Seen
 from coincide.detection.algebra.occurrence import Leaf, Occurrence
+from coincide.detection.algebra.prefix import Prefix
 from coincide.detection.algebra.program import Program
 from coincide.detection.eventwise import Timer, Timers
 from coincide.detection.machine.program import Key, key_part, key_value

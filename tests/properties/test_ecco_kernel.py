@@ -1,0 +1,142 @@
+"""The kernel tier of ECCO against its interpreter: any cut, a snapshot anywhere, tiers that take turns."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import inf
+from unittest.mock import patch
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coincide.detection.algebra import sequences
+from coincide.engines.graph import Graph
+from coincide.lang.ecco.definition import Definition, Expression, File, Policy, With
+from coincide.lang.ecco.print import print_file
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, Value, primitive, record
+from coincide.model.stamp import MILLISECOND
+from coincide.rulebook import Rulebook, loads
+from coincide.testing.check import check_detector, detections
+from coincide.testing.ecco import all_expressions, bounded_expressions, event_lists
+
+slow = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+POLICIES = ("unrestricted", "recent", "chronicle", "continuous")
+TYPES = "aaabbbccd"
+VALUES = st.sampled_from([None, 0.1, 0.2, 0.3, 1e16, -1e16, 2.0, "x", True])
+KEYS = st.sampled_from([None, 1.0, 1.0, 2.0, 2.0, True, "1", -0.0, 0.0])
+
+
+@st.composite
+def keyed_events(draw: st.DrawFn, most: int = 14, ranges: bool = True) -> list[Event]:
+    """Often several at one instant, now and then a stamp that is a range or two records of one event."""
+    events: list[Event] = []
+    time = draw(st.integers(-3, 3))
+    for number in range(draw(st.integers(0, most))):
+        time += draw(st.sampled_from([0, 0, 1, 1, 2, 9]))
+        values: dict[str, Value] = {"k": draw(KEYS), "m": draw(KEYS), "v": draw(VALUES)}
+        lo = time - draw(st.sampled_from([0] * 15 + [2])) if ranges else time
+        identifier = draw(st.sampled_from([number] * 9 + [0]))
+        attributes: dict[str, Value] = {name: value for name, value in values.items() if value is not None}
+        events.append(primitive(draw(st.sampled_from(TYPES)), lo * MILLISECOND, time * MILLISECOND, str(identifier), attributes))
+    return sorted(events, key=lambda event: event.origin)
+
+
+ENDS = st.sampled_from([None, inf, 40.0 * MILLISECOND])
+CUTS = st.lists(st.integers(0, 14), max_size=4)
+
+
+def check(rules: str, events: list[Event], cuts: list[int], until: float | None, covered: bool = True) -> None:
+    book = loads(rules, "ecco")
+    assert not covered or not any(plan.tier_reasons() for plan in book.compiled.plans), rules
+    made = check_detector(book, events, cuts, until)
+    assert taking_turns(book, events, cuts, until) == made
+    with patch.object(sequences, "LITTLE", 0):  # what is needed no more goes at once
+        assert detections(book, events, tier="kernel", cuts=range(len(events)), until=until) == made
+
+
+def taking_turns(book: Rulebook, events: list[Event], cuts: list[int], until: float | None) -> list[dict[str, object]]:
+    """One tier after another, each with the state that the other has left."""
+    graphs = [Graph(book.plans("kernel")), Graph(book.plans("interpreter"))]
+    state = graphs[0].initial()
+    made: list[Event] = []
+    bounds = [0, *sorted(c for c in cuts if 0 < c < len(events)), len(events)]
+    for turn, (start, end) in enumerate(pairwise(bounds)):
+        made += graphs[turn % 2].advance(state, EventBatch(events[start:end])).events
+        state = graphs[(turn + 1) % 2].decode(graphs[turn % 2].encode(state))
+    made += graphs[len(bounds) % 2 - 1].finish(state, until).events
+    return [record(event) for event in made]
+
+
+def policies(consumption: str, subset: bool) -> tuple[Policy, ...]:
+    return (Policy(consumption), Policy("subset")) if subset else (Policy(consumption),)
+
+
+@slow
+@given(bounded_expressions(), st.sampled_from(POLICIES), st.booleans(), st.sampled_from([(), ("k",)]), keyed_events(), CUTS)
+def test_operators(
+    expression: Expression, policy: str, subset: bool, keys: tuple[str, ...], events: list[Event], cuts: list[int]
+) -> None:
+    body = With(expression, policies(policy, subset))
+    check(print_file(File(definitions=(Definition("found", False, keys, body),))), events, cuts, None)
+
+
+EQUALITIES = (
+    "(a as x ; b as y where x.k = y.k) within 6  give y.v, at = x.time, took = duration(), k",
+    "a as x ; b as y ; a as z where x.k = y.k and z.k = x.k  give x.v, z.v",
+    "((a as x ; b as y where y.k = x.m) within 6) - c as n where x.m = n.k",
+    "(a{v > 1} as x + c as y where x.k = y.k and x.m = y.m) within 5",
+    "((a as x ; b as y where y.k = x.k) ; c where x.k = c.k) within 9",
+    "a ; b within 3 ; c within 2",
+    "((a | c) ; b) within 4",
+    "(a ; b) + d",
+    "((a ; b) - c) ; d",
+    "a ; b{duration() = 0}",
+    "a{duration() = 0} ; b{duration() = 0} ; c{duration() = 0} within 9",
+    "a as x ; b{duration() = 0} as y where x.k = y.k",
+)
+
+
+@slow
+@given(st.sampled_from(EQUALITIES), st.sampled_from((*POLICIES, "unrestricted, subset")), keyed_events(), CUTS)
+def test_equalities_divide_as_keys_do(body: str, policy: str, events: list[Event], cuts: list[int]) -> None:
+    expression, _, given_list = body.partition("  give ")
+    rules = f"detect found = ({expression}) with {policy}" + (f" give {given_list}" if given_list else "")
+    check(rules, events, cuts, None, covered="where" not in body or "subset" not in policy)
+
+
+WINDOWS = (
+    "a^AVG(v) over 4", "a^SUM(v) over 4", "a^SUM over 3 every 2", "a^COUNT over 3", "(a | b)^COUNT(v) over 5 every 2",
+    "a{v > 0}^MIN(v) over 4 every 6", "a^MAX(v) over 6 every 2", "a^LAST over 4", "b^LESS 2 over 3", "b^MORE 1 over 4 every 2",
+    "(a^SUM(v) over 4)^LESS 1", "(a^COUNT over 4){count >= 2 and k = 1}", "a{v > 0}^COUNT over 2",
+    "(b^COUNT over 2 every 5)^LESS 1",
+)  # fmt: skip
+
+
+@slow
+@given(
+    st.sampled_from(WINDOWS), st.sampled_from(["", "per k ", "per k, m "]), st.sampled_from(["", "option offset 1\n"]),
+    st.sampled_from(["", "  give k, start = start(), v, count"]), keyed_events(), CUTS, ENDS,
+)  # fmt: skip
+def test_windows(
+    body: str, per: str, option: str, given_list: str, events: list[Event], cuts: list[int], until: float | None
+) -> None:
+    check(f"{option}detect found {per}= {body}{given_list}", events, cuts, until)
+
+
+@slow
+@given(keyed_events(), CUTS, ENDS)
+def test_several_definitions_at_once(events: list[Event], cuts: list[int], until: float | None) -> None:
+    rules = """detect pair per k = (a ; b) within 5 with recent
+    detect count per k = a^COUNT over 3
+    detect mean = (a | b)^AVG(v) over 4
+    detect both = (b + c) within 3 with chronicle
+    detect sum  = c^SUM(v) over 3"""
+    check(rules, events, cuts, until)
+
+
+@slow
+@given(all_expressions(), st.sampled_from(POLICIES), event_lists())
+def test_what_is_not_covered_is_interpreted(expression: Expression, policy: str, events: list[Event]) -> None:
+    book = loads(print_file(File(definitions=(Definition("found", False, (), With(expression, (Policy(policy),))),))), "ecco")
+    assert detections(book, events, tier="kernel", cuts=[3], until=inf) == detections(book, events, until=inf)

@@ -1,0 +1,114 @@
+"""The kernel tier of ECCO: what it covers, at sizes at which its arrays grow and are swept, and its exact sums."""
+
+from __future__ import annotations
+
+import random
+from math import fsum
+
+import numpy as np
+import pytest
+
+from coincide.detection.algebra.kernel import Columns
+from coincide.detection.algebra.state import PlanState
+from coincide.detection.algebra.sums import group_sums
+from coincide.engines.graph import Graph
+from coincide.explanation import explanation
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, Value, primitive, record
+from coincide.rulebook import loads
+
+SECOND = 1_000_000
+RULES = """
+detect quiet per sensor = ((open ; shut) within 20s) - alarm  with recent
+detect pair = (open as o ; shut as s where o.sensor = s.sensor) within 10s with chronicle  give s.sensor, o.value
+detect shortest per sensor = (open + alarm) within 30s with subset
+detect mean per sensor = shut^AVG(value) over 7s  give avg
+detect alarms = alarm^COUNT over 3s every 1s  give count
+"""
+
+
+def doors(count: int) -> list[Event]:
+    source = random.Random(7)
+    events, time = [], 0
+    for number in range(count):
+        time += source.choice([0, 10_000, 10_000])
+        values: dict[str, Value] = {"sensor": float(source.randrange(50)), "value": source.randrange(1000) / 10}
+        events.append(primitive(source.choice(["open", "open", "shut", "shut", "alarm"]), time, time, str(number), values))
+    return sorted(events, key=lambda event: event.origin)
+
+
+@pytest.mark.parametrize("size", [700, 20_000])
+def test_many_events(size: int) -> None:
+    """Stores are filled, swept and given out; at the end the state goes back to the interpreter."""
+    events = doors(12_000)
+    found = []
+    for tier, batch in (("interpreter", len(events)), ("kernel", size)):
+        graph = Graph(loads(RULES, "ecco").plans(tier))
+        state = graph.initial()
+        made: list[Event] = []
+        for start in range(0, len(events), batch):
+            made += graph.advance(state, EventBatch(events[start : start + batch])).events
+        if tier == "kernel":
+            assert all(isinstance(own, Columns) for own in state.states)
+            graph, state = Graph(loads(RULES, "ecco").plans()), Graph(loads(RULES, "ecco").plans()).decode(graph.encode(state))
+            assert all(isinstance(own, PlanState) for own in state.states)
+        made += graph.finish(state, float("inf")).events
+        found.append([record(event) for event in made])
+    assert len(found[0]) > 5000
+    assert found[0] == found[1]
+
+
+def test_ranges_go_through_the_interpreter_and_the_kernel_goes_on() -> None:
+    graph = Graph(loads("detect d = (a ; b) within 5s with recent", "ecco").plans("kernel"))
+    state = graph.initial()
+
+    def take(kind: str, lo: int, hi: int) -> type:
+        graph.advance(state, EventBatch([primitive(kind, lo * SECOND, hi * SECOND, str(hi), {})]))
+        return type(state.states[0])
+
+    assert take("a", 1, 1) is Columns
+    assert take("b", 2, 3) is PlanState
+    assert take("b", 4, 4) is PlanState  # the range has waited for the end of its instant
+    assert take("a", 5, 5) is Columns
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("a ; a*{2} ; b", "has a gap or a group between operands"),
+        ("a ; (b valid 3s)", "uses valid"),
+        ("a || b", "uses an operator other than ; + | -"),
+        ("(a + b) within 3s with cumulative", "uses cumulative"),
+        ("(a - b) within 3s", "has a negation with 'within'"),
+        ("a @ 'here'", "restricts places with '@'"),
+        ("any", "uses any or NULL"),
+        ("a + a", "has operands that can be one event"),
+        ("(a ; b) - b", "negates events that it looks for"),
+        ("a as x ; b as y where x.v < y.v", "compares operands by more than equality"),
+        ("a as x ; b as y ; c where x.k = y.k", "compares some operands only"),
+        ("(a + b)^AVG(v) over 3s", "has a window over something composed"),
+        ("a^FIRST over 3s", "selects the first or n-th"),
+        ("(a | b) ; c give a.v", "gives something of 'a', which is no single event"),
+        ("not a over 3s", "uses a silence"),
+        ("a with precision(data, low)", "uses precision"),
+    ],
+)
+def test_reasons(body: str, reason: str) -> None:
+    (plan,) = loads(f"detect d = {body}", "ecco").compiled.plans
+    assert plan.tier_reasons() == (reason,)
+
+
+def test_explain_names_the_tier_and_the_reason() -> None:
+    assert "kernel (compiled) from" in explanation(loads("detect d per k = a^AVG(v) over 3s", "ecco"))
+    several = explanation(loads("detect d = (a ; b) within 3s\ndetect e = a*{2}\ndetect f = a || b", "ecco"))
+    assert "kernel (compiled) from" in several
+    assert "interpreter, because 'e' uses an iteration; 'f' uses an operator other than ; + | -" in several
+
+
+def test_sums_are_rounded_once() -> None:
+    source = random.Random(3)
+    choices = [1e16, 1.0, -1e16, 0.1, 1e-3, -0.1, 3e200, -3e200, 2.0**-60, 1.5]
+    groups = [[source.choice(choices) for _ in range(source.randrange(9))] for _ in range(2000)]
+    offsets = np.concatenate(([0], np.cumsum([len(group) for group in groups])))
+    values = np.array([value for group in groups for value in group])
+    assert group_sums(values, offsets).tolist() == [fsum(group) for group in groups]
