@@ -10,6 +10,7 @@ QUESTIONS = (
     "monitor_kernel",
     "many_monitors",
     "workload_k",
+    "late_events",
     "amit_worlds",
     "cdl_visit",
     "ecco_windows",

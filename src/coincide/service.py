@@ -18,13 +18,13 @@ from typing import Any
 
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.records import event_of
-from coincide.engines.policies import Instance, StabilityPolicy
+from coincide.engines.instance import Instance, StabilityPolicy
 from coincide.errors import CoincideError
 from coincide.model.event import HEARTBEAT, Event, record
 from coincide.opera import Pattern, Statement, detect
-from coincide.ordering import Guaranteed
 from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
+from coincide.stages import Guaranteed, Moment
 
 Record = Mapping[str, Any]
 Callback = Callable[[dict[str, Any]], object]
@@ -180,7 +180,7 @@ class CompositeEventService:
             if isinstance(instance.stage, Guaranteed):
                 instance.stage.declared = tuple(self._publishers)
 
-    def _report(self, detection: Event, clock: int, policy: StabilityPolicy) -> None:
+    def _report(self, detection: Event, moment: Moment, policy: StabilityPolicy) -> None:
         self._made.append((detection, policy))
 
     def _work(self) -> None:
@@ -195,6 +195,7 @@ class CompositeEventService:
                     self._made.append((event, None))
                 for instance in list(self._instances.values()):
                     instance.stage.arrive(event)
+                    instance.stage.settle()
                 while self._made:
                     self._hand_on(*self._made.popleft())
         finally:

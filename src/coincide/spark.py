@@ -1,6 +1,7 @@
 """Detection in Spark: `detect(rules, df)`, or `df.transform(detect(rules))`, for batch and streaming DataFrames alike."""
 
 from coincide.engines.spark.detect import detect
+from coincide.engines.spark.latecomers import split
 from coincide.engines.spark.session import session
 
-__all__ = ["detect", "session"]
+__all__ = ["detect", "session", "split"]

@@ -23,6 +23,7 @@ SAMPLE = {
     "ecco/example-1-average", "ecco/per-key", "ecco/silence",
     "cdl/paper-physician-visit", "cdl/set-and-range-values", "cdl/time-event-chained", "cdl/within",
     "mixed/five-in-a-row",
+    "opera-policies/guaranteed-late-event", "opera-policies/policy-per-detector", "opera-policies/probabilistic-time-passes",
 }  # fmt: skip
 
 

@@ -62,3 +62,48 @@ def _record(row: dict[str, Any]) -> dict[str, Any]:
         if value is not None:
             out[name] = plain(value)
     return out
+
+
+class Memory:
+    """A store of a bucket, that counts."""
+
+    def __init__(self) -> None:
+        self.data: dict[object, bytes] = {}
+        self.bases_read = 0
+
+    def meta(self) -> bytes | None:
+        return self.data.get("meta")
+
+    def put_meta(self, data: bytes) -> None:
+        self.data["meta"] = data
+
+    def segment(self, number: int) -> bytes:
+        return self.data["segment", number]
+
+    def put_segment(self, number: int, data: bytes) -> None:
+        self.data["segment", number] = data
+
+    def drop_segment(self, number: int) -> None:
+        del self.data["segment", number]
+
+    def base(self, page: int) -> bytes | None:
+        self.bases_read += 1
+        return self.data.get(("base", page))
+
+    def put_base(self, page: int, data: bytes) -> None:
+        self.data["base", page] = data
+
+    def entry(self, page: int, number: int) -> bytes:
+        return self.data["entry", page, number]
+
+    def put_entry(self, page: int, number: int, data: bytes) -> None:
+        self.data["entry", page, number] = data
+
+    def drop_entry(self, page: int, number: int) -> None:
+        del self.data["entry", page, number]
+
+    def rules(self, digest: str) -> bytes:
+        return self.data["rules", digest]
+
+    def put_rules(self, digest: str, data: bytes) -> None:
+        self.data["rules", digest] = data

@@ -63,3 +63,16 @@ def test_description_in_words() -> None:
             "    columns: type, time, id",
         ]
     )
+
+
+def test_policies_need_one_partition() -> None:
+    rules = loads("detect X policy guaranteed = [A(k = ?x)] ; [B(k = ?x)]\ndetect Y = [A]", "ce")
+    assert explain_spark(rules).text() == "\n".join(
+        [
+            "pass 1",
+            "    detectors: X, Y",
+            "    in one partition: stability policies go by the order of arrival",
+            "    filter: none",
+            "    columns: type, time, id, k, source, arrival",
+        ]
+    )

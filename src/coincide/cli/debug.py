@@ -20,7 +20,8 @@ Show the form that rules have at each stage.
   definition   the definitions as data, one line a node, names resolved
   machine      the correlation machine of each ECL monitor, written as a `machine`
   plan         the graph of plans: stages, inputs, tests, outputs
-  xml, yaml, python   Amit's rules in another of their forms
+  xml, yaml    rules of Amit or CDL in another of their forms
+  python       rules of Amit as calls
 
 example:
   coincide debug parse theft.ecl
@@ -84,13 +85,13 @@ def _plan(book: Rulebook, chosen: Sequence[Detector]) -> Iterator[str]:
 
 def _as_form(form: str, book: Rulebook, chosen: Sequence[Detector]) -> Iterator[str]:
     from coincide.errors import Diagnostic, RuleError
-    from coincide.lang.amit.definition import File
-    from coincide.lang.amit.forms import printed
+    from coincide.lang.registry import language_of
 
     for source, definitions in book.files:
-        if not isinstance(definitions, File):
-            raise RuleError(Diagnostic(f"{source.name}: only Amit's rules have a form in {form}"))
-        yield printed(definitions, form).rstrip()
+        language = language_of(source.name)
+        if form not in getattr(language, "FORMS", ()):
+            raise RuleError(Diagnostic(f"{source.name}: rules of {language.NAME} have no form in {form}"))
+        yield language.printed(definitions, form).rstrip()  # type: ignore[attr-defined]
 
 
 def detectors_named(book: Rulebook, only: str | None) -> Sequence[Detector]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from math import ceil
 from pathlib import Path
@@ -17,7 +17,8 @@ from coincide.cli.state import keep_state, restore_state
 
 if TYPE_CHECKING:
     from coincide.adapters.files import CompleteFile
-    from coincide.engines.policies import PolicyEngine, PolicyRun, StabilityPolicy
+    from coincide.engines.instance import StabilityPolicy
+    from coincide.engines.policies import PolicyRun
     from coincide.model.batch import EventBatch
     from coincide.model.event import Event
     from coincide.rulebook import Rulebook
@@ -33,13 +34,10 @@ def policy_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_policy_arguments(given: Given) -> None:
-    from coincide.engines.policies import StabilityPolicy
-    from coincide.errors import CoincideError
+    from coincide.engines.instance import StabilityPolicy
 
     if given.policy is not None:
         given.policy = StabilityPolicy.parse(given.policy)
-        if given.engine != "embedded":
-            raise CoincideError("--policy is for the embedded engine; Spark orders events by itself, within its watermark")
 
 
 def has_policy(book: Rulebook, given: Given) -> bool:
@@ -47,7 +45,7 @@ def has_policy(book: Rulebook, given: Given) -> bool:
     from coincide.engines.policies import names_policies
     from coincide.errors import CoincideError
 
-    named = given.engine == "embedded" and names_policies(book)
+    named = names_policies(book)
     if given.policy is None and not named and (given.late or given.latencies):
         raise CoincideError("--late and --latencies need a policy: --policy, or one in the rules")
     return given.policy is not None or named
@@ -55,14 +53,28 @@ def has_policy(book: Rulebook, given: Given) -> bool:
 
 def under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
     """Detections of events that stand in the order of their arrival."""
+    _warn_of_sources(book, given.policy)
+    return (_embedded if given.engine == "embedded" else _on_spark)(book, batches, given)
+
+
+def _on_spark(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
+    from coincide.engines.choice import arrivals_on_spark
+    from coincide.model.batch import EventBatch
+
+    run = arrivals_on_spark(book, batches, given.policy, given.until, given.engine, given.tier)
+    with Account(given.late, given.latencies) as account:
+        yield EventBatch(account.noted(run))
+    _report(account.summary({policy: len(late) for policy, late in run.late.items()}))
+
+
+def _embedded(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
     from coincide.engines.policies import PolicyEngine
     from coincide.model.batch import EventBatch
 
-    _warn_of_sources(book, given.policy)
-    engine = PolicyEngine(book, given.policy)
+    engine = PolicyEngine(book, given.policy, given.tier)
     if given.resume is not None:
         restore_state(engine, given.resume)
-    with Account(engine, given.late, given.latencies) as account:
+    with Account(given.late, given.latencies) as account:
         for batch in batches:
             for made in engine.process(batch):
                 yield EventBatch(account.noted(made))
@@ -71,13 +83,17 @@ def under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given) 
                 yield EventBatch(account.noted(made))
     if given.snapshot is not None:
         keep_state(engine, given.snapshot)
-    for line in account.summary():
+    _report(account.summary(engine.refused()))
+
+
+def _report(lines: Iterable[str]) -> None:
+    for line in lines:
         print(line, file=sys.stderr)
 
 
 def _warn_of_sources(book: Rulebook, policy: StabilityPolicy | None) -> None:
     """As definitions are warned of that name their policy themselves."""
-    from coincide.engines.policies import sources_of
+    from coincide.engines.instance import sources_of
 
     if policy is not None and policy.kind != "best-effort" and not sources_of(book.compiled):
         text = f"{policy.kind} detection without 'sources': a source not yet heard cannot hold anything back"
@@ -87,9 +103,8 @@ def _warn_of_sources(book: Rulebook, policy: StabilityPolicy | None) -> None:
 class Account(ExitStack):
     """What is written besides detections. The files appear when all is done."""
 
-    def __init__(self, engine: PolicyEngine, late: Path | None, latencies: Path | None) -> None:
+    def __init__(self, late: Path | None, latencies: Path | None) -> None:
         super().__init__()
-        self._engine = engine
         self._seen: dict[StabilityPolicy, array[float]] = {}
         self._late, self._latencies = self._file(late), self._file(latencies)
 
@@ -103,13 +118,12 @@ class Account(ExitStack):
         for latency in made.latencies:
             self._seen.setdefault(latency.policy, array("d")).append(latency.milliseconds)
         _write(self._latencies, (latency.record() for latency in made.latencies))
-        late = {id(event): event for events in made.late.values() for event in events}  # once, late by however many policies
-        _write(self._late, (_arrived(event) for event in late.values()))
+        _write(self._late, (_arrived(event) for event, _ in made.latecomers()))
         return made.detections
 
-    def summary(self) -> Iterator[str]:
-        for policy, refused in self._engine.refused().items():
-            if policy.kind != "in-order":
+    def summary(self, late: Mapping[StabilityPolicy, int]) -> Iterator[str]:
+        for policy, refused in late.items():
+            if policy.is_one:
                 yield f"{policy}: {_summary(self._seen.get(policy, ()))}; {_counted(refused, 'late event')}"
 
 

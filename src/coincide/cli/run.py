@@ -125,12 +125,12 @@ def _detections(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> 
 
 def _continued(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
     """A part of a longer stream: from the state that an earlier part left, to the state that a later one takes up."""
-    from coincide.engines.embedded import Engine, chosen_tier
+    from coincide.engines.embedded import Engine
     from coincide.engines.stopping import up_to_a_stop
 
     waiting = iter(batches)
     first = next(waiting, None)
-    engine = Engine(book, chosen_tier(given.tier, 0 if first is None else len(first)))
+    engine = Engine(book, given.tier, 0 if first is None else len(first))
     if given.resume is not None:
         restore_state(engine, given.resume)
     with statistics_file(engine, given.stats):

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from math import inf, isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coincide.errors import CoincideError, Diagnostic, nearest
 from coincide.model.batch import EventBatch
 from coincide.model.stamp import EPOCH, MILLISECOND, parse_instant
 from coincide.rulebook import Rulebook
+
+if TYPE_CHECKING:
+    from coincide.engines.instance import StabilityPolicy
+    from coincide.engines.policies import PolicyRun
 
 ENGINES = ("embedded", "spark", "spark-streaming")
 TIERS = ("auto", "interpreter", "kernel")
@@ -33,6 +37,16 @@ def detections(
     run_on_spark = runner.run_batch if engine == "spark" else runner.run_streaming
     found: Iterator[EventBatch] = run_on_spark(book, batches, until, "kernel" if tier == "auto" else tier)
     return found
+
+
+def arrivals_on_spark(
+    book: Rulebook, batches: Iterable[EventBatch], policy: StabilityPolicy | None, until: float | None, engine: str, tier: str
+) -> PolicyRun:
+    """What comes of batches that stand in the order of arrival; `policy` is for definitions that name none."""
+    check_name("engine", engine, ENGINES)
+    check_name("tier", tier, TIERS)
+    run: PolicyRun = _spark_runner().run_arrivals(book, batches, policy, until, engine, "kernel" if tier == "auto" else tier)
+    return run
 
 
 def _spark_runner() -> Any:

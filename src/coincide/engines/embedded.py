@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from coincide.detection.base import LARGE
 from coincide.engines.graph import Graph
 from coincide.engines.stopping import up_to_a_stop
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import Event
 from coincide.rulebook import Rulebook, RuleSource, rulebook
-
-LARGE = 20_000
-"""From so many events on, compiling a kernel pays."""
 
 
 def chosen_tier(tier: str, size: int) -> str:
@@ -24,12 +22,14 @@ class Engine:
     """Detects in a stream that is fed to it piece by piece.
 
     `process` takes events that are not older than those before; older ones are *late*: counted and not consumed. State can
-    be taken (`snapshot`) and given back (`restore`) between any two calls, also under changed rules."""
+    be taken (`snapshot`) and given back (`restore`) between any two calls, also under changed rules. With the tier `auto`
+    each plan is in the tier that is faster for inputs of `size` events."""
 
-    def __init__(self, rules: Rulebook | RuleSource | Sequence[RuleSource], tier: str = "interpreter") -> None:
+    def __init__(self, rules: Rulebook | RuleSource | Sequence[RuleSource], tier: str = "interpreter", size: int = 0) -> None:
         self.tier = tier
+        self.size = size
         self.late = 0
-        self._graph = Graph(rulebook(rules).plans(tier))
+        self._graph = Graph(rulebook(rules).plans(tier, size))
         self._state = self._graph.initial()
         self._last: object = None
 
@@ -56,7 +56,7 @@ class Engine:
 
     def change_rules(self, rules: Rulebook | RuleSource | Sequence[RuleSource]) -> None:
         """New rules from the next event on. Definitions whose text is unchanged keep their state."""
-        graph = Graph(rulebook(rules).plans(self.tier))
+        graph = Graph(rulebook(rules).plans(self.tier, self.size))
         self._state = graph.decode(self._graph.encode(self._state))
         self._graph = graph
 
@@ -86,7 +86,7 @@ def run(
     engine: Engine | None = None
     book = rulebook(rules)
     for batch in batches:
-        engine = engine or Engine(book, chosen_tier(tier, len(batch)))
+        engine = engine or Engine(book, tier, len(batch))
         yield from up_to_a_stop(partial(engine.process, batch))
     if engine is not None:
         yield from up_to_a_stop(partial(engine.finish, until))

@@ -31,13 +31,13 @@ def check_detections(case: Case, setup: Setup) -> list[Problem]:
 
 def _check_statistics(case: Case, setup: Setup) -> list[Problem]:
     """Only the embedded engine counts."""
-    from coincide.engines.embedded import Engine, chosen_tier
+    from coincide.engines.embedded import Engine
 
     path = case.path("stats.json")
     if path is None or setup.engine != "embedded":
         return []
     batches = list(_batches(case))
-    engine = Engine(load(*case.rules), chosen_tier(setup.tier, sum(map(len, batches))))
+    engine = Engine(load(*case.rules), setup.tier, sum(map(len, batches)))
     for batch in batches:
         engine.process(batch)
     engine.finish(until_microseconds(case.text("until")))

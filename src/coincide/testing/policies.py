@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 from coincide.adapters.read import open_events
-from coincide.engines.choice import until_microseconds
-from coincide.engines.policies import PolicyRun, run_with_policy
+from coincide.engines.choice import arrivals_on_spark, until_microseconds
+from coincide.engines.instance import StabilityPolicy
+from coincide.engines.policies import PolicyEngine, PolicyRun
+from coincide.model.batch import EventBatch
 from coincide.model.event import record
+from coincide.rulebook import load
 from coincide.testing.cases import Case, Problem, Setup
 from coincide.testing.compare import Record, unmatched
 from coincide.testing.kinds import line_of, read_records
 
 
 def check_policy(case: Case, setup: Setup) -> list[Problem]:
-    """Policies are the embedded engine's: Spark sorts its input."""
-    result = _run(case)
+    result = _run(case, setup)
     problems = _compared(read_records(case.folder / "expected.jsonl"), [record(d) for d in result.detections])
     if case.path("latencies.jsonl"):
         problems += _compared(read_records(case.folder / "latencies.jsonl"), [latency.record() for latency in result.latencies])
     return problems
 
 
-def _run(case: Case) -> PolicyRun:
-    events = case.folder / "events.jsonl"
-    arrivals = chain.from_iterable(batch.events for batch in open_events(events, strict=True))
-    return run_with_policy(case.rules, arrivals, case.text("policy") or "", until_microseconds(case.text("until")))
+def _run(case: Case, setup: Setup) -> PolicyRun:
+    rules, until = load(*case.rules), until_microseconds(case.text("until"))
+    policy = StabilityPolicy.parse(case.text("policy") or "")
+    arrivals = open_events(case.folder / "events.jsonl", strict=True)
+    if setup.engine != "embedded":
+        return arrivals_on_spark(rules, arrivals, policy, until, setup.engine, setup.tier)
+    engine = PolicyEngine(rules, policy, setup.tier)
+    for batch in arrivals:
+        engine.arrive_all(batch if setup.tier != "kernel" else EventBatch(table=batch.table))
+    engine.finish(until)
+    return engine.take()
 
 
 def _compared(expected: list[Record], found: list[Record]) -> list[Problem]:

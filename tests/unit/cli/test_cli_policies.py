@@ -98,7 +98,7 @@ def test_files_are_complete_or_absent(coincide: Coincide, tmp_path: Path) -> Non
     ("options", "message"),
     [
         (["--policy", "sometimes"], "unknown policy 'sometimes'"),
-        (["--policy", "guaranteed", "--engine", "spark"], "--policy is for the embedded engine"),
+        (["--policy", "guaranteed", "--engine", "spark", "--snapshot", "state"], "Spark keeps its own checkpoints"),
         (["--late", "late.jsonl"], "--late and --latencies need a policy"),
     ],
 )
@@ -119,5 +119,25 @@ def test_a_snapshot_of_the_other_kind_is_none(coincide: Coincide, arrivals: Path
 def test_from_python() -> None:
     rules = package.loads(OPERA, "ce")
     assert [d["from"] for d in package.detect(rules, ARRIVALS, policy="guaranteed")] == [["a1", "b1"], ["a3", "b1"]]
-    with pytest.raises(CoincideError, match="embedded engine"):
-        package.detect(rules, ARRIVALS, policy="guaranteed", engine="spark")
+    with pytest.raises(CoincideError, match="unknown policy"):
+        package.detect(rules, ARRIVALS, policy="often")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["spark", "spark-streaming"])
+def test_on_spark(coincide: Coincide, arrivals: Path, tmp_path: Path, engine: str, spark: object) -> None:
+    """Detections, files and summary are those of the embedded engine; also where only some definitions name a policy."""
+    text = f"{OPERA}detect Now policy best-effort = [A]\n"
+    rules = written(tmp_path / "rules.ce", text)
+    for policy in (["--policy", "guaranteed"], []):
+        told = []
+        for engine_options in ([], ["--engine", engine]):
+            late, latencies = tmp_path / "late.jsonl", tmp_path / "latencies.jsonl"
+            files = ["--late", late, "--latencies", latencies]
+            outcome = coincide("run", rules, "--events", arrivals, *policy, *files, *engine_options)
+            summary = [line for line in outcome.err.splitlines() if line.startswith(("guaranteed:", "best-effort:"))]
+            told.append(
+                (outcome.code, sorted(outcome.out.splitlines()), summary, lines(late), sorted(map(str, lines(latencies))))
+            )
+        assert told[0] == told[1]
+    assert len(package.detect(rules, ARRIVALS, policy="guaranteed", engine=engine)) == 5

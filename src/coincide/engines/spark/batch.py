@@ -6,6 +6,7 @@ where it is put in total order and run through the graph."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -13,20 +14,35 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from coincide.detection.base import DetectorPlan
+from coincide.engines.instance import StabilityPolicy
 from coincide.engines.spark import pushdown
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.groups import Group, groups
 from coincide.engines.spark.outputs import Outputs, outputs
-from coincide.engines.spark.worker import Span, Task, detect_partition, sources_of
+from coincide.engines.spark.policies import arrivals_batch, goes_by_arrival
+from coincide.engines.spark.worker import Span, Tables, Task, detect_partition, sources_of, tables_of
 from coincide.rulebook import Rulebook
 
 
-def detect_batch(rules: Rulebook, source: Source, until: float | None = None, tier: str = "kernel") -> DataFrame:
-    """Detections, with the column ORDER."""
-    shape = outputs(rules.compiled.plans, source)
+def detect_batch(
+    rules: Rulebook,
+    source: Source,
+    until: float | None = None,
+    tier: str = "kernel",
+    policy: StabilityPolicy | None = None,
+    late: bool = False,
+    latency: bool = False,
+    closing: str | None = None,
+) -> DataFrame:
+    """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY.
+    Rows with a value in the column `closing` are no arrivals."""
+    shape = outputs(rules.compiled.plans, source, late)
+    if goes_by_arrival(rules, policy):
+        return arrivals_batch(rules, source, replace(shape, latencies=latency), policy, until, tier, closing)
     planned = [(group, group.plans(rules)) for group in groups(rules)]
     span = _span(source, [plan for _, plans in planned for plan in plans], until)
-    parts = [_detected(rules, source, group, plans, shape, span, tier) for group, plans in planned]
+    tables = tables_of(rules, source.original.sparkSession)
+    parts = [_detected(rules, source, group, plans, shape, span, tier, tables) for group, plans in planned]
     if not parts:
         return source.original.sparkSession.createDataFrame([], shape.spark())
     return reduce(DataFrame.unionAll, parts)
@@ -41,10 +57,17 @@ def _span(source: Source, plans: Sequence[DetectorPlan], until: float | None) ->
 
 
 def _detected(
-    rules: Rulebook, source: Source, group: Group, plans: Sequence[DetectorPlan], shape: Outputs, span: Span, tier: str
+    rules: Rulebook,
+    source: Source,
+    group: Group,
+    plans: Sequence[DetectorPlan],
+    shape: Outputs,
+    span: Span,
+    tier: str,
+    tables: Tables | None,
 ) -> DataFrame:
     layout = pushdown.layout(source, plans)
-    task = Task(sources_of(rules), group.members, tier, layout, shape)
+    task = Task(sources_of(rules), group.members, tier, layout, shape, tables)
     rows = source.frame.filter(pushdown.wanted(source, plans, group.key))
     if group.key is None:
         placed = rows.select(*source.wire_columns(layout)).repartition(1)

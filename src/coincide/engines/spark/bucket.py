@@ -1,14 +1,14 @@
 """The state of one bucket, apart from how Spark stores it: a reorder buffer, and pages of detectors' state.
 
-An event waits in the buffer until the clock (the latest hi that any task has seen, less the delay) has passed it; then it is
-consumed, in total order. What is older than what has been consumed is late and left out. The buffer is a list of *segments*,
-each written once, when its events came, and read when the clock reaches it. Keys are spread over *pages* (pages.py); only the
-pages of the keys that have events, or timers that are due, are read and written."""
+An event waits in the buffer until the clock (the latest hi that any task has seen, less the delay), or every source that is
+waited for, has passed it; then it is consumed, in total order. What is older than what has been consumed is late and left out.
+The buffer is a list of *segments*, each written once, when its events came, and read when the clock reaches it. Keys are spread
+over *pages* (pages.py); only the pages of the keys that have events, or timers that are due, are read and written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from coincide.adapters.tableorder import total_order
 from coincide.engines.graph import Graph
+from coincide.engines.spark.marks import REACHED, advance, broken
 from coincide.engines.spark.packing import from_bytes, to_bytes
 from coincide.engines.spark.pages import Page, Pages, PageStore
 from coincide.engines.spark.worker import Task, events_of
@@ -52,6 +53,7 @@ class Meta(msgspec.Struct, array_like=True):
     pages: dict[int, Page] = {}
     rules: list[str] = []
     due: dict[int, int] = {}  # page → when its next timer is due
+    marks: dict[str, int] = {}
 
 
 class Store(PageStore, Protocol):
@@ -72,12 +74,14 @@ class Arrived:
     last: int
     blobs: Sequence[bytes]
     closing: int | None = None  # the end of input: let time pass until then
+    marks: Mapping[str, int] = field(default_factory=dict)  # how far sources have come, where they are waited for
 
 
 @dataclass
 class Outcome:
     detections: EventBatch = EMPTY
     late: int = 0
+    late_events: EventBatch = EMPTY  # if they are wanted
     consumed: int = 0
     waiting: int = 0
 
@@ -85,9 +89,12 @@ class Outcome:
 class Bucket:
     """Takes a bucket through one micro-batch."""
 
-    def __init__(self, task: Task, delay: int, timed: bool, division: tuple[Any, ...], store: Store) -> None:
+    def __init__(
+        self, task: Task, delay: int, timed: bool, division: tuple[Any, ...], store: Store, sources: Sequence[str] = ()
+    ) -> None:
         self.task = task
         self.delay = delay
+        self.sources = sources
         self.timed = timed
         self.store = store
         self.meta = self._meta(list(division))
@@ -111,8 +118,10 @@ class Bucket:
         meta.clock = max(meta.clock, arrived.last)
         if meta.start is None or meta.released <= meta.start:
             meta.start = arrived.first if meta.start is None else min(meta.start, arrived.first)
-        bound = FOREVER if arrived.closing is not None else max(meta.released, meta.clock - self.delay)
-        released = self._released(arrived, bound)
+        before = dict(meta.marks)
+        advance(meta.marks, arrived.marks)
+        bound = FOREVER if arrived.closing is not None else max(meta.released, self._passed())
+        released = self._released(arrived, bound, before)
         meta.released = bound
         made = [*self._run(released, bound, arrived.closing)]
         self.outcome.detections = merged(made)
@@ -121,16 +130,33 @@ class Bucket:
 
     # The buffer.
 
-    def _released(self, arrived: Arrived, bound: int) -> pa.Table | None:
+    def _passed(self) -> int:
+        """Nothing below this is waited for."""
+        if self.sources:
+            return min(self.meta.marks.get(source, NEVER) for source in self.sources)
+        return self.meta.clock - self.delay
+
+    def _released(self, arrived: Arrived, bound: int, marks: Mapping[str, int]) -> pa.Table | None:
         tables = [*self._old(bound)]
         if arrived.blobs:
             new = pa.concat_tables([from_bytes(blob) for blob in arrived.blobs], promote_options="default")
+            late = new.column("hi").to_numpy() < self.meta.released
+            if self.sources:
+                late |= broken(new, marks)
+                new = new.drop_columns([REACHED])
+            if late.any():
+                self._note_late(new.filter(pa.array(late)))
+                new = new.filter(pa.array(~late))
             hi = new.column("hi").to_numpy()
-            self.outcome.late = int((hi < self.meta.released).sum())
             tables.append(_between(new, hi, self.meta.released, bound))
             self._keep(_between(new, hi, bound, FOREVER))
         table = pa.concat_tables(tables, promote_options="default") if tables else None
         return table if table is not None and len(table) else None
+
+    def _note_late(self, late: pa.Table) -> None:
+        self.outcome.late = len(late)
+        if self.task.outputs.late is not None:
+            self.outcome.late_events = self._events(late)
 
     def _old(self, bound: int) -> Iterator[pa.Table]:
         """Events of segments that the clock has reached."""

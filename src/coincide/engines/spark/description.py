@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coincide.detection.base import DetectorPlan
+from coincide.engines.policies import names_policies
 from coincide.engines.spark.groups import Group, groups
 from coincide.expr.print import expression_text
 from coincide.rulebook import Rulebook, RuleSource, rulebook
@@ -49,7 +50,16 @@ class Description:
 def explain_spark(rules: Rulebook | RuleSource | Sequence[RuleSource]) -> Description:
     """The passes over the data that the rules need."""
     book = rulebook(rules)
+    if names_policies(book):
+        return Description((_by_arrival(book),))
     return Description(tuple(_pass(group, group.plans(book)) for group in groups(book)))
+
+
+def _by_arrival(book: Rulebook) -> Pass:
+    """Every record tells how far its source has come, so none is filtered."""
+    whole = _pass(Group(None, tuple(book.detectors), ("stability policies go by the order of arrival",)), book.compiled.plans)
+    columns = None if whole.columns is None else (*whole.columns, "source", "arrival")
+    return replace(whole, filter=None, columns=columns, timed=False)
 
 
 def _pass(group: Group, plans: Sequence[DetectorPlan]) -> Pass:

@@ -29,10 +29,14 @@ COMPOUND = T.StructType([*MIXED.fields, T.StructField("compound", T.BinaryType()
 """The same where some values are sets or ranges (model/column.py)."""
 
 
+TURN = "turn"
+"""A field for ourselves: the number of a record in the order of arrival, where that is known."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """What travels to Python: the wire's columns in order, each with the name of its field (`lo`, `hi`, `type`, `id`,
-    `source`, `space`, or an attribute's with a `.` before it)."""
+    `source`, `space`, `arrival`, or an attribute's with a `.` before it)."""
 
     fields: tuple[str, ...]
 
@@ -47,6 +51,7 @@ class Source:
 
     original: DataFrame
     mapping: FieldMapping = DEFAULT
+    numbered: str | None = None  # the column that numbers records in the order of their arrival
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -121,6 +126,15 @@ class Source:
         return _label(*self._found[self.mapping.source]) if self.mapping.source in self._found else None
 
     @cached_property
+    def arrival(self) -> Column | None:
+        name = self.mapping.arrival
+        return interval(*self._found[name], self.mapping)[0] if name in self._found else None
+
+    @property
+    def turn(self) -> Column | None:
+        return None if self.numbered is None else self.column(self.numbered)
+
+    @cached_property
     def space(self) -> Column | None:
         if self.mapping.space in self._found:
             column, kind = self._found[self.mapping.space]
@@ -137,7 +151,7 @@ class Source:
         return self._found[name][0]
 
     def has(self, attribute: str) -> bool:
-        return attribute in self._found and attribute not in self.mapping.envelope
+        return attribute in self._found and attribute not in self.mapping.envelope and attribute != self.numbered
 
     @property
     def attributes(self) -> list[str]:
@@ -216,7 +230,7 @@ class Source:
         """What must travel for these attributes and these optional fields of the envelope."""
         fields = ["hi"] if self.points else ["hi", "lo"]
         fields += ["type", "id"]
-        fields += [name for name in ("source", "space") if name in envelope and getattr(self, name) is not None]
+        fields += [name for name in ("source", "space", "arrival", TURN) if name in envelope and getattr(self, name) is not None]
         return Layout((*fields, *(f".{name}" for name in sorted(attributes) if self.has(name))))
 
     def wire_columns(self, layout: Layout) -> list[Column]:

@@ -7,40 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
 from coincide.detection.base import DetectorPlan
-from coincide.engines.spark.frame import COMPOUND, MIXED, Source
+from coincide.engines.spark.frame import COMPOUND, Source
+from coincide.engines.spark.latecomers import LATE, LateShape, late_shape
+from coincide.engines.spark.values import MOMENT, TIME, arrow_kind, spark_kind, spark_time, values
 from coincide.errors import RuleError
-from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 from coincide.expr.tree import Call, Expr, Reference, walk
 from coincide.expr.typing import infer
 from coincide.model.batch import EventBatch
-from coincide.model.column import COMPOUND as ARROW_COMPOUND
-from coincide.model.column import MIXED as ARROW_MIXED
-from coincide.model.column import Column
 from coincide.model.compound import COMPOUND_MAKERS
 from coincide.model.event import ENVELOPE
 from coincide.model.table import EventTable
 
-MOMENT = pa.timestamp("us", "UTC")
-TIME = pa.struct([("lo", MOMENT), ("hi", MOMENT)])
-ARROW_KINDS = {NUMBER: pa.float64(), TEXT: pa.string(), BOOLEAN: pa.bool_(), None: ARROW_MIXED}
-SPARK_KINDS: dict[str | None, T.DataType] = {
-    NUMBER: T.DoubleType(),
-    TEXT: T.StringType(),
-    BOOLEAN: T.BooleanType(),
-    None: MIXED,
-}
 UNKNOWN = "unknown"
-SEVERAL = "set or range"
 ORDER = "_order"
 """A column for ourselves: where among the detections of one event a detection stands."""
+LATENCY = "_latency"
+"""Microseconds from a detection's hi to the clock at which it was made."""
 
 
 @dataclass(frozen=True)
@@ -49,31 +37,40 @@ class Outputs:
 
     attributes: tuple[tuple[str, str | None], ...]
     compounds: bool = False  # values may be sets or ranges: a field more for what is of no certain type
+    latencies: bool = False  # a column for how late detections were made
+    late: LateShape | None = None  # a column for late events
 
     def spark(self) -> T.StructType:
-        time = T.StructType([T.StructField("lo", T.TimestampType()), T.StructField("hi", T.TimestampType())])
         fields = [
             T.StructField("type", T.StringType()),
-            T.StructField("time", time),
+            T.StructField("time", spark_time()),
             T.StructField("from", T.ArrayType(T.StringType())),
             T.StructField("source", T.StringType()),
-            *(T.StructField(name, self._spark_kind(kind)) for name, kind in self.attributes),
+            *(T.StructField(name, spark_kind(kind, self.compounds)) for name, kind in self.attributes),
             T.StructField(ORDER, T.ArrayType(T.LongType())),
+            *([T.StructField(LATENCY, T.LongType())] if self.latencies else []),
+            *([T.StructField(LATE, self.late.spark())] if self.late is not None else []),
         ]
         return T.StructType(fields)
 
-    def _spark_kind(self, kind: str | None) -> T.DataType:
-        return COMPOUND if kind is None and self.compounds else SPARK_KINDS[kind]
-
     def _arrow_kind(self, kind: str | None) -> pa.DataType:
-        return ARROW_COMPOUND if kind is None and self.compounds else ARROW_KINDS[kind]
+        return arrow_kind(kind, self.compounds)
 
     def arrow(self) -> pa.Schema:
         envelope = [("type", pa.string()), ("time", TIME), ("from", pa.list_(pa.string())), ("source", pa.string())]
         attributes = [(name, self._arrow_kind(kind)) for name, kind in self.attributes]
-        return pa.schema([*envelope, *attributes, (ORDER, pa.list_(pa.int64()))])
+        latency = [(LATENCY, pa.int64())] if self.latencies else []
+        late = [(LATE, self.late.arrow())] if self.late is not None else []
+        return pa.schema([*envelope, *attributes, (ORDER, pa.list_(pa.int64())), *latency, *late])
 
-    def record_batch(self, detections: EventBatch) -> pa.RecordBatch:
+    def late_batch(self, late: EventTable, policies: Sequence[Sequence[str]] | None = None) -> pa.RecordBatch:
+        """Rows that hold late events and no detections."""
+        assert self.late is not None
+        schema = self.arrow()
+        nothing = [pa.nulls(len(late), field.type) for field in schema][:-1]
+        return pa.RecordBatch.from_arrays([*nothing, self.late.structs(late, policies)], schema=schema)
+
+    def record_batch(self, detections: EventBatch, latencies: Sequence[int | None] | None = None) -> pa.RecordBatch:
         table = detections.table
         self._check(table)
         moments = [pa.array(ends).cast(MOMENT) for ends in (table.lo, table.hi)]
@@ -82,8 +79,10 @@ class Outputs:
             pa.StructArray.from_arrays(moments, fields=list(TIME)),
             table.origin().lists(),
             table.fields["source"].cast(pa.string()) if "source" in table.fields else pa.nulls(len(table), pa.string()),
-            *(_values(name, table.column(name), kind, self._arrow_kind(kind)) for name, kind in self.attributes),
+            *(values(name, table.column(name), kind, self._arrow_kind(kind)) for name, kind in self.attributes),
             _orders(table),
+            *([pa.array(latencies or [None] * len(table), pa.int64())] if self.latencies else []),
+            *([pa.nulls(len(table), self.late.arrow())] if self.late is not None else []),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow())
 
@@ -95,47 +94,6 @@ class Outputs:
                 raise RuntimeError(f"a detection has an attribute '{name}' that its plan did not foresee")
 
 
-def _values(name: str, column: Column, kind: str | None, wanted: pa.DataType) -> pa.Array:
-    parts = _parts(column)
-    if kind is None and len(wanted) == len(parts):
-        return pa.StructArray.from_arrays(list(parts.values()), fields=list(wanted), mask=_nothing(column))
-    for other, part in parts.items():
-        if other != kind and (kind is not None or other == SEVERAL) and part.null_count < len(part):
-            raise RuntimeError(f"attribute '{name}' was inferred to be a {kind or 'single value'} and is a {other}")
-    if kind is not None:
-        return parts[kind]
-    del parts[SEVERAL]
-    return pa.StructArray.from_arrays(list(parts.values()), fields=list(wanted), mask=_nothing(column))
-
-
-def _nothing(column: Column) -> pa.Array:
-    """Where there is no value, not even a set or range."""
-    null = column.is_null
-    return pa.array(null if column.compounds is None else null & (column.compounds == None))  # noqa: E711
-
-
-def _parts(column: Column) -> dict[str, pa.Array]:
-    """In the order of the struct's fields."""
-    size = len(column)
-    numbers, flags, compounds = column.numbers, column.flags, column.compounds
-    return {
-        NUMBER: pa.nulls(size, pa.float64()) if numbers is None else pa.array(numbers, pa.float64(), from_pandas=True),
-        TEXT: pa.nulls(size, pa.string()) if column.codes is None else _texts(column),
-        BOOLEAN: pa.nulls(size, pa.bool_()) if flags is None else pa.array(flags == 1, mask=flags < 0),
-        SEVERAL: pa.nulls(size, pa.binary()) if compounds is None else pa.array(_encoded(compounds), pa.binary()),
-    }
-
-
-def _encoded(compounds: Any) -> list[bytes | None]:
-    return [None if compound is None else msgspec.msgpack.encode(compound) for compound in compounds]
-
-
-def _texts(column: Column) -> pa.Array:
-    assert column.codes is not None
-    codes = pa.array(column.codes, mask=column.codes < 0)
-    return pa.DictionaryArray.from_arrays(codes, pa.array(column.texts, pa.string())).cast(pa.string())
-
-
 def _orders(table: EventTable) -> pa.Array:
     """Generation and path of each: what orders the detections of one event."""
     if not table.sortable:
@@ -145,7 +103,7 @@ def _orders(table: EventTable) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(places).reshape(-1)))
 
 
-def outputs(plans: Sequence[DetectorPlan], source: Source) -> Outputs:
+def outputs(plans: Sequence[DetectorPlan], source: Source, late: bool = False) -> Outputs:
     """The attributes of all plans' detections. Plans stand so that none feeds an earlier one."""
     made: dict[str, str | None] = {}
     trees = {name: _trees(plans, name) for name in _names(plans)}
@@ -158,7 +116,8 @@ def outputs(plans: Sequence[DetectorPlan], source: Source) -> Outputs:
     if given:  # whatever is made of sets and ranges may be one
         made = dict.fromkeys(made, None)
     compounds = given or any(_makes_compounds(tree) for own in trees.values() for tree in own)
-    return Outputs(tuple((name, None if kind == UNKNOWN else kind) for name, kind in made.items()), compounds)
+    attributes = tuple((name, None if kind == UNKNOWN else kind) for name, kind in made.items())
+    return Outputs(attributes, compounds, late=late_shape(source) if late else None)
 
 
 def _makes_compounds(tree: Expr) -> bool:

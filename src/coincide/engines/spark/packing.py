@@ -1,7 +1,7 @@
 """Events on their way to the state: packed to one Arrow blob a bucket, so that Spark moves few rows.
 
 A row of the packed frame is for one bucket, from one task of one micro-batch. Every task sends one to every bucket, if only to
-tell what time it has seen."""
+tell what time it has seen; where sources are waited for, how far each of them has come (marks.py)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from coincide.engines.spark.frame import Layout
+from coincide.engines.spark.marks import REACHED, marks_of
 from coincide.engines.spark.outputs import Outputs
 
-PACKED = "bucket int, first bigint, last bigint, closing bigint, blob binary"
-PACKED_ARROW = pa.schema(
-    [("bucket", pa.int32()), ("first", pa.int64()), ("last", pa.int64()), ("closing", pa.int64()), ("blob", pa.binary())]
-)
+PACKED = "bucket int, first bigint, last bigint, closing bigint, marks binary, blob binary"
+TIMES = [("first", pa.int64()), ("last", pa.int64()), ("closing", pa.int64())]
+PACKED_ARROW = pa.schema([("bucket", pa.int32()), *TIMES, ("marks", pa.binary()), ("blob", pa.binary())])
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 BARE = -1
 """Number of the bucket of rows that only tell the time."""
@@ -43,6 +43,7 @@ class Packing:
 
     layout: Layout
     buckets: tuple[int, ...]
+    marked: bool = False  # by source: rows are in the order of arrival then, and events carry what their source had reached
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         received = [batch for batch in batches if batch.num_rows]
@@ -54,6 +55,10 @@ class Packing:
         numbers = table.column("bucket").to_numpy()
         closing = table.column("closing").drop_null()
         events = table.drop_columns(["bucket", "closing"]).rename_columns([*self.layout.fields, "page"])
+        marks = None
+        if self.marked:
+            reached, marks = marks_of(events)
+            events = events.append_column(REACHED, reached)
         blobs = self._blobs(events, numbers)
         size = len(self.buckets)
         columns = [
@@ -61,6 +66,7 @@ class Packing:
             pa.array(np.full(size, hi.min())),
             pa.array(np.full(size, hi.max())),
             pa.array([closing[0].as_py() if len(closing) else None] * size, pa.int64()),
+            pa.array([marks] * size, pa.binary()),
             pa.array([blobs.get(number) for number in range(size)], pa.binary()),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PACKED_ARROW)

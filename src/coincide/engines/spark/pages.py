@@ -83,8 +83,9 @@ class Pages:
         self.store = store
         self.known = known
         self.kept = kept
+        self.tables = task.tables
         self.tier = "kernel" if task.tier == "auto" else task.tier
-        self.graph = graph_of(task.sources, task.members, self.tier)
+        self.graph = graph_of(task.sources, task.members, self.tier, task.tables)
         self._rules = msgspec.msgpack.encode([task.sources, task.members])
         self._digest = blake2b(self._rules, digest_size=8).hexdigest()
 
@@ -106,7 +107,7 @@ class Pages:
 
     def _old_graph(self, digest: str) -> Graph:
         sources, members = msgspec.msgpack.decode(self.store.rules(digest))
-        return graph_of(tuple((name, text) for name, text in sources), tuple(members), self.tier)
+        return graph_of(tuple((name, text) for name, text in sources), tuple(members), self.tier, self.tables)
 
     def save(self, number: int, state: GraphState, consumed: pa.Table | None) -> None:
         """Keep the state that the consumed events have led to."""

@@ -10,20 +10,21 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from coincide.detection.base import DetectorPlan
-from coincide.engines.spark.frame import Layout, Source
+from coincide.engines.spark.frame import TURN, Layout, Source
 from coincide.expr.parts import Unsupported
 from coincide.expr.spark import relaxed
 from coincide.expr.tree import And, Compare, Expr, In, Literal, Or, Reference, transform
 from coincide.model.event import HEARTBEAT
 
 
-def layout(source: Source, plans: Sequence[DetectorPlan]) -> Layout:
-    """The fields that the plans read."""
-    wanted: set[str] = set()
+def layout(source: Source, plans: Sequence[DetectorPlan], everything: bool = False, arriving: bool = False) -> Layout:
+    """The fields that the plans read; with `everything`, what late events are shown with; if `arriving`, what orders arrivals."""
+    wanted: set[str] = set(source.attributes) if everything else set()
     for plan in plans:
         columns = plan.columns
         wanted |= set(source.attributes) if columns is None else columns
-    return source.layout(wanted, _envelope(plans))
+    shown = {"source", "space", "arrival"} if everything else set()
+    return source.layout(wanted, _envelope(plans) | shown | ({"source", "arrival", TURN} if arriving else set()))
 
 
 def _envelope(plans: Sequence[DetectorPlan]) -> frozenset[str]:

@@ -21,8 +21,10 @@ from coincide.model.event import HEARTBEAT
 from coincide.model.table import SPACE, EventTable
 
 CLOSING = "input ends"  # no attribute's name: it has a space
+NUMBER = "order of arrival"
 TIME = pa.struct([("lo", pa.int64()), ("hi", pa.int64())])
-ENVELOPE = {"type": pa.string(), "time": TIME, "id": pa.string(), "source": pa.string(), "space": SPACE}
+GIVEN = {"type": pa.string(), "time": TIME, "id": pa.string(), "source": pa.string(), "space": SPACE, "arrival": pa.int64()}
+ENVELOPE = {**GIVEN, NUMBER: pa.int64()}
 
 
 @dataclass
@@ -69,7 +71,8 @@ class Spool:
             "type": table.fields["type"].cast(pa.string()),
             "time": pa.StructArray.from_arrays([pa.array(table.lo), pa.array(table.hi)], fields=list(TIME)),
             "id": table.fields["id"].cast(pa.string()),
-            **{name: table.fields[name] for name in ("source", "space") if name in table.fields},
+            **{name: table.fields[name] for name in ("source", "space", "arrival") if name in table.fields},
+            NUMBER: pa.array(range(self.rows, self.rows + len(table)), pa.int64()),
         }
         for name in table.attributes:
             array = table.column(name).to_arrow()

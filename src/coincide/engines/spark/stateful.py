@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from coincide.engines.spark.bucket import Arrived, Bucket, Outcome
+from coincide.engines.spark.marks import merged_marks
 from coincide.engines.spark.packing import to_bytes
 from coincide.engines.spark.worker import Task
 
@@ -19,7 +20,8 @@ RESULT = "blob binary, late bigint, consumed bigint, waiting bigint"
 class Processor(StatefulProcessor):  # type: ignore[misc]
     """Called once a bucket and micro-batch. There are no timers of Spark's: every bucket hears from every micro-batch."""
 
-    def __init__(self, task: Task, delay: int, timed: bool, division: tuple[Any, ...]) -> None:
+    def __init__(self, task: Task, delay: int, timed: bool, division: tuple[Any, ...], sources: Sequence[str] = ()) -> None:
+        self.sources = sources
         self.task = task
         self.delay = delay
         self.timed = timed
@@ -33,12 +35,14 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
         self._rules = handle.getMapState("rules", "digest string", "data binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        bucket = Bucket(self.task, self.delay, self.timed, self.division, self)
-        yield self._result(bucket.advance(_arrived(pd.concat(rows))))
+        bucket = Bucket(self.task, self.delay, self.timed, self.division, self, self.sources)
+        yield self._result(bucket.advance(arrived_rows(pd.concat(rows))))
 
     def _result(self, outcome: Outcome) -> pd.DataFrame:
-        made = outcome.detections
-        blob = to_bytes(pa.Table.from_batches([self.task.outputs.record_batch(made)])) if len(made) else None
+        outputs = self.task.outputs
+        rows = [outputs.record_batch(outcome.detections)] if len(outcome.detections) else []
+        rows += [outputs.late_batch(outcome.late_events.table)] if len(outcome.late_events) else []
+        blob = to_bytes(pa.Table.from_batches(rows)) if rows else None
         columns = {"blob": [blob], "late": [outcome.late], "consumed": [outcome.consumed], "waiting": [outcome.waiting]}
         return pd.DataFrame(columns)
 
@@ -48,13 +52,13 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
     # The bucket's store.
 
     def meta(self) -> bytes | None:
-        return _bytes(self._meta.get())
+        return value_bytes(self._meta.get())
 
     def put_meta(self, data: bytes) -> None:
         self._meta.update((data,))
 
     def segment(self, number: int) -> bytes:
-        data = _bytes(self._segments.getValue((number,)))
+        data = value_bytes(self._segments.getValue((number,)))
         assert data is not None
         return data
 
@@ -65,13 +69,13 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
         self._segments.removeKey((number,))
 
     def base(self, page: int) -> bytes | None:
-        return _bytes(self._bases.getValue((page,)))
+        return value_bytes(self._bases.getValue((page,)))
 
     def put_base(self, page: int, data: bytes) -> None:
         self._bases.updateValue((page,), (data,))
 
     def entry(self, page: int, number: int) -> bytes:
-        data = _bytes(self._logs.getValue((page, number)))
+        data = value_bytes(self._logs.getValue((page, number)))
         assert data is not None
         return data
 
@@ -82,7 +86,7 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
         self._logs.removeKey((page, number))
 
     def rules(self, digest: str) -> bytes:
-        data = _bytes(self._rules.getValue((digest,)))
+        data = value_bytes(self._rules.getValue((digest,)))
         assert data is not None
         return data
 
@@ -90,11 +94,13 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
         self._rules.updateValue((digest,), (data,))
 
 
-def _bytes(found: Any) -> bytes | None:
+def value_bytes(found: Any) -> bytes | None:
     return None if found is None or found[0] is None else bytes(found[0])
 
 
-def _arrived(rows: pd.DataFrame) -> Arrived:
+def arrived_rows(rows: pd.DataFrame) -> Arrived:
     closing = rows["closing"].dropna()
     blobs = [bytes(blob) for blob in rows["blob"] if blob is not None]
-    return Arrived(int(rows["first"].min()), int(rows["last"].max()), blobs, int(closing.iloc[0]) if len(closing) else None)
+    marks = merged_marks(bytes(told) for told in rows["marks"] if told is not None)
+    ends = int(closing.iloc[0]) if len(closing) else None
+    return Arrived(int(rows["first"].min()), int(rows["last"].max()), blobs, ends, marks)

@@ -10,20 +10,23 @@ A group of detectors without a key has one bucket."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from coincide.detection.base import DetectorPlan
+from coincide.engines.instance import StabilityPolicy
 from coincide.engines.spark import pushdown
 from coincide.engines.spark.frame import Layout, Source
 from coincide.engines.spark.groups import Group, groups
 from coincide.engines.spark.outputs import Outputs, outputs
 from coincide.engines.spark.packing import BARE, PACKED, Packing, Unpacking, balanced_buckets
+from coincide.engines.spark.policies import arrivals_streaming, goes_by_arrival, sources_by_key
 from coincide.engines.spark.session import ROCKSDB, STATE_STORE
 from coincide.engines.spark.stateful import RESULT, Processor
-from coincide.engines.spark.worker import Task, sources_of
+from coincide.engines.spark.worker import Tables, Task, sources_of, tables_of
 from coincide.errors import Diagnostic, InputError
 from coincide.expr.tokens import UNITS
 from coincide.model.event import HEARTBEAT
@@ -42,18 +45,26 @@ def detect_streaming(
     buckets: int | None = None,
     pages: int | None = None,
     closing: str | None = None,
+    policy: StabilityPolicy | None = None,
+    late: bool = False,
+    latency: bool = False,
 ) -> DataFrame:
-    """Detections, with the column ORDER. A value in the column `closing` (microseconds) says that the input has ended and that
-    time goes on until then."""
+    """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY.
+    A value in the column `closing` (microseconds) says that the input has ended and that time goes on until then."""
     spark = source.original.sparkSession
     _want_rocksdb(spark)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    shape = outputs(rules.compiled.plans, source)
+    shape = outputs(rules.compiled.plans, source, late)
+    divided = groups(rules)
+    marked = () if latency or closing is not None or buckets == 1 else sources_by_key(rules, divided, policy)
+    if goes_by_arrival(rules, policy) and not marked:
+        return arrivals_streaming(rules, source, replace(shape, latencies=latency), policy, parse_delay(delay), tier, closing)
+    tables = tables_of(rules, spark)
     branches = [
-        _Branch(rules, source, group, shape, parse_delay(delay), tier, buckets or partitions, pages or PAGES, closing).detected(
-            partitions, f"coincide_{number}"
-        )
-        for number, group in enumerate(groups(rules))
+        _Branch(
+            rules, source, group, shape, parse_delay(delay), tier, buckets or partitions, pages or PAGES, closing, tables, marked
+        ).detected(partitions, f"coincide_{number}")
+        for number, group in enumerate(divided)
     ]
     if not branches:
         return source.frame.filter(F.lit(False)).select().mapInArrow(Unpacking(shape), shape.spark())
@@ -74,35 +85,40 @@ class _Branch:
         buckets: int,
         pages: int,
         closing: str | None,
+        tables: Tables | None,
+        marked: tuple[str, ...],
     ) -> None:
         self.source = source
+        self.marked = marked
         self.group = group
         self.delay = delay
         self.closing = closing
         self.plans: Sequence[DetectorPlan] = group.plans(rules)
         self.timed = any(plan.timed for plan in self.plans)
         self.buckets, self.pages = (1, 1) if group.key is None else (buckets, pages)
-        self.layout: Layout = pushdown.layout(source, self.plans)
-        self.task = Task(sources_of(rules), group.members, tier, self.layout, shape)
+        self.layout: Layout = pushdown.layout(source, self.plans, everything=shape.late is not None, arriving=bool(marked))
+        self.task = Task(sources_of(rules), group.members, tier, self.layout, shape, tables)
 
     def detected(self, partitions: int, name: str) -> DataFrame:
         division = (list(self.group.key or ()), self.buckets, self.pages)
-        packing = Packing(self.layout, balanced_buckets(self.buckets, partitions))
-        processor = Processor(self.task, self.delay, self.timed, division)
+        packing = Packing(self.layout, balanced_buckets(self.buckets, partitions), bool(self.marked))
+        processor = Processor(self.task, self.delay, self.timed, division, self.marked)
         packed = self._rows().mapInArrow(packing, PACKED)
         stepped = packed.groupBy("bucket").transformWithStateInPandas(processor, RESULT, "Append", "None")
         counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in ("late", "consumed", "waiting")]
         return stepped.observe(name, *counts).select("blob").mapInArrow(Unpacking(self.task.outputs), self.task.outputs.spark())
 
     def _rows(self) -> DataFrame:
-        """Events with the numbers of their page and bucket; the bare ones have neither, nor anything but their time."""
+        """Events with the numbers of their page and bucket; the bare ones have neither, nor anything but what tells the time."""
         source = self.source
         keep = F.coalesce(pushdown.wanted(source, self.plans, self.group.key), F.lit(False))
-        tells = F.lit(True) if self.timed else (source.type == HEARTBEAT) | (F.pmod(F.xxhash64(source.hi), F.lit(SAMPLE)) == 0)
+        sampled = (source.type == HEARTBEAT) | (F.pmod(F.xxhash64(source.hi), F.lit(SAMPLE)) == 0)
+        tells = F.lit(True) if self.timed or self.marked else sampled
         rows = source.frame.filter(source.is_event & (keep | tells))
         columns = source.wire_columns(self.layout)
+        told = ("hi", "source", "arrival") if self.marked else ("hi",)
         bare = [
-            column if name == "hi" else F.when(keep, column).alias(wire)
+            column if name in told else F.when(keep, column).alias(wire)
             for name, wire, column in zip(self.layout.fields, self.layout.wire, columns, strict=True)
         ]
         page, bucket = self._place()

@@ -1,0 +1,157 @@
+"""Detectors behind the stage of one stability policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from coincide.compile import Compiled
+from coincide.compile.graph import feeds
+from coincide.detection.base import Detector
+from coincide.engines.graph import Graph
+from coincide.engines.stopping import up_to_a_stop
+from coincide.errors import CoincideError, RunError
+from coincide.model.batch import EMPTY, EventBatch
+from coincide.model.event import Event
+from coincide.ordering import stage
+from coincide.stages import NEVER, Guaranteed, Moment, Moments, StageState
+
+
+@dataclass(frozen=True)
+class StabilityPolicy:
+    """`best-effort`, `guaranteed` or `probabilistic p`."""
+
+    kind: str
+    threshold: float = 1.0
+    delay: int = 0  # of no policy in a stream without end: how much later than later ones events may come
+
+    @classmethod
+    def parse(cls, text: str) -> StabilityPolicy:
+        kind, *rest = text.split() or [""]
+        try:
+            threshold = float(rest[0]) if rest else 1.0
+        except ValueError:
+            threshold = 0.0
+        known = {"best-effort": 0, "guaranteed": 0, "probabilistic": 1}
+        if known.get(kind) != len(rest) or not 0 < threshold <= 1:
+            raise CoincideError(f"unknown policy '{text}': best-effort, guaranteed, or probabilistic P with 0 < P <= 1")
+        return cls(kind, threshold)
+
+    @property
+    def is_one(self) -> bool:
+        """Or is it the want of one?"""
+        return self.kind not in ("in-order", "delayed")
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.threshold:g}" if self.kind == "probabilistic" else self.kind
+
+
+IN_ORDER = StabilityPolicy("in-order")
+"""No policy: the whole input in total order."""
+
+
+class Instance:
+    """The detectors of one policy with all that feeds them, behind the policy's stage; only its own are reported."""
+
+    def __init__(
+        self,
+        policy: StabilityPolicy,
+        compiled: Compiled,
+        own: Sequence[Detector],
+        report: Callable[[Event, Moment, StabilityPolicy], None],
+        tier: str = "interpreter",
+    ) -> None:
+        self.policy = policy
+        self.report = report
+        self.tier = tier
+        self.stage = stage(policy.kind, self, sources_of(compiled), policy.threshold, policy.delay)
+        self.graph = Graph(())
+        self.state = self.graph.initial()
+        self.stopped = 0  # how many records had arrived when the run had to stop
+        self.change(compiled, own)
+
+    def change(self, compiled: Compiled, own: Sequence[Detector]) -> None:
+        """Other detectors from the next event on; those whose text is unchanged keep their state."""
+        self.reported = {detector.order for detector in own}
+        self._plans = compiled.plans_for(_with_feeders(compiled.detectors, own))
+        self.timed = any(plan.timed for plan in self._plans)
+        self.use(self.tier)
+
+    def use(self, tier: str) -> None:
+        """Go on in this tier. Where the stage goes event by event, kernels are of no use."""
+        self.tier = tier
+        by_event = self.policy.kind == "best-effort" or (self.policy.kind == "probabilistic" and self.timed)
+        kept = None if self.state.start is None else self.graph.encode(self.state)
+        with_kernel = tier == "kernel" and not by_event
+        self.graph = Graph([p.kernel() if with_kernel and not p.tier_reasons() else p for p in self._plans])
+        self.state = self.graph.initial() if kept is None else self.graph.decode(kept)
+
+    @property
+    def names(self) -> set[str]:
+        """Of all that it detects, reported or not."""
+        return {name for plan in self.graph.plans for name in plan.definitions}
+
+    def encode(self) -> bytes:
+        return msgspec.msgpack.encode([self.stage.state(), self.graph.encode(self.state)])
+
+    def decode(self, data: bytes) -> None:
+        state, graph = msgspec.msgpack.decode(data, type=tuple[StageState, bytes])
+        self.state = self.graph.decode(graph)
+        self.stage.restore(state)
+
+    def arrive(self, batch: EventBatch) -> None:
+        if self.tier == "kernel" and batch.has_table and type(self.stage) is Guaranteed:
+            from coincide.engines.arrivals import arrive
+
+            arrive(self.stage, batch.table)
+            return
+        for event in batch.events:
+            self.stage.arrive(event)
+        self.stage.settle()
+
+    # What the stage has it do.
+
+    def due(self) -> int | None:
+        return self.graph.due(self.state)
+
+    def finite(self) -> bool:
+        return self.graph.waits(self.state)
+
+    def consume(self, batch: EventBatch, moments: Moments) -> None:
+        self._advance(batch, NEVER if self._by_arrival else None, moments)
+
+    def fire(self, due: int, moment: Moment) -> None:
+        self._advance(EMPTY, due + 1, lambda time: moment)
+
+    @property
+    def _by_arrival(self) -> bool:
+        return self.policy.kind == "best-effort"
+
+    def _advance(self, batch: EventBatch, bound: int | None, moments: Moments) -> None:
+        """A place begins with the time of what brought it about, and ends with the definition that made it and a count."""
+        arrival = moments(0)[0] if self._by_arrival else None
+        try:
+            for made in up_to_a_stop(partial(self.graph.advance, self.state, batch, bound, arrival)):
+                for detection in made.events:
+                    if detection.place[-2] in self.reported:
+                        self.report(detection, moments(detection.place[0]), self.policy)
+        except RunError as error:
+            self.stopped = moments(error.place[0] if error.place else NEVER)[1]
+            raise
+
+
+def sources_of(compiled: Compiled) -> list[str]:
+    """The sources that rule files name, of any language that can."""
+    return [name for _, file in compiled.files for name in getattr(file, "sources", ())]
+
+
+def _with_feeders(detectors: Sequence[Detector], own: Sequence[Detector]) -> list[Detector]:
+    edges = feeds(detectors)
+    orders = {detector.order for detector in own}
+    wanted = {number for number, detector in enumerate(detectors) if detector.order in orders}
+    while more := {number for number, readers in edges.items() if wanted & set(readers)} - wanted:
+        wanted |= more
+    return [detectors[number] for number in sorted(wanted)]
