@@ -7,8 +7,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
-from coincide.engines.choice import Until, detections, until_microseconds
-from coincide.errors import CoincideError, Diagnostic, InputError, RuleError
+from coincide.engines.choice import Until, arrivals_on_spark, detections, until_microseconds
+from coincide.errors import Diagnostic, InputError, RuleError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook, RuleSource, rulebook
@@ -85,8 +85,8 @@ def run(
     from coincide.engines.policies import names_policies
 
     book, end = rulebook(rules), until_microseconds(until)
-    if policy is not None or (engine == "embedded" and names_policies(book)):
-        made = _as_they_arrived(book, _batches(events, mapping, strict), end, policy, engine)
+    if policy is not None or names_policies(book):
+        made = _as_they_arrived(book, _batches(events, mapping, strict), end, policy, engine, tier)
     else:
         made = detections(book, in_order(events, mapping, strict), end, engine, tier)
     for batch in made:
@@ -94,13 +94,16 @@ def run(
 
 
 def _as_they_arrived(
-    book: Rulebook, batches: Iterable[EventBatch], until: float | None, policy: str | None, engine: str
+    book: Rulebook, batches: Iterable[EventBatch], until: float | None, policy: str | None, engine: str, tier: str
 ) -> Iterator[EventBatch]:
+    from coincide.engines.instance import StabilityPolicy
     from coincide.engines.policies import PolicyEngine
 
+    default = None if policy is None else StabilityPolicy.parse(policy)
     if engine != "embedded":
-        raise CoincideError("a policy is for the embedded engine; Spark orders events by itself, within its watermark")
-    running = PolicyEngine(book, policy)
+        yield EventBatch(arrivals_on_spark(book, batches, default, until, engine, tier).detections)
+        return
+    running = PolicyEngine(book, default, tier)
     for batch in batches:
         for made in running.process(batch):
             yield EventBatch(made.detections)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 
 from coincide.compile.graph import feeds, stages
-from coincide.detection.base import Detector, DetectorPlan
+from coincide.detection.base import LARGE, Detector, DetectorPlan
 from coincide.detection.limits import LimitedPlan
 from coincide.detection.machine.plan import MonitorPlan
 from coincide.engines.choice import ENGINES, TIERS, check_name
@@ -27,7 +27,7 @@ def explanation(book: Rulebook, engine: str = "embedded", tier: str = "auto") ->
         lines.append(f"\nstage {number + 1}" + (" (reads what earlier stages detect)" if number else ""))
         for plan in plans:
             lines.append(f"  {', '.join(plan.definitions)}")
-            lines += [f"    {what:<9} {text}" for what, text in _rows(book, plan, tier)]
+            lines += [f"    {what:<9} {text}" for what, text in _all_rows(book, plan, tier)]
     lines += ["\nat the source", *(f"    {what:<9} {text}" for what, text in _pushed_down(book.compiled.plans))]
     if engine != "embedded":
         lines += ["", *_on_spark(book, engine)]
@@ -81,6 +81,18 @@ def _by_stage(book: Rulebook) -> dict[int, list[DetectorPlan]]:
     return dict(sorted(found.items()))
 
 
+def _all_rows(book: Rulebook, plan: DetectorPlan, tier: str) -> Iterable[Row]:
+    """What a language says of its own definitions takes the place of what is said of all."""
+    rows = list(_rows(book, plan, tier))
+    for detector in book.detectors:
+        explained = getattr(book.compiled.languages[detector.language], "explained", None)
+        own = dict(explained(detector)) if explained and detector.name in plan.definitions else {}
+        rows = [(what, own.pop(what, text)) for what, text in rows]
+        after = 1 + [what for what, _ in rows].index("key")
+        rows[after:after] = own.items()
+    return rows
+
+
 def _rows(book: Rulebook, plan: DetectorPlan, tier: str) -> Iterator[Row]:
     members = [d for d in book.detectors if d.name in plan.definitions]
     yield "language", ", ".join(dict.fromkeys(d.language for d in members))
@@ -116,12 +128,13 @@ def _inputs(book: Rulebook, plan: DetectorPlan) -> str:
 
 
 def _tier(plan: DetectorPlan, tier: str) -> str:
-    from coincide.engines.embedded import LARGE
-
     reasons = plan.tier_reasons()
     if reasons:
         return f"interpreter, because {'; '.join(reasons)}"
     if tier == "auto":
+        least = getattr(plan, "pays_from", None)
+        if least is not None:
+            return f"kernel (over columns) from {least:,} events on, interpreter below: it starts at once"
         return f"kernel (compiled) from {LARGE:,} events on, interpreter below: a small input would wait for the compiler"
     return f"{tier}, as asked for"
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from coincide.attachments import Attachments, loading
 from coincide.compile import Compiled, compile_rules
-from coincide.detection.base import Detector, DetectorPlan
+from coincide.detection.base import LARGE, Detector, DetectorPlan
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.registry import ending_of
 from coincide.source import SourceText
@@ -23,6 +24,7 @@ class Rulebook:
     """Rules of one or more files, checked and planned. Made by `load` or `loads`; it never changes."""
 
     compiled: Compiled
+    attachments: Attachments = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def detectors(self) -> tuple[Detector, ...]:
@@ -38,15 +40,21 @@ class Rulebook:
         """What is accepted but most likely not meant."""
         return tuple(self.compiled.warnings())
 
-    def plans(self, tier: str = "interpreter") -> list[DetectorPlan]:
-        """The graph's plans in the tier asked for; a plan without a kernel tier is interpreted."""
+    def plans(self, tier: str = "interpreter", size: int = 0) -> list[DetectorPlan]:
+        """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier is
+        interpreted."""
         plans = list(self.compiled.plans)
-        return plans if tier == "interpreter" else [p if p.tier_reasons() else p.kernel() for p in plans]
+        if tier == "interpreter":
+            return plans
+        return [
+            p if (tier == "auto" and size < getattr(p, "pays_from", LARGE)) or p.tier_reasons() else p.kernel() for p in plans
+        ]
 
 
 def load(*paths: RuleSource) -> Rulebook:
     """Rules from files, loaded together in the order given. Raises RuleError at the first error."""
-    return Rulebook(compile_rules([_read(path) for path in paths]))
+    with loading() as attachments:
+        return Rulebook(compile_rules([_read(path) for path in paths]), attachments)
 
 
 def loads(text: str, language: str = "ecl", name: str = "rules") -> Rulebook:

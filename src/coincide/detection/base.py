@@ -13,6 +13,9 @@ from coincide.expr.tree import Expr
 from coincide.model.batch import EventBatch
 from coincide.source import Span
 
+LARGE = 20_000
+"""From so many events on, compiling a kernel pays. A plan whose kernel tier pays from another number on says so: `pays_from`."""
+
 State = Any
 """A plan's own; engines only hand it back."""
 

@@ -12,6 +12,7 @@ from coincide.source import SourceText
 
 MODULES = {
     ".cdl.xml": "coincide.lang.cdl.language",
+    ".cdl.yaml": "coincide.lang.cdl.language",
     ".amit.xml": "coincide.lang.amit.language",
     ".amit.yaml": "coincide.lang.amit.language",
     ".ecl": "coincide.lang.ecl.language",
@@ -50,6 +51,10 @@ def language_of(path: str) -> Language:
             return import_module(module)
     endings = ", ".join(MODULES)
     raise RuleError(Diagnostic(f"{path}: not a rule file that is known (endings: {endings})"))
+
+
+def is_rule_file(path: str) -> bool:
+    return path.endswith(tuple(MODULES))
 
 
 def ending_of(language: str) -> str:

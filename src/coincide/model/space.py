@@ -29,6 +29,12 @@ class Space(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
         return None
 
     @property
+    def position(self) -> tuple[float, float] | None:
+        """As GeoJSON has it: (x, y), or (lon, lat) of a geographic stamp."""
+        point = self.point
+        return point[::-1] if point is not None and self.geographic else point
+
+    @property
     def geographic(self) -> bool:
         return self.x is None and self.lat is not None
 

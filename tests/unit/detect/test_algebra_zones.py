@@ -8,7 +8,8 @@ import pytest
 
 from coincide.api import detect
 from coincide.detection.algebra import interpreter
-from coincide.detection.algebra.zones import Grid, ZoneIndex
+from coincide.detection.algebra.zones import ZoneIndex
+from coincide.model.area import Boxes
 from coincide.rulebook import loads
 
 
@@ -56,7 +57,7 @@ def test_the_index_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_grid_looks_only_where_a_point_is() -> None:
-    grid = Grid(10)
+    grid = Boxes()
     grid.add((0, 0, 5, 5), 1)
     grid.add((4, 4, 25, 25), 2)
     grid.add((-1000, -1000, 1000, 1000), 3)

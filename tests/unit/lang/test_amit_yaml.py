@@ -259,4 +259,4 @@ def test_the_command_prints_any_form(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out.startswith("from coincide.amit import ")
     (tmp_path / "r.ecl").write_text("monitor m = repeat { push(p) { sequential { a, b } } }")
     assert main(["debug", "yaml", str(tmp_path / "r.ecl")]) == 2
-    assert "only Amit's rules have a form in yaml" in capsys.readouterr().err
+    assert "rules of ecl have no form in yaml" in capsys.readouterr().err

@@ -37,7 +37,7 @@ class _Compilation:
         self.cd = cd
         self.names = Names(cd)
         self.groups = groups(cd, self.names)
-        self.evaluation = Evaluation(self.names, *open_providers((*cd.providers, *cd.shared)))
+        self.evaluation = Evaluation(self.names, *open_providers(cd))
 
     def program(self) -> Program:
         sources = tuple(self._source(number) for number in range(len(self.cd.sources)))

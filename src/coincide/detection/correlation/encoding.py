@@ -16,7 +16,8 @@ from coincide.model.event import Value
 from coincide.model.space import Space
 from coincide.model.stamp import order_key
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
 
 
 class Written(msgspec.Struct, array_like=True):
@@ -43,9 +44,10 @@ class Snapshot(msgspec.Struct, array_like=True):
     last: list[list[Any]]
     seen: list[list[Any]]
     timers: list[tuple[Any, int, int]]  # place, time event, trigger
+    partial: bool = False  # only instances of one message are in `live`: all others follow from them
 
 
-def encode(program: Program, state: State) -> bytes:
+def encode(program: Program, state: State, partial: bool = False) -> bytes:
     table = _Table()
     live = [[(list(i.terms), _slots(i, table)) for i in group.instances.values()] for group in state.live]
     history = [[table.number(source, m) for m in messages] for source, messages in enumerate(state.history)]
@@ -63,6 +65,7 @@ def encode(program: Program, state: State) -> bytes:
             [[[publisher, content] for publisher, content in last.items()] for last in state.last],
             [[[content, lo] for content, lo in seen.items()] for seen in state.seen],
             timers,
+            partial,
         )
     )
 
@@ -89,10 +92,11 @@ def _written(m: Message) -> Written:
     return Written(m.type, m.lo, m.hi, m.id, m.source, m.space, origin, m.place, m.values, m.trigger)
 
 
-def decode(program: Program, data: bytes) -> State:
+def decode(program: Program, data: bytes) -> tuple[State, bool]:
+    """The state, and whether it is partial."""
     version, *_ = msgspec.msgpack.decode(data)
-    if version != VERSION:
-        raise ValueError(f"state of version {version}; this release reads version {VERSION}")
+    if version not in READABLE:
+        raise ValueError(f"state of version {version}; this release reads versions {', '.join(map(str, READABLE))}")
     snapshot = msgspec.msgpack.decode(data, type=Snapshot)
     state = fresh(program)
     messages = [_message(written) for written in snapshot.messages]
@@ -109,7 +113,7 @@ def decode(program: Program, data: bytes) -> State:
     for place, time, number in snapshot.timers:
         state.timers.add(Timer(frozen(place), (time, messages[number])))
         state.pending.add((time, messages[number].place))
-    return state
+    return state, snapshot.partial
 
 
 def _message(w: Written) -> Message:

@@ -12,9 +12,10 @@ from coincide.detection.correlation.view import ENVELOPE, Evaluate, Message, Vie
 from coincide.expr.functions import finite
 from coincide.expr.scalar import ScalarCompiler
 from coincide.expr.tree import ALIAS_FUNCTIONS, Alias, Between, Call, Compare, Expr, In, IsNull, Literal, Reference
-from coincide.lang.cdl.functions import FUNCTIONS, PRESENCE, predicate_kind
+from coincide.lang.cdl.functions import FUNCTIONS, PRESENCE
 from coincide.lang.cdl.names import Names
-from coincide.lang.cdl.providers import Context, Lookup
+from coincide.lang.cdl.providers import Context
+from coincide.lang.cdl.tables import Lookup
 from coincide.model.compound import Compound
 from coincide.model.event import Value, as_value
 
@@ -276,8 +277,8 @@ class _Compiler(ScalarCompiler):
     def _call_predicate(self, node: Call) -> Evaluate:
         """One that this installation has registered."""
         name, *rest = node.arguments
-        kind, arguments = predicate_kind(_text(name)), [self.compile(a) for a in rest]
-        test = kind.test if kind else None
+        known, arguments = self.own.names.cd.installed.predicates, [self.compile(a) for a in rest]
+        test = known[_text(name).lower()].test
         assert test is not None
         return lambda view: test(*(argument(view) for argument in arguments))
 

@@ -40,6 +40,15 @@ class Buffer:
     def expiry(self) -> Numbers:
         return expiries(self.messages, self.within)
 
+    @cached_property
+    def hi(self) -> Numbers:
+        return self.messages.table.hi[self.messages.rows]
+
+    @cached_property
+    def timely(self) -> bool:
+        """Did all of them come at their own time?"""
+        return bool((self.hi == self.now).all())
+
     def column(self, name: str) -> Column:
         return self.messages.column(name) or Column(len(self))
 
@@ -188,7 +197,8 @@ class Joiner:
         index = self._index(source, link, end)
         within = self.buffers[source].within
         low = np.full(len(found), np.iinfo(np.int64).min) if within is None else found.now - within
-        starts, ends = index.ranges(self._probes(found, source, link, end), low, found.expiry)
+        low, high = self._narrowed(found, source, low)
+        starts, ends = index.ranges(self._probes(found, source, link, end), low, high)
         totals = np.cumsum(ends - starts)
         first = 0
         while first < len(found):
@@ -198,6 +208,17 @@ class Joiner:
                 part = np.arange(first, last)
                 yield self._paired(found.take(part), source, index, starts[part], ends[part])
             first = last
+
+    def _narrowed(self, found: Combinations, source: int, low: Numbers) -> tuple[Numbers, Numbers]:
+        """Between which clocks a partner must have arrived, by what conditions imply about its time."""
+        high = found.expiry
+        for other, at in found.at.items() if self.early else ():
+            before, after = self.selection.apart.get((other, source)), self.selection.apart.get((source, other))
+            if before is not None:
+                low = np.maximum(low, self.buffers[other].hi[at] - before)
+            if after is not None and self.buffers[source].timely:
+                high = np.minimum(high, self.buffers[other].hi[at] + after)
+        return low, high
 
     def _probes(self, found: Combinations, source: int, link: Link | None, end: int) -> Numbers:
         if link is None:

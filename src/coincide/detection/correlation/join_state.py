@@ -1,7 +1,8 @@
 """The join tier's state, and the way between it and the interpreter's.
 
 Every live instance follows from the messages that are live on their own: it is one of their combinations in which all conditions
-that can be decided hold. So instances are left out on the way in, and worked out again on the way out."""
+that can be decided hold. So instances are left out on the way in, and worked out again on the way out, unless what is written
+says so (`partial`)."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def _messages(trees: Trees, source: int, table: EventTable, number: dict[Any, in
 # The way out.
 
 
-def objects(program: Program, trees: Trees, compact: Compact) -> State:
+def objects(program: Program, trees: Trees, compact: Compact, largest: int | None = None) -> State:
+    """With the instances of up to `largest` messages."""
     state = fresh(program)
     events = compact.table.events()
     messages = [
@@ -83,7 +85,7 @@ def objects(program: Program, trees: Trees, compact: Compact) -> State:
     ]
     for number, selection in enumerate(trees.selections):
         joiner = Joiner(trees, selection, program.groups[number].links, buffers)
-        for mapping, terms in _instances(joiner):
+        for mapping, terms in _instances(joiner, len(selection.pos) - 1 if largest is None else largest):
             slots = [messages[s][mapping[s]] if s in mapping else None for s in range(program.slots)]
             state.live[number].add(Instance(tuple(slots), terms), expiry_of(program, slots))
     return state
@@ -95,11 +97,11 @@ def _message(trees: Trees, source: int, some: Messages, number: int, event: Even
     return message
 
 
-def _instances(joiner: Joiner) -> list[tuple[dict[int, int], tuple[int, ...]]]:
-    """All incomplete combinations in order of creation: for each source the position, and the possible terms."""
+def _instances(joiner: Joiner, largest: int) -> list[tuple[dict[int, int], tuple[int, ...]]]:
+    """Incomplete combinations in order of creation: for each source the position, and the possible terms."""
     found: dict[tuple[int, ...], list[Combinations]] = {}
     pos = joiner.selection.pos
-    for size in range(1, len(pos)):
+    for size in range(1, min(len(pos) - 1, largest) + 1):
         for some in subsets(pos, size):
             if size == 1:
                 found[some] = [joiner.single(some[0], np.arange(len(joiner.buffers[some[0]])))]

@@ -5,20 +5,24 @@ source is mapped) becomes a *special*: a column of its own, which the combinatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, fields, replace
+from math import ceil
 from typing import Any
 
 from coincide.detection.correlation.program import Program
 from coincide.expr.functions import FUNCTIONS
 from coincide.expr.parts import Unsupported
 from coincide.expr.tree import ALIAS_FUNCTIONS, Alias, Call, Expr, IsNull, Literal, Not, Reference
+from coincide.lang.cdl.bounds import time_bounds
 from coincide.lang.cdl.conditions import condition_of, filter_condition
 from coincide.lang.cdl.definition import Collection, ComplexEvent, Source, TimeEvent
 from coincide.lang.cdl.equality import followed
 from coincide.lang.cdl.names import Names
-from coincide.lang.cdl.providers import Lookup, open_providers
+from coincide.lang.cdl.providers import open_providers
+from coincide.lang.cdl.tables import Lookup
 from coincide.lang.cdl.terms import Group, Term, groups, literal_sources
+from coincide.model.stamp import MILLISECOND
 
 SPECIAL = "#"
 """The alias of specials; their names are their numbers."""
@@ -66,6 +70,9 @@ class Looked:
     sources: frozenset[int]
 
 
+FARTHEST = 2**50
+"""Bounds of more milliseconds bound nothing."""
+
 Special = Computed | Order | Mapped | Looked
 
 
@@ -79,12 +86,21 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """A group: its sources, its conditions, and for each of its terms which of them it demands."""
+    """A group: its sources, its conditions, and for each of its terms which of them it demands. `apart`: how many microseconds,
+    at most, the time of the first source is after that of the second."""
 
     trigger: str
     pos: tuple[int, ...]
     conditions: tuple[Condition, ...]
     terms: tuple[frozenset[int], ...]
+    apart: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def lasting(self, source: int, timely: Set[int]) -> int | None:
+        """How long after its time a message of a source may still be joined by one that comes later; None: for ever. `timely`
+        are the sources whose messages are never older than the clock."""
+        later = [self.apart.get((other, source)) if other in timely else None for other in self.pos if other != source]
+        known = [most for most in later if most is not None]
+        return max(known) if len(known) == len(later) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +132,7 @@ class Trees:
     def __post_init__(self) -> None:
         cd = self.program.cd
         self.names = Names(cd)
-        self._lookups, _ = open_providers((*cd.providers, *cd.shared))
+        self._lookups, _ = open_providers(cd)
         self._computations: dict[str, Reference] = {}
         self.sources = [node for node in cd.sources if isinstance(node, Source)]
         self.declared = [[self._attribute(s, a) for a in node.attributes] for s, node in enumerate(self.sources)]
@@ -151,7 +167,8 @@ class Trees:
         for term, _ in group.terms:
             found = self._conditions(term, group)
             terms.append(frozenset(conditions.setdefault(c, len(conditions)) for c in found))
-        return Selection(group.trigger, tuple(sorted(group.pos)), tuple(conditions), tuple(terms))
+        apart = {pair: ceil(most * MILLISECOND) for pair, most in time_bounds(group, self.names).items() if abs(most) < FARTHEST}
+        return Selection(group.trigger, tuple(sorted(group.pos)), tuple(conditions), tuple(terms), apart)
 
     def _conditions(self, term: Term, group: Group) -> Iterator[Condition]:
         demanded: list[tuple[Expr, Names]] = []

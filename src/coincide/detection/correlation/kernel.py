@@ -40,22 +40,38 @@ class KernelState:
 
 
 class Kernel:
-    """Steps one description. `early=False` tests all conditions on complete combinations, for measuring."""
+    """Steps one description. `fed` are the classes of messages that come from detectors. `early=False` tests all conditions on
+    complete combinations, for measuring."""
 
-    def __init__(self, program: Program, order: int, early: bool = True) -> None:
+    def __init__(self, program: Program, order: int, early: bool = True, fed: frozenset[str] = frozenset()) -> None:
         self.program = program
         self.order = order
         self.early = early
         self.trees = Trees(program)
         self._interpreter = Interpreter(program, order)
+        self._lasting = [self._longest(number, fed) for number in range(len(self.trees.sources))]
         self._classes = frozenset(node.message_class for node in self.trees.sources)
         self._declared = {a.name for some in self.trees.declared for a in some if a.lookup is None}
+
+    def _longest(self, source: int, fed: frozenset[str]) -> int | None:
+        """How long after its time a message is of use; None: for ever."""
+        timely = {s for s, node in enumerate(self.trees.sources) if node.access == "external" or node.message_class not in fed}
+        waiting = [selection for selection in self.trees.selections if source in selection.pos and len(selection.pos) > 1]
+        found = [selection.lasting(source, timely) for selection in waiting]
+        known = [most for most in found if most is not None]
+        return max(known, default=0) if len(known) == len(found) else None
 
     def fresh(self) -> KernelState:
         return KernelState(join_state.empty(self.trees))
 
-    def state(self, objects: State) -> KernelState:
-        return KernelState(None, objects)
+    def state(self, objects: State, partial: bool) -> KernelState:
+        return KernelState(join_state.loaded(self.trees, objects)) if partial else KernelState(None, objects)
+
+    def written(self, state: KernelState) -> tuple[State, bool]:
+        """What is to be kept of a state, and whether that is only part of what the interpreter would hold."""
+        if state.compact is None:
+            return self.objects(state), False
+        return join_state.objects(self.program, self.trees, state.compact, largest=1), True
 
     def objects(self, state: KernelState) -> State:
         """The state as the interpreter would hold it."""
@@ -121,7 +137,9 @@ class Kernel:
         used = {s for selection in self.trees.selections if len(selection.pos) > 1 for s in selection.pos}
         kept = []
         for number, buffer in enumerate(buffers):
-            alive = np.flatnonzero(buffer.expiry >= now) if number in used else np.empty(0, np.int64)
+            lasting = self._lasting[number]
+            there = buffer.expiry >= now if lasting is None else (buffer.expiry >= now) & (buffer.hi + lasting >= now)
+            alive = np.flatnonzero(there) if number in used else np.empty(0, np.int64)
             kept.append(buffer.messages if len(alive) == len(buffer) else buffer.messages.take(alive))
         rows = np.unique(np.concatenate([m.rows for m in kept]))
         shrunk = table if len(rows) == len(table) else picked(table, rows, ENVELOPE_FIELDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from coincide.attachments import attached, attachment
 from coincide.errors import RuleError, RunError
 from coincide.expr.functions import ANY, BOOLEAN, FUNCTIONS, NUMBER, TEXT, Function
 from coincide.model.event import Value, as_value
@@ -28,6 +29,8 @@ KINDS = {"number": NUMBER, "string": TEXT, "boolean": BOOLEAN, "unknown": ANY}
 RESULTS: dict[str, tuple[type, ...]] = {NUMBER: (float,), TEXT: (str,), BOOLEAN: (bool,), ANY: (float, str, bool)}
 
 _registered: dict[str, Function] = {}
+HOST = "function"
+"""The kind of attachment that they are."""
 
 
 def register(name: str, function: Callable[..., Any], arguments: Sequence[str], result: str) -> None:
@@ -67,12 +70,18 @@ class _Guarded:
 
 
 def condition_functions() -> dict[str, Function]:
-    return {**FUNCTIONS, **_registered}
+    return {**FUNCTIONS, **registered()}
 
 
 def expression_functions() -> dict[str, Function]:
-    return {**FUNCTIONS, **_registered, **AGGREGATES}
+    return {**condition_functions(), **AGGREGATES}
 
 
 def registered() -> dict[str, Function]:
-    return dict(_registered)
+    """Those of the host program, or that travelled with the rules from there."""
+    return {**_registered, **attached(HOST)}
+
+
+def used(name: str) -> Function:
+    """A function that is registered: it travels with the rules that call it."""
+    return attachment((HOST, name), lambda: _registered[name])

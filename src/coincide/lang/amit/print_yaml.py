@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml
-
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.amit.definition import File
 from coincide.lang.amit.elements import element_of
 from coincide.lang.amit.operators import ELEMENTS, FORMS
 from coincide.lang.shared.xml import Element
+from coincide.lang.shared.yaml_text import dumped, plain
 
-WIDTH = 130
 PLURALS = {"event": "events", "key": "keys", "lifespan": "lifespans", "situation": "situations", "template": "templates"}
 
 
@@ -25,21 +23,7 @@ def print_file(file: File) -> str:
 def print_elements(elements: Iterable[Element]) -> str:
     sections = _sections(elements)
     data = sections[0] if len(sections) == 1 else sections
-    return _dumped(data) if sections else "{}\n"
-
-
-def _dumped(data: object) -> str:
-    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH, default_flow_style=None)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Nothing is written as an alias, however often it comes; lists stand deeper than what holds them."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
+    return dumped(data) if sections else "{}\n"
 
 
 def _sections(elements: Iterable[Element]) -> list[dict[str, Any]]:
@@ -132,16 +116,8 @@ def _short_type(element: Element) -> object:
 
 
 def _values(element: Element, *without: str) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in _given(element.attributes, without)}
+    return {name: plain(value) for name, value in _given(element.attributes, without)}
 
 
 def _given(attributes: Mapping[str, str], without: tuple[str, ...]) -> Iterable[tuple[str, str]]:
     return ((name, value) for name, value in attributes.items() if name not in without)
-
-
-def _plain(text: str) -> object:
-    """Numbers and truth values need no quotes: they are read as the texts that they are."""
-    if text in ("true", "false"):
-        return text == "true"
-    number = text.removeprefix("-")
-    return int(text) if number.isascii() and number.isdigit() and str(int(text)) == text else text

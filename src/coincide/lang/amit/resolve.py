@@ -21,7 +21,7 @@ from coincide.lang.amit.definition import (
     SituationAttribute,
     Terminator,
 )
-from coincide.lang.amit.functions import condition_functions, expression_functions, registered
+from coincide.lang.amit.functions import condition_functions, expression_functions, registered, used
 from coincide.lang.amit.names import GLOBAL_KEY, INITIATOR, LOCAL_KEY, TERMINATOR, EventNames, SituationNames
 from coincide.lang.amit.pattern import PatternError, parse_pattern
 from coincide.source import SourceText, Span
@@ -197,7 +197,7 @@ def _used(situation: Situation, lifespan: Lifespan) -> tuple[Function, ...]:
     """Functions of the host program that the situation calls: they travel with it."""
     known = registered()
     names = {node.name for tree in trees(situation, lifespan) for node in walk(tree) if isinstance(node, Call)}
-    return tuple(known[name] for name in sorted(names) if name in known)
+    return tuple(used(name) for name in sorted(names) if name in known)
 
 
 def trees(situation: Situation, lifespan: Lifespan) -> list[Expr]:

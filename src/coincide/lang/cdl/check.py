@@ -11,7 +11,7 @@ from coincide.lang.cdl.conditions import condition_of, filter_condition, presenc
 from coincide.lang.cdl.definition import ENVELOPE_NAMES, Attribute, ComplexEvent, Description, Filter, Predicate, TimeEvent
 from coincide.lang.cdl.functions import ORDERS, PRESENCE, predicate_kind, predicate_names
 from coincide.lang.cdl.names import Names
-from coincide.lang.cdl.providers import check_provider, is_registered
+from coincide.lang.cdl.providers import check_provider, use_contexts, used_lookup
 from coincide.lang.cdl.shape import fail
 from coincide.lang.cdl.terms import groups
 from coincide.lang.cdl.typing import check_comparisons, kind_of
@@ -150,17 +150,24 @@ class _Check:
         if names.is_aggregate(node) and len(names.members(node.arguments[0])) != 1:
             fail(span, f"'{node.name}' must refer to one collection")
         if node.name == "lookup":
-            self._provider(node, span)
+            self._lookup(node, span)
+        if node.name == "node":
+            use_contexts(self.cd)
         if node.name in ORDERS and not all(self._is_source(a) for a in node.arguments):
             fail(span, f"'{node.name}' takes sources")
 
-    def _provider(self, node: Call, span: Span | None) -> None:
-        name = node.arguments[0]
-        known = [p.name for p in (*self.cd.providers, *self.cd.shared)]
+    def _lookup(self, node: Call, span: Span | None) -> None:
+        name, column = node.arguments[:2]
         if not isinstance(name, Literal) or not isinstance(name.value, str):
             fail(span, "the provider of a look-up must be a text")
-        if name.value not in known and not is_registered(name.value):
+        provider = used_lookup(name.value, self.cd)
+        if provider is None:
+            known = [*(p.name for p in (*self.cd.providers, *self.cd.shared)), *self.cd.installed.lookups]
             fail(span, f"unknown provider '{name.value}'", nearest(name.value, known))
+        columns = getattr(provider, "columns", None)
+        if columns is not None and isinstance(column, Literal) and column.value not in columns:
+            hint = nearest(str(column.value), columns) or f"there are {', '.join(sorted(columns))}"
+            fail(span, f"provider '{name.value}' has no column '{column.value}'", hint)
 
     def _is_source(self, tree: Expr) -> bool:
         if not isinstance(tree, Reference):

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from coincide.expr.tree import TRUE, And, Between, Call, Compare, Expr, In, IsNull, Like, Literal, Reference
 from coincide.lang.cdl.definition import Attribute, Filter, Predicate
-from coincide.lang.cdl.functions import COMPARISONS, OPERATORS, PRESENCE, TEXT_PREDICATES, predicate_kind
+from coincide.lang.cdl.functions import COMPARISONS, OPERATORS, PRESENCE, TEXT_PREDICATES
 from coincide.source import Span
 
 CONSTANTS = {"true": True, "false": False, "unknown": None}
@@ -60,8 +60,6 @@ def _call(name: str, arguments: tuple[Expr, ...], span: Span | None) -> Expr:
         return Call(TEXT_PREDICATES[name], arguments, span=span)
     if name in ("before", "concurrent", "overlaps", *PREFERENCES):
         return Call(name, arguments, span=span)
-    kind = predicate_kind(name)
-    assert kind is not None
     return Call("predicate", (Literal(name), *arguments), span=span)
 
 

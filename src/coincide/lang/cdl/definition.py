@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from coincide.expr.tree import Expr
+from coincide.lang.cdl.providers import Installed, read_provider
 from coincide.source import Span
 
 TYPES = ("int", "double", "string", "boolean", "time_t")
@@ -32,6 +34,11 @@ class Provider(Node):
     href: str
     key: str | None = None
     base: str = field(default="", compare=False, repr=False)
+
+    @cached_property
+    def opened(self) -> Any:
+        """A look-up or a context. It is read once."""
+        return read_provider(self)
 
 
 @dataclass(frozen=True)
@@ -161,6 +168,7 @@ class Description(Node):
     providers: tuple[Provider, ...] = ()
     shared: tuple[Provider, ...] = ()
     digest: str = field(default="", compare=False, repr=False)
+    installed: Installed = field(default_factory=Installed, compare=False, repr=False)
     replaced: tuple[Description, ...] = field(default=(), compare=False, repr=False)  # lower versions of it that were loaded
 
     @cached_property
@@ -180,11 +188,12 @@ class Description(Node):
 
 @dataclass(frozen=True)
 class File(Node):
-    """The descriptions of one file; `single`: a <cd> is the root."""
+    """The descriptions of one file; `single`: a <cd> is the root. `form`: what it was written in, xml or yaml."""
 
     descriptions: tuple[Description, ...]
     providers: tuple[Provider, ...] = ()
     single: bool = False
+    form: str = field(default="xml", compare=False)
 
 
 def version_text(version: Version) -> str:

@@ -61,11 +61,11 @@ def _not_before(tree: Expr, source: int, names: Names) -> int | None:
     a, b = names.meaning(late), names.meaning(early)
     if tree.op == "!=" or a.attribute != "time" or b.attribute != "time" or a.source != source or b.source in (None, source):
         return None
-    replaced = any(_time_is_looked_up(names.cd.sources[s]) for s in (source, b.source) if s is not None)
+    replaced = any(time_is_looked_up(names.cd.sources[s]) for s in (source, b.source) if s is not None)
     return None if b.source is None or names.is_collection(b.source) or replaced else b.source
 
 
-def _time_is_looked_up(node: AnySource) -> bool:
+def time_is_looked_up(node: AnySource) -> bool:
     return not isinstance(node, TimeEvent) and any(a.name == "time" and a.lookup is not None for a in node.attributes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from coincide.attachments import attached, attachment
 from coincide.expr.functions import ANY, BOOLEAN, NUMBER, TEXT, Function
 from coincide.expr.functions import FUNCTIONS as SHARED
 
@@ -74,6 +75,8 @@ BUILT_IN: dict[str, PredicateKind] = {
     **_kinds("complete equivalent shares", 0, 0, preference=True),
 }
 _registered: dict[str, PredicateKind] = {}
+PREDICATE = "predicate"
+"""The kind of attachment that they are."""
 
 
 def register_predicate(name: str, test: Callable[..., bool | None], least: int = 1, most: int | None = None) -> None:
@@ -90,8 +93,15 @@ def forget_predicate(name: str) -> None:
 def predicate_kind(name: str) -> PredicateKind | None:
     """By a name in any case, or by a sign of comparison."""
     known = OPERATORS.get(name, name.lower())
-    return BUILT_IN.get(known) or _registered.get(known)
+    if known in BUILT_IN:
+        return BUILT_IN[known]
+    return attachment((PREDICATE, known), lambda: _registered[known]) if known in registered_predicates() else None
 
 
 def predicate_names() -> list[str]:
-    return [kind.name for kind in (*BUILT_IN.values(), *_registered.values())]
+    return [kind.name for kind in (*BUILT_IN.values(), *registered_predicates().values())]
+
+
+def registered_predicates() -> dict[str, PredicateKind]:
+    """Those of this installation, or that travelled with the rules from there."""
+    return {**_registered, **attached(PREDICATE)}

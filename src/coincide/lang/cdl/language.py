@@ -3,24 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from coincide.detection.base import Detector, DetectorPlan
 from coincide.detection.correlation.plan import plans as correlation_plans
 from coincide.errors import Diagnostic
 from coincide.lang.cdl.definition import Description, File
+from coincide.lang.cdl.explain import explained as explained_description
 from coincide.lang.cdl.feeds import check_circles, inputs_of
-from coincide.lang.cdl.parse import parse
+from coincide.lang.cdl.parse import parse as parse_xml_file
 from coincide.lang.cdl.partition import partition_of
-from coincide.lang.cdl.print import print_file
+from coincide.lang.cdl.print import print_file as print_xml
 from coincide.lang.cdl.versions import in_force
 from coincide.lang.cdl.warning import warnings_of
 from coincide.source import SourceText
 
-__all__ = ["NAME", "VERSIONED", "detectors", "names", "parse", "plans", "print_file", "warnings"]
+__all__ = [
+    "FORMS",
+    "NAME",
+    "VERSIONED",
+    "detectors",
+    "explained",
+    "linked",
+    "names",
+    "parse",
+    "plans",
+    "print_file",
+    "printed",
+    "warnings",
+]
 
 NAME = "cdl"
 VERSIONED = True
 """A name may be defined again, in another file: the higher version is in force."""
+FORMS = ("xml", "yaml")
+
+
+def parse(source: SourceText) -> File:
+    """YAML's library is imported with the first file that needs it."""
+    if not source.name.endswith(".yaml"):
+        return parse_xml_file(source)
+    from coincide.lang.cdl.yaml import parse_file
+
+    return parse_file(source)
+
+
+def printed(file: File, form: str) -> str:
+    """As `xml` or as `yaml`."""
+    if form != "yaml":
+        return print_xml(file)
+    from coincide.lang.cdl.print_yaml import print_file as print_yaml
+
+    return print_yaml(file)
+
+
+def print_file(file: File) -> str:
+    """In the form that the file was written in."""
+    return printed(file, file.form)
 
 
 def names(file: File) -> Iterator[Diagnostic]:
@@ -47,6 +86,16 @@ def _detector(cd: Description) -> Detector:
         kind="cd",
         span=cd.span,
     )
+
+
+def linked(own: Sequence[Detector], everyone: Sequence[Detector]) -> list[Detector]:
+    """Of the messages that they would take from detectors, those that any makes."""
+    made = frozenset(output for detector in everyone for output in detector.outputs)
+    return [replace(d, inputs=replace(d.inputs, detections=d.inputs.detections & made)) for d in own]
+
+
+def explained(detector: Detector) -> Iterator[tuple[str, str]]:
+    return explained_description(detector.definition)
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

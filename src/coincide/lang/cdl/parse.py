@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 
+from coincide.errors import nearest
 from coincide.expr.tokens import EXPRESSION_KEYWORDS
 from coincide.lang.cdl.check import check
 from coincide.lang.cdl.definition import (
@@ -28,6 +29,7 @@ from coincide.lang.cdl.definition import (
     TimeEvent,
     Version,
 )
+from coincide.lang.cdl.providers import installed
 from coincide.lang.cdl.shape import check_shape, fail
 from coincide.lang.cdl.values import duration_of, logic_of, lookup_of, value_of, values_of
 from coincide.lang.shared.xml import Element, parse_xml
@@ -91,6 +93,7 @@ def _description(element: Element, shared: tuple[Provider, ...]) -> Description:
         providers=_providers(element),
         shared=shared,
         digest=digest_of(element),
+        installed=installed(),
         span=element.span,
     )
 
@@ -102,7 +105,7 @@ def _items(element: Element, section: str) -> tuple[Element, ...]:
 def _version(element: Element) -> Version:
     text = element.attributes.get("version", "1").strip()
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})*", text):
-        fail(element, f"'version' is not dotted whole numbers: {text}")
+        fail(element.place("version"), f"'version' is not dotted whole numbers: {text}")
     return tuple(map(int, text.split(".")))
 
 
@@ -127,7 +130,7 @@ def _source(element: Element, number: int) -> AnySource:
         fail(element, "class '*' matches external messages only")
     duplicates = given.get("duplicates", "accept")
     if duplicates not in DUPLICATES:
-        fail(element, f"'duplicates' is not accept, unchanged or replay: {duplicates}")
+        fail(element.place("duplicates"), f"'duplicates' is not accept, unchanged or replay: {duplicates}")
     attributes = tuple(_attribute(child) for child in element.children)
     common = (given["class"], anchor, given.get("access", "any"), duration_of(element, "within"), duplicates, attributes)
     if element.name == "collection":
@@ -175,7 +178,7 @@ def _predicate(element: Element) -> Predicate:
     anchor, name, of = _anchor(element), element.attributes.get("name"), element.attributes.get("of")
     assert anchor is not None
     if of is not None and of not in OF:
-        fail(element, f"'{of}' is not self, other or previous")
+        fail(element.place("of"), f"'{of}' is not self, other or previous")
     arguments = values_of(element)
     if name is None and len(arguments) != 1:
         fail(element, "<predicate> holds more than one value" if arguments else "<predicate> is empty")
@@ -226,21 +229,21 @@ def _expression_name(element: Element) -> str:
 def _anchor(element: Element) -> str | None:
     anchor = element.attributes.get("anchor")
     if anchor is not None and (not ANCHOR.fullmatch(anchor) or anchor.lower() in NOT_ANCHORS):
-        fail(element, f"'{anchor}' cannot be an anchor")
+        fail(element.place("anchor"), f"'{anchor}' cannot be an anchor")
     return anchor
 
 
 def _type(element: Element) -> str:
     kind = element.attributes["type"]
     if kind not in TYPES:
-        fail(element, f"unknown type '{kind}'", f"one of {', '.join(TYPES)}")
+        fail(element.place("type"), f"unknown type '{kind}'", nearest(kind, TYPES) or f"one of {', '.join(TYPES)}")
     return kind
 
 
 def _flag(element: Element, name: str) -> bool | None:
     text = element.attributes.get(name)
     if text not in (None, "true", "false"):
-        fail(element, f"'{text}' is not a value of type boolean")
+        fail(element.place(name), f"'{text}' is not a value of type boolean")
     return None if text is None else text == "true"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from coincide.expr.tree import And, Call, Compare, Expr, Reference
 from coincide.lang.cdl.conditions import condition_of, filter_condition
-from coincide.lang.cdl.definition import Description, Source, TimeEvent
+from coincide.lang.cdl.definition import Description, Preference, Source, TimeEvent
 from coincide.lang.cdl.equality import Conditions, equalities
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.terms import Group, Term, groups
@@ -51,13 +51,14 @@ def _connects(key: str, term: Term, group: Group, names: Names) -> bool:
 
 
 def _links(key: str, term: Term, sources: frozenset[int], names: Names) -> Iterator[tuple[int, int]]:
-    for _, _, a, b in equalities(_demands(term, sources, names)):
+    for _, _, a, b in equalities(demands(term, sources, names)):
         if a.attribute == key == b.attribute and a.of == b.of == "self" and a.source is not None and b.source is not None:
             yield a.source, b.source
             yield b.source, a.source
 
 
-def _demands(term: Term, sources: frozenset[int], names: Names) -> Conditions:
+def demands(term: Term, sources: frozenset[int], names: Names) -> Conditions:
+    """What must hold for the term to hold: its positive literals, the filters of its sources."""
     for literal in term:
         if literal.presence is None and not literal.negated:
             yield condition_of(literal.predicate), names
@@ -80,12 +81,14 @@ def _triggers(sources: frozenset[int], names: Names) -> Iterator[tuple[int, int]
 
 def _prefers(key: str, names: Names) -> bool:
     """Every preference that compares instances compares only those of one key."""
-    return all(
-        p.other is not None
-        and any(_same_key(c, key, names) for c in positive_conditions(names.expressions[p.other].logic, names))
-        for p in names.cd.preferences
-        if p.better is not None
-    )
+    return all(prefers_within_key(p, key, names) for p in names.cd.preferences if p.better is not None)
+
+
+def prefers_within_key(preference: Preference, key: str | None, names: Names) -> bool:
+    """Without a key: of some key."""
+    if preference.other is None:
+        return False
+    return any(_same_key(c, key, names) for c in positive_conditions(names.expressions[preference.other].logic, names))
 
 
 def positive_conditions(tree: Expr, names: Names) -> Iterator[Expr]:
@@ -100,7 +103,7 @@ def positive_conditions(tree: Expr, names: Names) -> Iterator[Expr]:
             yield from positive_conditions(names.expressions[tree.name].logic, names)
 
 
-def _same_key(tree: Expr, key: str, names: Names) -> bool:
+def _same_key(tree: Expr, key: str | None, names: Names) -> bool:
     if isinstance(tree, Call):
         return tree.name == "shares"
     if isinstance(tree, And):
@@ -109,5 +112,5 @@ def _same_key(tree: Expr, key: str, names: Names) -> bool:
         return False
     for _, _, a, b in equalities([(tree, names)]):
         if {a.of, b.of} == {"self", "other"} and a.attribute == b.attribute:
-            return a.attribute == key or (a.attribute == "id" and a.source == b.source)
+            return key in (None, a.attribute) or (a.attribute == "id" and a.source == b.source)
     return False

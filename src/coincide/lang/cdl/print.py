@@ -143,9 +143,7 @@ def _predicate(node: Predicate) -> Lines:
 
 def _expression(node: Expression) -> Lines:
     text = expression_text(node.logic)
-    return _holding(
-        "expression", {"anchor": node.anchor}, _text(text) if _reads_back(text, (node.logic,)) else _logic(node.logic)
-    )
+    return _holding("expression", {"anchor": node.anchor}, _text(text) if reads_back(text, (node.logic,)) else _logic(node.logic))
 
 
 def _event(node: ComplexEvent) -> Lines:
@@ -165,10 +163,10 @@ def _preference(node: Preference) -> Lines:
 
 def _values(trees: tuple[Expr, ...]) -> str:
     text = ", ".join(map(expression_text, trees))
-    return _text(text) if _reads_back(text, trees) else "".join(map(_nested, trees))
+    return _text(text) if reads_back(text, trees) else "".join(map(_nested, trees))
 
 
-def _reads_back(text: str, trees: tuple[Expr, ...]) -> bool:
+def reads_back(text: str, trees: tuple[Expr, ...]) -> bool:
     """Names that tokens cannot spell and texts with line breaks need the nested form."""
     try:
         return not trees or TextParser(text).whole() == trees

@@ -1,29 +1,27 @@
-"""Where enrichment and node context come from (section 4.6). A provider answers `find(key, column) -> value or null`."""
+"""Where enrichment and node context come from (section 4.6): what descriptions name, and what is registered."""
 
 from __future__ import annotations
 
-import csv
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from coincide.expr.functions import number_text
-from coincide.lang.cdl.definition import Provider
+from coincide.attachments import attached, attachment
+from coincide.lang.cdl.functions import PredicateKind, registered_predicates
 from coincide.lang.cdl.shape import fail
+from coincide.lang.cdl.tables import Function, Lookup, NoTable, cell, csv_table, parquet_table, read_rows
 from coincide.lang.cdl.values import instant
-from coincide.model.event import Value, as_value
+from coincide.model.event import Value
 from coincide.model.stamp import MILLISECOND
 
-NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?", re.ASCII)
+if TYPE_CHECKING:
+    from coincide.lang.cdl.definition import Description, Provider
 
-
-class Lookup(Protocol):
-    """What look-ups ask."""
-
-    def find(self, key: Value, column: str) -> Value: ...
+PASSWORD = re.compile(r"(://[^/@:]*):[^/@]*@")
+LOOKUP, CONTEXT = "registered look-up", "registered context"
 
 
 class Context(Protocol):
@@ -31,34 +29,6 @@ class Context(Protocol):
 
     def read(self, name: str, now: int) -> Value:
         """The value that holds at an instant (microseconds)."""
-
-
-def key_text(key: Value) -> str | None:
-    """A key as text: numbers in their JSON spelling. Sets and ranges are no keys."""
-    if isinstance(key, bool):
-        return str(key).lower()
-    return number_text(key) if isinstance(key, float) else key if isinstance(key, str) else None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows by key, as text; the first row of a key counts."""
-
-    rows: Mapping[str, Mapping[str, Value]]
-
-    def find(self, key: Value, column: str) -> Value:
-        text = key_text(key)
-        return None if text is None else self.rows.get(text, {}).get(column)
-
-
-@dataclass(frozen=True)
-class Function:
-    """A Python function as a provider."""
-
-    function: Callable[[Any, str], Any]
-
-    def find(self, key: Value, column: str) -> Value:
-        return None if key is None else as_value(self.function(key, column))
 
 
 @dataclass(frozen=True)
@@ -73,55 +43,9 @@ class History:
         return self.values[name][before - 1] if before else None
 
 
-def cell(text: str | None) -> Value:
-    """What a cell of a CSV file means."""
-    if not text:
-        return None
-    if text in ("true", "false"):
-        return text == "true"
-    return float(text) if NUMBER.fullmatch(text) else text
-
-
-def read_rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        return [{k: v for k, v in row.items() if k is not None and v is not None} for row in csv.DictReader(file)]
-
-
-def csv_table(provider: Provider) -> Table:
-    rows: dict[str, dict[str, Value]] = {}
-    for row in read_rows(path_of(provider)):
-        if (key := row.get(provider.key or "")) is not None:
-            rows.setdefault(key, {column: cell(text) for column, text in row.items()})
-    return Table(rows)
-
-
-def parquet_table(provider: Provider) -> Table:
-    from pyarrow import parquet
-
-    return records_table(parquet.read_table(path_of(provider)).to_pylist(), provider.key or "")
-
-
-def sql_table(provider: Provider) -> Table:
-    """`href` is a database's URL with the table behind `#`: `sqlite:///badges.db#badges`."""
-    import sqlalchemy  # type: ignore[import-not-found, unused-ignore]
-
-    url, _, table = provider.href.partition("#")
-    with sqlalchemy.create_engine(url).connect() as connection:
-        found = connection.execute(sqlalchemy.select(sqlalchemy.text("*")).select_from(sqlalchemy.table(table)))
-        return records_table([dict(row) for row in found.mappings()], provider.key or "")
-
-
-def records_table(records: Iterable[Mapping[str, Any]], key: str) -> Table:
-    rows: dict[str, dict[str, Value]] = {}
-    for record in records:
-        if (text := key_text(as_value(record.get(key)))) is not None:
-            rows.setdefault(text, {column: as_value(value) for column, value in record.items()})
-    return Table(rows)
-
-
-def context_history(provider: Provider) -> History:
+def context_history(path: Path) -> History:
     found: dict[str, list[tuple[int, Value]]] = {}
-    for row in read_rows(path_of(provider)):
+    for row in read_rows(path):
         moment = instant(row.get("time", ""))
         if moment is not None:
             found.setdefault(row.get("attribute", ""), []).append((round(moment * MILLISECOND), cell(row.get("value"))))
@@ -133,17 +57,25 @@ def context_history(provider: Provider) -> History:
     )
 
 
-KINDS: dict[str, Callable[[Provider], Lookup]] = {"csv": csv_table, "parquet": parquet_table, "sql": sql_table}
+# What an installation registers
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What was registered when a description was loaded, or travelled with it."""
+
+    lookups: Mapping[str, Lookup] = field(default_factory=dict)
+    contexts: Sequence[Context] = ()
+    predicates: Mapping[str, PredicateKind] = field(default_factory=dict)
+
+
 _lookups: dict[str, Lookup] = {}
 _contexts: list[Context] = []
 
 
-def path_of(provider: Provider) -> Path:
-    return Path(provider.base) / provider.href
-
-
 def register_provider(name: str, provider: Lookup | Callable[[Any, str], Any]) -> None:
-    """A provider of this installation, known to all descriptions: an object with `find`, or a function of key and column."""
+    """A provider of this installation, known to all descriptions that are loaded from now on: an object with `find` (such as
+    `table` makes), or a function of key and column."""
     _lookups[name] = provider if hasattr(provider, "find") else Function(provider)
 
 
@@ -157,32 +89,77 @@ def forget_providers() -> None:
     _contexts.clear()
 
 
-def is_registered(name: str) -> bool:
-    return name in _lookups
+def installed() -> Installed:
+    contexts = [*attached(CONTEXT).values()] or [*_contexts]
+    return Installed({**_lookups, **attached(LOOKUP)}, contexts, registered_predicates())
+
+
+def used_lookup(name: str, cd: Description) -> Lookup | None:
+    """The provider of a look-up. One that is registered travels with the rules that use it."""
+    for provider in (*cd.providers, *cd.shared):
+        if provider.name == name and provider.kind != "context":
+            opened: Lookup = provider.opened
+            return opened
+    known = cd.installed.lookups
+    return attachment((LOOKUP, name), lambda: known[name]) if name in known else None
+
+
+def use_contexts(cd: Description) -> None:
+    """They travel with the rules."""
+    for number, context in enumerate(cd.installed.contexts):
+        attachment((CONTEXT, str(number)), lambda context=context: context)  # type: ignore[misc]
+
+
+# What descriptions name
+
+
+def _sql(provider: Provider) -> Lookup:
+    from coincide.lang.cdl.sql import sql_table
+
+    return sql_table(provider.base, provider.href, provider.key or "")
+
+
+KINDS: dict[str, Callable[[Provider], Any]] = {
+    "csv": lambda provider: csv_table(path_of(provider), provider.key or ""),
+    "parquet": lambda provider: parquet_table(path_of(provider), provider.key or ""),
+    "sql": _sql,
+    "context": lambda provider: context_history(path_of(provider)),
+}
+
+
+def path_of(provider: Provider) -> Path:
+    return Path(provider.base) / provider.href
+
+
+def read_provider(provider: Provider) -> Any:
+    """A look-up or a context."""
+    place = (provider.kind, provider.base, provider.href, provider.key or "")
+    return attachment(place, lambda: KINDS[provider.kind](provider))
 
 
 def check_provider(provider: Provider) -> None:
-    if provider.kind != "context" and provider.kind not in KINDS:
-        fail(provider.span, f"unknown kind of provider '{provider.kind}'", f"one of {', '.join([*KINDS, 'context'])}")
+    if provider.kind not in KINDS:
+        fail(provider.span, f"unknown kind of provider '{provider.kind}'", f"one of {', '.join(KINDS)}")
+    shown = PASSWORD.sub(r"\1:***@", provider.href)
+    message = f"cannot read '{shown}'"
     try:
-        open_provider(provider)
+        assert provider.opened is not None
+    except NoTable as error:
+        fail(provider.span, message, str(error))
     except ImportError as error:
-        fail(provider.span, f"cannot read '{provider.href}'", f"{error.name} is not installed")
+        extra = ": pip install 'coincide[sql]' brings it" if error.name == "sqlalchemy" else ""
+        fail(provider.span, message, f"{error.name} is not installed{extra}")
     except Exception as error:  # whatever a reader of some format raises
-        fail(provider.span, f"cannot read '{provider.href}'", str(error).splitlines()[0] if str(error) else None)
+        fail(provider.span, message, str(error).splitlines()[0] if str(error) else None)
 
 
-def open_provider(provider: Provider) -> Lookup | Context:
-    return context_history(provider) if provider.kind == "context" else KINDS[provider.kind](provider)
-
-
-def open_providers(providers: Iterable[Provider]) -> tuple[dict[str, Lookup], list[Context]]:
+def open_providers(cd: Description) -> tuple[dict[str, Lookup], list[Context]]:
     """Look-ups by name and the node contexts in order; what comes first counts."""
     lookups: dict[str, Lookup] = {}
     contexts: list[Context] = []
-    for provider in providers:
+    for provider in (*cd.providers, *cd.shared):
         if provider.kind == "context":
-            contexts.append(context_history(provider))
+            contexts.append(provider.opened)
         else:
-            lookups.setdefault(provider.name, KINDS[provider.kind](provider))
-    return {**_lookups, **lookups}, [*contexts, *_contexts]
+            lookups.setdefault(provider.name, provider.opened)
+    return {**cd.installed.lookups, **lookups}, [*contexts, *cd.installed.contexts]

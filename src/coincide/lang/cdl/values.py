@@ -15,7 +15,7 @@ from coincide.lang.cdl.functions import FUNCTIONS
 from coincide.lang.cdl.shape import check_nested, fail
 from coincide.lang.shared.xml import Element
 from coincide.model.stamp import MILLISECOND, parse_instant
-from coincide.source import SourceText
+from coincide.source import SourceText, Span
 
 ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
 CALLS = {"concat": "concat", "interval": "range", "set": "set"}
@@ -52,14 +52,24 @@ class TextParser(ExpressionParser):
 
 
 def text_values(element: Element, text: str) -> tuple[Expr, ...]:
-    """The expressions of a text; every node gets the element's place."""
+    """The expressions of a text; every node gets its place."""
     try:
         trees = TextParser(text).whole()
     except RuleError as error:
-        message = error.diagnostics[0].message
-        within = "" if message.startswith(UNKNOWN_FUNCTION) else f"in <{element.name}>: "
-        fail(element, within + message, error.diagnostics[0].hint)
-    return tuple(transform(tree, lambda node: replace(node, span=element.span)) for tree in trees)
+        wrong = error.diagnostics[0]
+        within = "" if wrong.message.startswith(UNKNOWN_FUNCTION) or not element.name else f"in <{element.name}>: "
+        fail(_place(element, text, wrong.span), within + wrong.message, wrong.hint)
+    return tuple(transform(tree, lambda node: replace(node, span=_place(element, text, node.span))) for tree in trees)
+
+
+def _place(element: Element, text: str, part: Span | None) -> Span:
+    """Where a part of a text stands: in XML at the element; in YAML where it is, if it is written as it means."""
+    place = element.places.get("")
+    if place is None or part is None:
+        return place or element.span
+    start = place.start + (place.text[:1] in ("'", '"'))
+    as_written = place.source.text.startswith(text, start)
+    return place.source.span(start + part.start, start + part.end) if as_written else place
 
 
 def values_of(element: Element) -> tuple[Expr, ...]:
@@ -96,6 +106,8 @@ def _logic_nodes(tree: Expr) -> list[Expr]:
 
 
 def _nested_logic(parent: Element, element: Element) -> Expr:
+    if not element.name:  # a text among others, in YAML
+        return logic_of(element)
     check_nested(parent, element, LOGIC)
     if element.name == "ref":
         if "of" in element.attributes:
@@ -114,6 +126,8 @@ def _joined(node: type[And] | type[Or], parts: list[Expr]) -> Expr:
 
 
 def _nested(parent: Element, element: Element) -> Expr:
+    if not element.name:
+        return value_of(element)
     check_nested(parent, element, VALUES)
     if element.name in ARITHMETIC:
         return _arithmetic(element)
@@ -216,5 +230,5 @@ def duration_of(element: Element, name: str) -> float | None:
     except RuleError:
         whole = False
     if not whole or found is None:
-        fail(element, f"'{name}' is not a duration: {text}")
+        fail(element.place(name), f"'{name}' is not a duration: {text}")
     return found

@@ -13,13 +13,11 @@ from coincide.lang.cdl.equality import conjuncts, floor
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.terms import Group, groups
 
-HINT = 'give it a maximum age, such as within="1 hour", or give the cd one'
-
 
 def warnings_of(cd: Description) -> list[Diagnostic]:
     names = Names(cd)
     found = groups(cd, names)
-    return [*_replaced(cd), *_unused(cd, found), *_unbounded(cd, names, found), *_too_short(cd)]
+    return [*_replaced(cd), *_unused(cd, found), *_unbounded(cd), *_too_short(cd)]
 
 
 def _warning(message: str, node: AnySource | Description, name: str, hint: str | None = None) -> Diagnostic:
@@ -51,13 +49,20 @@ def _too_short(cd: Description) -> Iterator[Diagnostic]:
                 yield _warning(message, source, "within", f"a within of {number_text(delay)} ms or more keeps it until then")
 
 
-def _unbounded(cd: Description, names: Names, found: list[Group]) -> Iterator[Diagnostic]:
+def _unbounded(cd: Description) -> Iterator[Diagnostic]:
+    for source, hint in unbounded(cd):
+        yield _warning(f"nothing bounds how long messages of '{source.anchor}' are kept", source, "unbounded", hint)
+
+
+def unbounded(cd: Description) -> Iterator[tuple[AnySource, str]]:
+    """Sources whose messages nothing makes forgotten, and what would."""
+    names = Names(cd)
+    found = groups(cd, names)
     for number, source in enumerate(cd.sources):
         if isinstance(source, TimeEvent) or cd.within_of(source) is not None:
             continue
         if not _is_bounded(number, cd, names, found):
-            message = f"nothing bounds how long messages of '{source.anchor}' are kept"
-            yield _warning(message, source, "unbounded", _hint(number, cd, found))
+            yield source, _hint(number, cd, found)
 
 
 def _hint(number: int, cd: Description, found: list[Group]) -> str:
@@ -65,8 +70,14 @@ def _hint(number: int, cd: Description, found: list[Group]) -> str:
     times = {s for group in found if number in group.sources for s in group.pos if isinstance(cd.sources[s], TimeEvent)}
     longest = max((delay for s in times if (delay := _delay(s, cd)) is not None), default=None)
     if longest is None:
-        return HINT
-    return f'give it a maximum age of {number_text(longest)} ms or more, within="{number_text(longest)}"'
+        return f"give it a maximum age, such as {_within('1 hour', cd)}, or give the cd one"
+    return f"give it a maximum age of {number_text(longest)} ms or more, {_within(number_text(longest), cd)}"
+
+
+def _within(age: str, cd: Description) -> str:
+    """As the file would say it."""
+    in_yaml = cd.span is not None and cd.span.file.endswith(".yaml")
+    return f"within: {age}" if in_yaml else f'within="{age}"'
 
 
 def _delay(number: int, cd: Description) -> float | None:

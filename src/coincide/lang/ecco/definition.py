@@ -3,10 +3,11 @@ specification's abstract syntax. Durations are in milliseconds, as users write t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
 from coincide.expr.tree import Expr
+from coincide.model.area import Area
 from coincide.source import Span
 
 SEQUENCE, CONJUNCTION, CONCURRENCY, CONCATENATION = ";", "+", "||", " "
@@ -142,7 +143,13 @@ class Place:
     kind: str
     names: tuple[str, ...] = ()
     numbers: tuple[float, ...] = ()
+    zones: Mapping[str, Area] = field(default_factory=dict, compare=False, repr=False)  # all that the file has
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def areas(self) -> tuple[Area, ...]:
+        """Of the zones that it names, those whose shape is known."""
+        return tuple(self.zones[name] for name in dict.fromkeys(self.names) if name in self.zones)
 
 
 @dataclass(frozen=True)
@@ -237,6 +244,14 @@ class DuplicatesRule:
 
 
 @dataclass(frozen=True)
+class ZoneFile:
+    """`space from 'path' by property`: GeoJSON, whose features are zones."""
+
+    path: str
+    property: str = "name"
+
+
+@dataclass(frozen=True)
 class File:
     """One rule file. Among statements of one kind the order counts, between kinds it does not."""
 
@@ -245,3 +260,4 @@ class File:
     duplicates: tuple[DuplicatesRule, ...] = ()
     spaces: tuple[tuple[str, Place], ...] = ()
     definitions: tuple[Definition, ...] = ()
+    zone_files: tuple[ZoneFile, ...] = ()

@@ -9,14 +9,16 @@ from dataclasses import replace
 from coincide.detection.algebra.plan import plans as algebra_plans
 from coincide.detection.algebra.program import digest
 from coincide.detection.base import Detector, DetectorPlan, Inputs
-from coincide.errors import Diagnostic
-from coincide.lang.ecco.definition import DuplicatesRule, File
+from coincide.errors import Diagnostic, nearest
+from coincide.lang.ecco.check import check_spaces, resolved_place
+from coincide.lang.ecco.definition import At, Definition, DuplicatesRule, File, walk
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.lasting import warnings as definition_warnings
 from coincide.lang.ecco.link import Linked, Setting, components, link, reads_any, referred
 from coincide.lang.ecco.parse import parse
 from coincide.lang.ecco.print import print_file
 from coincide.lang.ecco.unbounded import unbounded, unbounded_duplicates
+from coincide.model.area import Area
 from coincide.source import SourceText
 
 __all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "warnings"]
@@ -41,7 +43,7 @@ def _of_file(file: File, setting: Setting) -> list[Detector]:
         Detector(
             name=definition.name,
             language=NAME,
-            definition=Linked(definition, setting),
+            definition=Linked(definition, replace(setting, areas=_areas(definition, file))),
             inputs=Inputs(None),
             outputs=() if definition.hidden else (definition.name,),
             partition=None,
@@ -53,16 +55,33 @@ def _of_file(file: File, setting: Setting) -> list[Detector]:
     ]
 
 
+def _areas(definition: Definition, file: File) -> tuple[Area, ...]:
+    if not file.zone_files:
+        return ()
+    spaces = check_spaces(file.spaces)
+    places = (resolved_place(node.place, spaces) for node in walk(definition.body) if isinstance(node, At))
+    return tuple({area.name: area for place in places for area in place.areas}.values())
+
+
+def _unknown_zones(definition: Definition) -> Iterator[Diagnostic]:
+    """Where zones come from a file, a name that is not among them is most likely mistyped."""
+    for place in (node.place for node in walk(definition.body) if isinstance(node, At)):
+        for name in place.names if place.kind == "zone" and place.zones else ():
+            if name not in place.zones:
+                yield Diagnostic(f"no file has a zone '{name}'", place.span, "warning", nearest(name, place.zones), "zone")
+
+
 def linked(own: Sequence[Detector], everyone: Sequence[Detector]) -> list[Detector]:
     """Definitions that refer to each other get the same inputs, and so stand in one stage: a reference sees more of an
     occurrence than a detection shows. Where another language stands between them this would be a circle; then each
     evaluates what it refers to by itself."""
-    foreign = frozenset(output for d in everyone if d.language != NAME for output in d.outputs)
+    others = [d for d in everyone if d.language != NAME]
+    foreign = frozenset(output for d in others for output in d.outputs)
     items = link([replace(d.definition, order=d.order) for d in own], foreign)
     inputs = {item.name: item.foreign for item in items}
     for group in components(items):
         joined: frozenset[str] = frozenset().union(*(item.foreign for item in group))
-        if not joined & _downstream({item.name for item in group if not item.definition.hidden}, everyone):
+        if not joined & _downstream({item.name for item in group if not item.definition.hidden}, others):
             inputs.update((item.name, joined) for item in group)
     keys = {item.name: key for group in components(items) for key in [_common_key(group)] for item in group}
     return [_linked(d, item, inputs[item.name], keys[item.name]) for d, item in zip(own, items, strict=True)]
@@ -75,12 +94,12 @@ def _linked(detector: Detector, item: Linked, foreign: frozenset[str], key: tupl
     return replace(detector, definition=item, inputs=inputs, partition=key, digest=digest(item))
 
 
-def _downstream(names: set[str], everyone: Sequence[Detector]) -> set[str]:
+def _downstream(names: set[str], others: Sequence[Detector]) -> set[str]:
     """What other languages make, directly or not, of detections of these names."""
     found: set[str] = set()
     reached = set(names)
     while True:
-        fed = {o for d in everyone if d.language != NAME and d.inputs.detections & reached for o in d.outputs} - found
+        fed = {o for d in others if d.inputs.detections & reached for o in d.outputs} - found
         if not fed:
             return found
         found |= fed
@@ -112,4 +131,5 @@ def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
     lasting = Names({name: item.definition for name, item in known.items()}, foreign)
     found = [warning for item in items for warning in definition_warnings(item.definition, lasting)]
     found += [warning for item in items for warning in unbounded(item.definition, item.setting.options.policies)]
+    found += [warning for item in items for warning in _unknown_zones(item.definition)]
     return found + (list(unbounded_duplicates(items[0].setting.duplicates)) if items else [])

@@ -8,16 +8,19 @@ from dataclasses import dataclass, field, replace
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.ecco.definition import Definition, DuplicatesRule, Expression, Null, Options, Place, Ref, StampRule, walk
 from coincide.lang.ecco.lasting import Names, check_linked
+from coincide.model.area import Area
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the statements of a file say about its definitions; stamps and duplicates are those of all files."""
+    """What the statements of a file say about its definitions; stamps and duplicates are those of all files. `areas` are the
+    shapes of the zones that a definition names."""
 
     options: Options = field(default_factory=Options)
     stamps: tuple[StampRule, ...] = ()
     duplicates: tuple[DuplicatesRule, ...] = ()
     spaces: tuple[tuple[str, Place], ...] = ()
+    areas: tuple[Area, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,12 +111,17 @@ def _way_back(start: str, definitions: Mapping[str, Linked]) -> list[str] | None
 
 def components(items: Sequence[Linked]) -> list[list[Linked]]:
     """Definitions that are connected by references, in order of definition."""
-    group: dict[str, int] = {item.name: number for number, item in enumerate(items)}
+    leader = {item.name: item.name for item in items}
+
+    def leader_of(name: str) -> str:
+        while leader[name] != name:
+            leader[name] = name = leader[leader[name]]
+        return name
+
     for item in items:
-        joined = {group[name] for name in (item.name, *(used.name for used in item.uses))}
-        least = min(joined)
-        group = {name: least if number in joined else number for name, number in group.items()}
-    found: dict[int, list[Linked]] = {}
+        for used in item.uses:
+            leader[leader_of(used.name)] = leader_of(item.name)
+    found: dict[str, list[Linked]] = {}
     for item in items:
-        found.setdefault(group[item.name], []).append(item)
+        found.setdefault(leader_of(item.name), []).append(item)
     return list(found.values())

@@ -57,7 +57,8 @@ class _Parser(StatementReader):
     def file(self) -> File:
         while self.tokens.peek().kind != "end":
             self._statement()
-        return File(self.options, tuple(self.stamps), tuple(self.duplicates), tuple(self.spaces), tuple(self.definitions))
+        statements = (tuple(self.stamps), tuple(self.duplicates), tuple(self.spaces), tuple(self.definitions))
+        return File(self.options, *statements, tuple(self.zone_files))
 
     # Statements.
 

@@ -37,6 +37,7 @@ from coincide.lang.ecco.definition import (
     Valid,
     With,
     Within,
+    ZoneFile,
 )
 from coincide.lang.ecco.words import quoted, quoted_in_expression
 from coincide.source import room_for_recursion
@@ -48,6 +49,7 @@ EXPR, ALT, CONJ, PAR, SEQ, ELEMENT, NEG, CAT, UNIT, POSTFIX = range(10)
 def print_file(file: File) -> str:
     with room_for_recursion():
         lines = [*_options(file.options), *map(_stamp, file.stamps), *map(_duplicates, file.duplicates)]
+        lines += map(_zone_file, file.zone_files)
         lines += [f"space {quoted(name)} = {_place(place)}" for name, place in file.spaces]
         lines += [definition_text(definition) for definition in file.definitions]
     return "".join(f"{line}\n" for line in lines)
@@ -88,6 +90,15 @@ def _duplicates(rule: DuplicatesRule) -> str:
     by = "" if rule.keys == ("id",) else f" by {_names(rule.keys)}"
     horizon = "" if rule.horizon is None else f" within {_duration(rule.horizon)}"
     return f"duplicates {rule.keep} {_types(rule.types)}{by}{horizon}"
+
+
+def _zone_file(file: ZoneFile) -> str:
+    by = "" if file.property == "name" else f" by {_text(file.property)}"
+    return f"space from {_text(file.path)}{by}"
+
+
+def _text(text: str) -> str:
+    return f"'{text.replace(chr(39), chr(39) * 2)}'"
 
 
 def _duration(milliseconds: float) -> str:
@@ -202,7 +213,7 @@ def _policy(policy: Policy) -> str:
 def _place(place: Place) -> str:
     if place.kind == "space":
         return quoted(place.names[0])
-    items = [f"'{name.replace(chr(39), chr(39) * 2)}'" for name in place.names] or map(number_text, place.numbers)
+    items = map(_text, place.names) if place.names else map(number_text, place.numbers)
     return f"{place.kind}({', '.join(items)})"
 
 

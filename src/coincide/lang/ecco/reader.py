@@ -12,6 +12,7 @@ from coincide.expr.tokens import Token
 from coincide.expr.tree import Expr, Reference, transform
 from coincide.lang.ecco.definition import CONSUMPTIONS, Place, Policy
 from coincide.lang.ecco.words import EXPRESSION_RESERVED, KEYWORDS, EccoTokens, is_reserved, unquoted
+from coincide.model.area import Area
 from coincide.source import SourceText, Span
 
 ASPECTS = ("nodes", "data", "interval", "report")
@@ -27,6 +28,7 @@ class Reader:
     def __init__(self, source: SourceText) -> None:
         self.tokens = EccoTokens(source)
         self.expressions = ExpressionParser(self.tokens, EXPRESSION_RESERVED)
+        self.zones: dict[str, Area] = {}  # complete when the whole file has been read
 
     def expect(self, *texts: str) -> Token:
         token = self.tokens.take(*texts)
@@ -147,7 +149,7 @@ class Reader:
         token = self.tokens.peek()
         if token.kind == "text":
             self.tokens.next()
-            return Place("zone", (token.value,), span=self.span(token))
+            return Place("zone", (token.value,), zones=self.zones, span=self.span(token))
         if token.text in ("zone", "group", *NUMBERS) and self.tokens.peek(1).text == "(":
             return self._written_place(token)
         return Place("space", (self.name("a place").text,), span=self.span(token))
@@ -161,11 +163,11 @@ class Reader:
                 counts = " or ".join(map(str, NUMBERS[token.text]))
                 raise self.tokens.fail(token, f"expected {counts} numbers, found '{len(place.numbers)}'")
         else:
-            place = Place(token.text, tuple(self.listed(self._text)), span=self.span(token))
+            place = Place(token.text, tuple(self.listed(self.text)), zones=self.zones, span=self.span(token))
         self.expect(")")
         return place
 
-    def _text(self) -> str:
+    def text(self) -> str:
         if self.tokens.peek().kind != "text":
             raise self.unexpected("a text")
         return self.tokens.next().value

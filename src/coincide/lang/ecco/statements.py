@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from coincide.expr.tokens import Token
-from coincide.lang.ecco.definition import DuplicatesRule, Options, Place, StampRule
+from coincide.lang.ecco.definition import DuplicatesRule, Options, Place, StampRule, ZoneFile
+from coincide.lang.ecco.geojson import zones_of
 from coincide.lang.ecco.reader import Reader
 from coincide.source import SourceText
 
@@ -20,6 +21,7 @@ class StatementReader(Reader):
         self.stamps: list[StampRule] = []
         self.duplicates: list[DuplicatesRule] = []
         self.spaces: list[tuple[str, Place]] = []
+        self.zone_files: list[ZoneFile] = []
 
     def take_statement(self, word: Token) -> None:
         """What follows `option`, `stamp`, `duplicates` or `space`."""
@@ -75,6 +77,21 @@ class StatementReader(Reader):
         return tuple(self.listed(lambda: None if self.tokens.take("any") else self.name("an event type").text))
 
     def _space(self) -> None:
+        if self.tokens.peek().text.lower() == "from" and self.tokens.peek(1).kind == "text":
+            self.tokens.next()
+            return self._zone_file()
         name = self.name().text
         self.expect("=")
         self.spaces.append((name, self.place()))
+
+    def _zone_file(self) -> None:
+        """`space from 'city.geojson' by district`: zones, by a property of the file's features."""
+        token = self.tokens.peek()
+        file = ZoneFile(self.text())
+        if self.tokens.take("by"):
+            file = replace(file, property=self.text() if self.tokens.peek().kind == "text" else self.name("a property").text)
+        for name, area in zones_of(file, self.span(token)).items():
+            if name in self.zones:
+                raise self.tokens.fail(token, f"'{file.path}' has a zone '{name}', which another file has, too")
+            self.zones[name] = area
+        self.zone_files.append(file)

@@ -35,6 +35,10 @@ class Element:
         found = ATTRIBUTE.finditer(self.span.text)
         return {m["name"]: source.span(start + m.start("value") + 1, start + m.end("value") - 1) for m in found}
 
+    def place(self, attribute: str) -> Span:
+        """Where an error in an attribute's value is shown."""
+        return self.places.get(attribute, self.span)
+
     def at(self, span: Span) -> Element:
         """The same element, with all below it, standing at another place."""
         return replace(self, span=span, places={}, children=tuple(child.at(span) for child in self.children))
