@@ -1,0 +1,24 @@
+"""Snapshots that earlier releases have written are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coincide.engines.graph import Graph
+from coincide.model.batch import EventBatch
+from coincide.model.event import primitive, record
+from coincide.rulebook import load
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_correlations_of_version_1(tier: str) -> None:
+    """Written after `in` and `out` in turn, one a millisecond, in rooms 0, 1, 2 in turn, up to 8: pairs wait in it."""
+    graph = Graph(load(SNAPSHOTS / "meet.cdl.xml").plans(tier))
+    state = graph.decode((SNAPSHOTS / "meet-v1.snapshot").read_bytes())
+    events = [primitive("out", n * 1000, n * 1000, f"e{n}", {"room": float(n % 3)}) for n in range(20, 23)]
+    found = [tuple(record(d)["from"]) for d in graph.advance(state, EventBatch(events)).events]  # type: ignore[arg-type]
+    assert found == [("e5", "e20"), ("e3", "e21"), ("e1", "e22"), ("e7", "e22")]
