@@ -54,7 +54,8 @@ def resolved_place(place: Place, known: dict[str, Place]) -> Place:
         return place
     name = place.names[0]
     if name not in known:
-        raise RuleError(Diagnostic(f"unknown space '{name}'", place.span, hint=nearest(name, known)))
+        hint = nearest(name, known) or f"a zone is written in quotes: '{name}'"
+        raise RuleError(Diagnostic(f"unknown space '{name}'", place.span, hint=hint))
     return known[name]
 
 
