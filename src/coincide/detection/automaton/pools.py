@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 import numba
 import numpy as np
 
+from coincide.detection.compiling import kept
+
 STAY, FAIL, TAKE = 0, 1, 2  # what a class does in a configuration
 DONE, FULL = 0, 1
 
@@ -20,14 +22,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def compiled(function: F) -> F:
     """Nothing is allocated in compiled code, so it need not count references: that would cost more than all the rest."""
-    decorated: F = numba.njit(cache=True, nogil=True, _nrt=False)(function)
-    return decorated
+    return kept(function, nogil=True, _nrt=False)
 
 
 def inner(function: F) -> F:
     """For what only compiled code calls: nothing is made for Python to call it by, which would take its time."""
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    decorated: F = numba.njit(cache=True, nogil=True, _nrt=False, **options)(function)
+    decorated: F = numba.njit(nogil=True, _nrt=False, **options)(function)
     return decorated
 
 

@@ -20,13 +20,14 @@ from numba.core.types.containers import Tuple
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, register_model
 
+from coincide.detection.compiling import kept
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F) -> F:
     """Compiled at the first call in this environment, and kept on disk."""
-    made: F = numba.njit(cache=True, nogil=True)(function)
-    return made
+    return kept(function, nogil=True)
 
 
 def inner(function: F) -> F:
