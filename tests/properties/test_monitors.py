@@ -32,13 +32,13 @@ cuts = st.lists(st.integers(0, 12), max_size=3)
 
 
 @given(rule_texts(), event_lists(), cuts)
-@settings(max_examples=100)
+@settings(deadline=None, max_examples=100)
 def test_cuts_snapshots_and_tiers_make_no_difference(text: str, events: list[Event], cuts: list[int]) -> None:
     check_detector(loads(text), events, cuts)
 
 
 @given(rule_texts(), event_lists())
-@settings(max_examples=100)
+@settings(deadline=None, max_examples=100)
 def test_the_staged_graph_equals_event_by_event(text: str, events: list[Event]) -> None:
     rules = loads(text)
     assert detections(rules, events) == [record(d) for d in reference_run(rules, events)]
@@ -51,7 +51,7 @@ def test_the_staged_graph_equals_event_by_event(text: str, events: list[Event]) 
     st.integers(0, 12),
     st.sampled_from(["interpreter", "kernel"]),
 )
-@settings(max_examples=40)
+@settings(deadline=None, max_examples=40)
 def test_unchanged_monitors_keep_their_state_when_rules_change(
     text: str, more: str, events: list[Event], cut: int, tier: str
 ) -> None:

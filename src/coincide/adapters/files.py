@@ -45,26 +45,33 @@ def _is_real(stream: IO[str]) -> bool:
 
 
 class CompleteFile:
-    """A file that appears under its name only when it is complete: written beside it, then renamed."""
+    """A file that appears under its name only when it is complete: written beside it, then renamed. What is there and no
+    file, such as a pipe or /dev/null, is written to at once: to rename would put a file in its place."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            handle, name = mkstemp(prefix=f".{self.path.name}.", suffix=".part", dir=self.path.parent)
+            if self.path.exists() and not self.path.is_file():
+                self.part, self.stream = self.path, cast(IO[bytes], self.path.open("wb"))
+            else:
+                handle, name = mkstemp(prefix=f".{self.path.name}.", suffix=".part", dir=self.path.parent)
+                self.part, self.stream = Path(name), os.fdopen(handle, "wb")
         except OSError as error:
             raise InputError(f"cannot write '{self.path}': {error.strerror}") from error
-        self.part = Path(name)
-        self.stream: IO[bytes] = os.fdopen(handle, "wb")
 
     def commit(self) -> None:
         self.stream.flush()
+        if self.part == self.path:
+            self.stream.close()
+            return
         os.chmod(self.part, 0o666 & ~_umask())  # a temporary file is private, the result should not be
         self.stream.close()
         os.replace(self.part, self.path)
 
     def discard(self) -> None:
         self.stream.close()
-        self.part.unlink(missing_ok=True)
+        if self.part != self.path:
+            self.part.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self

@@ -53,7 +53,7 @@ def check(given: Given) -> int:
     book = load(*given.rules)
     show_warnings(book.warnings)
     print(f"{_counted(len(book.detectors), 'detector')}, {_counted(len(book.warnings), 'warning')}")
-    if all(detector.language == "ecl" for detector in book.detectors):
+    if given.other or given.events or all(source.name.endswith(".ecl") for source, _ in book.files):
         _show_analysis(_analysis(book, given))
     return 0
 

@@ -39,4 +39,5 @@ def report_reading(report: ReadReport, rejects: Path | None) -> None:
 
 def report_late(late: int) -> None:
     if late:
-        print(f"warning: {late:,} events are older than the state that the run went on from: left out", file=sys.stderr)
+        events = "1 event is" if late == 1 else f"{late:,} events are"
+        print(f"warning: {events} older than the state that the run went on from: left out", file=sys.stderr)

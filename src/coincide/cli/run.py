@@ -13,7 +13,7 @@ from coincide.cli.command import Command, Given, check_engine, engine_arguments,
 from coincide.cli.policies import check_policy_arguments, has_policy, policy_arguments, under_policies
 from coincide.cli.progress import Progress
 from coincide.cli.report import report_late, report_reading, show_warnings
-from coincide.cli.state import keep_state, restore_state, statistics_file
+from coincide.cli.state import keep_state, report_afresh, restore_state, statistics_file
 
 if TYPE_CHECKING:
     from coincide.model.batch import EventBatch
@@ -55,7 +55,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="stop at the first bad record")
     parser.add_argument("--rejects", metavar="FILE", help="keep bad records in FILE")
     parser.add_argument("--snapshot", metavar="FILE", type=Path, help="keep the state in FILE at the end")
-    parser.add_argument("--stats", metavar="FILE", type=Path, help="write counts of the run to FILE, as JSON (AMIT-63)")
+    parser.add_argument("--stats", metavar="FILE", type=Path, help="write counts of the run to FILE, as JSON")
     parser.add_argument("--resume", metavar="FILE", type=Path, help="go on from the state in FILE, also with changed rules")
     policy_arguments(parser)
     field_arguments(parser)
@@ -92,8 +92,23 @@ def _check(given: Given) -> None:
         raise CoincideError("--snapshot and --resume are for the embedded engine; Spark keeps its own checkpoints")
     if given.engine != "embedded" and given.stats:
         raise CoincideError("--stats is for the embedded engine; Spark shows its own counts")
+    _check_outputs(given)
     check_policy_arguments(given)
     given.until = until_microseconds(given.until)
+
+
+def _check_outputs(given: Given) -> None:
+    """No output may replace an input or another output. A state may replace the one that the run goes on from."""
+    from coincide.errors import CoincideError
+
+    taken = {Path(name).resolve(): "is read" for name in (*given.rules, *given.events) if name != "-"}
+    for option in ("snapshot", "resume", "out", "rejects", "stats", "late", "latencies"):
+        name = getattr(given, option)
+        if name is None or str(name) == "-" or ((path := Path(name).resolve()).exists() and not path.is_file()):
+            continue
+        if path in taken and option != "resume":
+            raise CoincideError(f"--{option} would replace '{name}', which {taken[path]} too")
+        taken[path] = f"--{option} {'reads' if option == 'resume' else 'writes'}"
 
 
 def _part_rules_from_events(given: Given) -> None:
@@ -133,6 +148,7 @@ def _continued(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> I
     engine = Engine(book, given.tier, 0 if first is None else len(first))
     if given.resume is not None:
         restore_state(engine, given.resume)
+        report_afresh(book, given.resume)
     with statistics_file(engine, given.stats):
         for batch in waiting if first is None else chain([first], waiting):
             yield from up_to_a_stop(partial(engine.process, batch))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from coincide.cli.report import note
+
+if TYPE_CHECKING:
+    from coincide.rulebook import Rulebook
 
 
 class Continued(Protocol):
@@ -29,8 +33,36 @@ def restore_state(engine: Continued, path: Path) -> None:
     try:
         engine.restore(data)
     except (ValueError, msgspec.DecodeError) as error:
+        if (taken := _taken_otherwise(engine, data)) is not None:
+            raise InputError(f"'{path}' is not a snapshot that this run can go on from: it was taken {taken}") from error
         hint = "give a file that `coincide run --snapshot` has written"
         raise InputError(Diagnostic(f"'{path}' is not a snapshot: {error}", hint=hint)) from error
+
+
+def _taken_otherwise(engine: Continued, data: bytes) -> str | None:
+    """With a policy or without one, and the run goes on the other way: the usual reason why a snapshot cannot be read."""
+    import msgspec
+
+    from coincide.engines import graph, policies
+
+    under = isinstance(engine, policies.PolicyEngine)
+    try:
+        msgspec.msgpack.decode(data, type=graph.Snapshot if under else policies.Snapshot)
+    except (ValueError, msgspec.DecodeError):
+        return None
+    return "without a policy" if under else "under a policy"
+
+
+def report_afresh(book: Rulebook, path: Path) -> None:
+    """Names the definitions for which a snapshot has no state. It has been read before, so it is known to be one."""
+    import msgspec
+
+    from coincide.engines.graph import Snapshot
+
+    parts = msgspec.msgpack.decode(path.read_bytes(), type=Snapshot).parts
+    if afresh := [detector.name for detector in book.detectors if detector.digest not in parts]:
+        shown = ", ".join(afresh[:10]) + (f" and {len(afresh) - 10:,} more" if len(afresh) > 10 else "")
+        print(f"note: new or changed since '{path}' was taken, so starting afresh: {shown}", file=sys.stderr)
 
 
 def keep_state(engine: Continued, path: Path) -> None:

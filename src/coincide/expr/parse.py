@@ -79,6 +79,7 @@ class ExpressionParser:
             raise self.tokens.fail(token, f"the number '{token.text[:40]}' is too large")
         unit = self._unit()
         if unit is None:
+            self._no_unit(token)
             return total
         total *= unit
         while self.tokens.peek().kind == "number" and self.tokens.peek(1).text in UNITS:
@@ -220,6 +221,13 @@ class ExpressionParser:
         if token.kind == "name" and token.text in UNITS:
             return UNITS[self.tokens.next().text]
         return None
+
+    def _no_unit(self, number: Token) -> None:
+        """A word right behind the number of a duration is meant as its unit."""
+        word = self.tokens.peek()
+        if word.kind == "name" and word.start == number.end:
+            hint = nearest(word.text, UNITS) or "one of ms, s, min, h, d, or these written out"
+            raise self.tokens.fail(word, f"unknown unit '{word.text}'", hint)
 
     # Places, limits, errors.
 

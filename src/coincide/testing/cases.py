@@ -109,6 +109,8 @@ def run_case(case: Case, engine: str = "embedded", tier: str = "auto") -> CaseRe
     from coincide.testing.kinds import kind_of
 
     kind, check = kind_of(case)
+    if not case.rules:
+        return CaseResult(case, kind, (Problem("!", "there is no rule file: rules.ENDING, or rules.1.ENDING …"),))
     try:
         problems = check(case, Setup(engine, tier))
     except CoincideError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from threading import Thread
 
 import pyarrow.parquet as pq
 import pytest
@@ -107,3 +109,22 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         open_detections(tmp_path / "out.txt")
     with pytest.raises(InputError, match="cannot write"):
         open_detections(tmp_path / "none" / "out.jsonl")
+
+
+def test_a_folder_is_not_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "found.jsonl").mkdir()
+    with pytest.raises(InputError, match="Is a directory"):
+        open_detections(tmp_path / "found.jsonl")
+    assert [path.name for path in tmp_path.iterdir()] == ["found.jsonl"]
+
+
+def test_a_pipe_stays_one(tmp_path: Path) -> None:
+    pipe, read = tmp_path / "found.jsonl", list[bytes]()
+    os.mkfifo(pipe)
+    reader = Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    with open_detections(pipe) as writer:
+        writer.write(EventBatch(detections()))
+    reader.join()
+    assert pipe.is_fifo()
+    assert len(read[0].splitlines()) == 3

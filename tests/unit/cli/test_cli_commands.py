@@ -111,3 +111,12 @@ def test_debug_plan(coincide: Coincide, rules: Path) -> None:
     assert lines[0] == "stage 1: pairs"
     assert "  machine 0 of twice: tests 0; pushes twice; starts at (0, 0)" in lines
     assert "stage 1: pairs" not in coincide("debug", "plan", rules, "--only", "twice").out
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("v.ce", "event Enter(who string)\n"), ("v.amit.yaml", "events: {a: }\n"), ("v.ecco", ""), ("v.ecl", "")]
+)
+def test_check_of_a_vocabulary(coincide: Coincide, tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    outcome = coincide("check", tmp_path / name)
+    assert (outcome.code, outcome.out, outcome.err) == (0, "0 detectors, 0 warnings\n", "")

@@ -113,7 +113,7 @@ def test_a_snapshot_of_the_other_kind_is_none(coincide: Coincide, arrivals: Path
     assert coincide("run", rules, "--events", arrivals, "--snapshot", state).code == 0
     outcome = coincide("run", rules, "--events", arrivals, "--policy", "guaranteed", "--resume", state)
     assert outcome.code == 2
-    assert "is not a snapshot" in outcome.err
+    assert f"'{state}' is not a snapshot that this run can go on from: it was taken without a policy" in outcome.err
 
 
 def test_from_python() -> None:

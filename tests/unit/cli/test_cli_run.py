@@ -169,3 +169,27 @@ def test_a_run_that_cannot_finish(
     outcome = coincide("run", rules, "--events", events, "--out", out)
     assert (outcome.code, outcome.err) == (1, "error: a chain of more than 1000 detections\n")
     assert not out.exists()
+
+
+def test_definitions_that_start_afresh_are_named(coincide: Coincide, rules: Path, events: Path, tmp_path: Path) -> None:
+    state, later = tmp_path / "state", jsonl(tmp_path / "later.jsonl", [{"type": "open", "time": 50, "door": "a"}])
+    assert coincide("run", rules, "--events", events, "--snapshot", state).code == 0
+    rules.write_text(rules.read_text().replace("pair, pair", "pair, pair, pair"))
+    outcome = coincide("run", rules, "--events", later, "--resume", state, "--snapshot", state)
+    assert outcome.code == 0
+    assert outcome.err == f"note: new or changed since '{state}' was taken, so starting afresh: twice\n"
+
+
+@pytest.mark.parametrize("option", ["--out", "--rejects", "--snapshot", "--stats"])
+def test_an_output_does_not_replace_an_input(coincide: Coincide, rules: Path, events: Path, option: str) -> None:
+    content = events.read_bytes()
+    outcome = coincide("run", rules, "--events", events, option, events.parent / "." / events.name)
+    assert (outcome.code, outcome.out, events.read_bytes()) == (2, "", content)
+    assert outcome.err == f"error: {option} would replace '{events}', which is read too\n"
+
+
+def test_two_outputs_are_two_files(coincide: Coincide, rules: Path, events: Path, tmp_path: Path) -> None:
+    same = tmp_path / "same.jsonl"
+    outcome = coincide("run", rules, "--events", events, "--out", same, "--rejects", same)
+    assert (outcome.code, same.exists()) == (2, False)
+    assert "which --out writes too" in outcome.err

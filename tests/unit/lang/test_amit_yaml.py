@@ -193,6 +193,7 @@ def test_names_that_look_like_words() -> None:
             "1:41: error: attribute 'internal' must be one of true, false, not 'yes'",
         ),
         ("events: {a: {x: number}", "error: not well-formed YAML: expected ',' or '}'"),
+        ("events:\n\ta: ", "hint: YAML is indented with spaces, not tabs"),
         ("a: b: c", "1:5: error: not well-formed YAML: mapping values are not allowed here"),
         ("a: \x00", "1:4: error: not well-formed YAML: special characters are not allowed"),
         ("events: !!python/object:os.system {}", "1:9: error: not well-formed YAML: tags are not allowed"),

@@ -237,3 +237,24 @@ def test_values_of_other_systems() -> None:
     assert [found.find(1.5, name) for name in row] == [1.5, 1000.0, 1000.0, "2026-03-01", None, None]
     assert found.find("1.50", "day") is None
     assert table([], key="key").find("x", "y") is None
+
+
+@pytest.mark.parametrize(
+    ("key", "column", "message"),
+    [
+        ("badge", "physican", "provider 'badges' has no column 'physican': the value is null"),
+        ("bagde", "physician", "provider 'badges' has no column 'bagde': nothing is found in it"),
+    ],
+)
+def test_columns_that_a_csv_file_lacks_are_warned_about(tmp_path: Path, key: str, column: str, message: str) -> None:
+    (tmp_path / "t.csv").write_text("badge,physician\nb17,Jones\n")
+    book = rules(tmp_path, f"providers: {{badges: {{kind: csv, href: t.csv, key: {key}}}}}", column)
+    (warning,) = book.warnings
+    assert (warning.message, str(warning.hint).startswith("did you mean")) == (message, True)
+    assert who(book) == [None] * 4
+
+
+def test_a_context_has_its_columns(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("time,name,value\n0,power,low\n")
+    with pytest.raises(RuleError, match="there is no column 'attribute': there are name, time, value"):
+        rules(tmp_path, "providers: {c: {kind: context, href: c.csv}}")

@@ -121,6 +121,7 @@ def test_detect_options() -> None:
         ("detect X = [A as a] with n = count(b)", "1:26: 'count(b)' is neither a parameter nor"),
         ("detect X = [A as a] with n = sum(a)", "1:26: 'sum(a)' is neither a parameter nor"),
         ("detect X policy often = [A]", "1:17: expected best-effort, guaranteed or probabilistic, found 'often'"),
+        ("detect X = ([A], [B]) T = 2mn", "1:28: unknown unit 'mn'"),
         ("detect X = ", "1:12: expected an expression, found end of file"),
         ("X = [A]", "1:1: expected a definition, found 'X'"),
         ("expr E = [A]** ", "1:14: cannot iterate"),
@@ -135,6 +136,21 @@ def test_detect_options() -> None:
 )
 def test_errors(text: str, message: str) -> None:
     assert message in error(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("detect X policy garanteed = [A]", "guaranteed"),
+        ("detekt X = [A]", "detect"),
+        ("event A(k numbr)", "number"),
+        ("event A(key number)\ndetect X = [A(kee = 1)]", "key"),
+    ],
+)
+def test_hints(text: str, meant: str) -> None:
+    with pytest.raises(RuleError) as caught:
+        parsed(text)
+    assert caught.value.diagnostics[0].hint == f"did you mean '{meant}'?"
 
 
 def test_several_files_share_the_names_of_detectors() -> None:

@@ -166,6 +166,9 @@ def test_analysis(tmp_path: Path) -> None:
 def test_what_cannot_be_run_fails_with_a_reason(tmp_path: Path) -> None:
     assert "there is no events.jsonl" in str(result(tmp_path / "1", expected__jsonl=""))
     assert "not a rule file that is known" in str(result(tmp_path / "2", rules__foo="", expected__jsonl=""))
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "expected.jsonl").touch()
+    assert "there is no rule file" in str(run_case(Case(tmp_path / "0")))
     assert "no kind of case that is known" in str(result(tmp_path / "3", expected__json="{}"))
     assert "missing time" in str(result(tmp_path / "4", events__jsonl='{"type": "a"}\n', expected__jsonl=""))
     assert "expected.jsonl:1" in str(result(tmp_path / "5", events__jsonl=lines(*EVENTS), expected__jsonl="{"))

@@ -56,7 +56,11 @@ class Catalogue:
     def _by_attribute(self, key_by: KeyBy, attribute: str, events: Sequence[str]) -> dict[str, str]:
         for event in events:
             if attribute not in self.events[event]:
-                raise error(key_by.span, f"attribute '{attribute}' is not defined for event '{event}'")
+                raise error(
+                    key_by.span,
+                    f"attribute '{attribute}' is not defined for event '{event}'",
+                    nearest(attribute, self.events[event]),
+                )
         if len({self.events[event][attribute] for event in events}) > 1:
             raise error(key_by.span, f"attribute '{attribute}' differs in type between events")
         return dict.fromkeys(events, attribute)
@@ -70,7 +74,9 @@ class Catalogue:
             seen.add(member.event)
             found = self.events[member.event].get(member.attribute)
             if found is None:
-                raise error(member.span, f"event '{member.event}' has no attribute '{member.attribute}'")
+                known = self.events[member.event]
+                message = f"event '{member.event}' has no attribute '{member.attribute}'"
+                raise error(member.span, message, nearest(member.attribute, known))
             if kind not in (None, found):
                 raise error(member.span, f"attributes of key '{key.name}' differ in type")
             kind = found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from coincide.attachments import attached, attachment
 from coincide.lang.cdl.functions import PredicateKind, registered_predicates
 from coincide.lang.cdl.shape import fail
-from coincide.lang.cdl.tables import Function, Lookup, NoTable, cell, csv_table, parquet_table, read_rows
+from coincide.lang.cdl.tables import Function, Lookup, NoTable, cell, check_column, csv_table, parquet_table, read_rows
 from coincide.lang.cdl.values import instant
 from coincide.model.event import Value
 from coincide.model.stamp import MILLISECOND
@@ -45,7 +45,10 @@ class History:
 
 def context_history(path: Path) -> History:
     found: dict[str, list[tuple[int, Value]]] = {}
-    for row in read_rows(path):
+    rows, header = read_rows(path)
+    for column in ("time", "attribute", "value"):
+        check_column(column, sorted(header))
+    for row in rows:
         moment = instant(row.get("time", ""))
         if moment is not None:
             found.setdefault(row.get("attribute", ""), []).append((round(moment * MILLISECOND), cell(row.get("value"))))
@@ -149,6 +152,8 @@ def check_provider(provider: Provider) -> None:
     except ImportError as error:
         extra = ": pip install 'coincide[sql]' brings it" if error.name == "sqlalchemy" else ""
         fail(provider.span, message, f"{error.name} is not installed{extra}")
+    except OSError as error:
+        fail(provider.span, message, error.strerror or str(error))
     except Exception as error:  # whatever a reader of some format raises
         fail(provider.span, message, str(error).splitlines()[0] if str(error) else None)
 

@@ -42,6 +42,7 @@ class Table:
 
     rows: Mapping[str, Mapping[str, Value]]
     columns: frozenset[str] | None = None
+    header: frozenset[str] | None = None  # of a file in which columns that are not there are null
 
     def find(self, key: Value, column: str) -> Value:
         text = key_text(key)
@@ -114,18 +115,22 @@ def cell(text: str | None) -> Value:
     return float(text) if NUMBER.fullmatch(text) else text
 
 
-def read_rows(path: Path) -> list[dict[str, str]]:
+def read_rows(path: Path) -> tuple[list[dict[str, str]], frozenset[str]]:
+    """Rows and the names of the columns."""
     with path.open(newline="", encoding="utf-8-sig") as file:
-        return [{k: v for k, v in row.items() if k is not None and v is not None} for row in csv.DictReader(file)]
+        reader = csv.DictReader(file)
+        rows = [{k: v for k, v in row.items() if k is not None and v is not None} for row in reader]
+        return rows, frozenset(reader.fieldnames or ())
 
 
 def csv_table(path: Path, key: str) -> Table:
-    """Here columns that are not there are null, even the key."""
+    """Here columns that are not there are null, even the key; that is warned about."""
     rows: dict[str, dict[str, Value]] = {}
-    for row in read_rows(path):
+    records, header = read_rows(path)
+    for row in records:
         if (text := row.get(key)) is not None:
             rows.setdefault(text, {column: cell(value) for column, value in row.items()})
-    return Table(rows)
+    return Table(rows, header=header)
 
 
 def parquet_table(path: Path, key: str) -> Table:

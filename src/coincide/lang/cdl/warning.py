@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
-from coincide.errors import Diagnostic
+from coincide.errors import Diagnostic, nearest
 from coincide.expr.functions import number_text
-from coincide.expr.tree import Expr, Literal, Reference
+from coincide.expr.tree import Call, Expr, Literal, Reference, walk
 from coincide.lang.cdl.conditions import condition_of
-from coincide.lang.cdl.definition import AnySource, Collection, Description, TimeEvent, version_text
+from coincide.lang.cdl.definition import AnySource, Collection, Description, Node, TimeEvent, version_text
 from coincide.lang.cdl.equality import conjuncts, floor
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.terms import Group, groups
@@ -17,10 +17,10 @@ from coincide.lang.cdl.terms import Group, groups
 def warnings_of(cd: Description) -> list[Diagnostic]:
     names = Names(cd)
     found = groups(cd, names)
-    return [*_replaced(cd), *_unused(cd, found), *_unbounded(cd), *_too_short(cd)]
+    return [*_replaced(cd), *_unused(cd, found), *_unbounded(cd), *_too_short(cd), *_lacking(cd)]
 
 
-def _warning(message: str, node: AnySource | Description, name: str, hint: str | None = None) -> Diagnostic:
+def _warning(message: str, node: Node, name: str, hint: str | None = None) -> Diagnostic:
     return Diagnostic(message, node.span, "warning", hint, name)
 
 
@@ -47,6 +47,39 @@ def _too_short(cd: Description) -> Iterator[Diagnostic]:
                     f"'{source.trigger}' is forgotten after {number_text(within)} ms, before time event '{source.anchor}' is due"
                 )
                 yield _warning(message, source, "within", f"a within of {number_text(delay)} ms or more keeps it until then")
+
+
+def _lacking(cd: Description) -> Iterator[Diagnostic]:
+    """Columns that a CSV file does not have: they are null, and so is all that is looked up by such a key."""
+    headers = {}
+    for provider in (*cd.shared, *cd.providers):
+        header = headers[provider.name] = getattr(provider.opened, "header", None)
+        if header is not None and provider.key not in header:
+            yield _no_column(provider.name, provider.key or "", header, provider, "nothing is found in it")
+    for node, tree in _values(cd):
+        for call in walk(tree):
+            if isinstance(call, Call) and call.name == "lookup":
+                name, column = (str(getattr(argument, "value", "")) for argument in call.arguments[:2])
+                header = headers.get(name)
+                if header is not None and isinstance(call.arguments[1], Literal) and column not in header:
+                    yield _no_column(name, column, header, node, "the value is null")
+
+
+def _no_column(provider: str, column: str, header: Set[str], node: Node, so: str) -> Diagnostic:
+    hint = nearest(column, header) or f"there are {', '.join(sorted(header)) or 'none'}"
+    return _warning(f"provider '{provider}' has no column '{column}': {so}", node, "column", hint)
+
+
+def _values(cd: Description) -> Iterator[tuple[Node, Expr]]:
+    """What may hold look-ups, with the nodes in which it stands."""
+    for source in cd.sources:
+        for attribute in () if isinstance(source, TimeEvent) else source.attributes:
+            if attribute.lookup is not None:
+                yield attribute, attribute.lookup
+            yield from ((part, value) for part in attribute.filters for value in part.values)
+    yield from ((part, part.value) for part in cd.computations)
+    yield from ((part, value) for part in cd.predicates for value in part.arguments)
+    yield from ((part, part.value) for event in cd.events for part in event.attributes)
 
 
 def _unbounded(cd: Description) -> Iterator[Diagnostic]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from coincide.errors import Diagnostic, RuleError
+from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.tree import Expr, Reference
 from coincide.expr.tree import walk as walk_expression
 from coincide.expr.typing import check_condition
@@ -99,7 +99,7 @@ class Checker:
     def _declared(self, node: OfType, attributes: Mapping[str, str]) -> None:
         for name in _references(node.terms):
             if name not in attributes:
-                raise _error(f"event type '{node.name}' has no attribute '{name}'", node.span)
+                raise _error(f"event type '{node.name}' has no attribute '{name}'", node.span, nearest(name, attributes))
         for term in node.terms:
             if isinstance(term, Condition):
                 _check_types(term.test, attributes, node.span)
@@ -221,5 +221,5 @@ def _mentions(terms: Terms, name: str) -> bool:
     return name in _references(terms)
 
 
-def _error(message: str, span: Span | None) -> RuleError:
-    return RuleError(Diagnostic(message, span))
+def _error(message: str, span: Span | None, hint: str | None = None) -> RuleError:
+    return RuleError(Diagnostic(message, span, hint=hint))

@@ -62,7 +62,7 @@ class Parser(SetParser):
         statements: list[Statement] = []
         while (token := self.tokens.peek()).kind != "end":
             if token.kind != "name" or token.text not in rules:
-                raise self._unexpected("a definition")
+                raise self._unexpected("a definition", rules)
             self.tokens.next()
             statements.append(rules[token.text]())
         return tuple(statements)
@@ -80,7 +80,7 @@ class Parser(SetParser):
     def _declared(self) -> tuple[str, str]:
         name, kind = self._name("an attribute"), self.tokens.peek()
         if kind.text not in TYPES:
-            raise self._unexpected("number, string, boolean or timestamp")
+            raise self._unexpected("number, string, boolean or timestamp", TYPES)
         self.tokens.next()
         return name.text, kind.text
 
@@ -117,7 +117,7 @@ class Parser(SetParser):
     def _policy(self) -> Policy:
         token = self.tokens.peek()
         if token.text not in POLICIES:
-            raise self._unexpected("best-effort, guaranteed or probabilistic")
+            raise self._unexpected("best-effort, guaranteed or probabilistic", POLICIES)
         self.tokens.next()
         if token.text != "probabilistic":
             return Policy(token.text, span=self.tokens.span(token))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from coincide.errors import RuleError
+from coincide.errors import RuleError, nearest
 from coincide.expr.parse import ExpressionParser
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
 from coincide.expr.tree import Expr
@@ -139,9 +139,9 @@ class SetParser:
             raise self._unexpected(f"'{texts[0]}'")
         return token
 
-    def _unexpected(self, wanted: str) -> RuleError:
+    def _unexpected(self, wanted: str, known: Iterable[str] = ()) -> RuleError:
         token = self.tokens.peek()
-        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}")
+        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}", nearest(token.text, known))
 
     def _since(self, start: Token) -> Span:
         assert self.tokens.last is not None

@@ -139,4 +139,5 @@ class _Reader:
 
     def _refuse(self, reason: str, offset: int) -> NoReturn:
         offset = min(max(offset, 0), len(self.source.text))
-        raise RuleError(Diagnostic(f"not well-formed YAML: {reason}", self.source.span(offset, offset + 1)))
+        hint = "YAML is indented with spaces, not tabs" if self.source.text[offset : offset + 1] == "\t" else None
+        raise RuleError(Diagnostic(f"not well-formed YAML: {reason}", self.source.span(offset, offset + 1), hint=hint))
