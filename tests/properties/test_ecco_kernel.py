@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from coincide.detection.algebra import sequences
 from coincide.engines.graph import Graph
@@ -16,7 +17,8 @@ from coincide.lang.ecco.print import print_file
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, Value, primitive, record
 from coincide.model.stamp import MILLISECOND
-from coincide.rulebook import Rulebook, loads
+from coincide.rulebook import Rulebook, load, loads
+from coincide.source import SourceText
 from coincide.testing.check import check_detector, detections
 from coincide.testing.ecco import all_expressions, bounded_expressions, event_lists
 
@@ -49,6 +51,10 @@ CUTS = st.lists(st.integers(0, 14), max_size=4)
 def check(rules: str, events: list[Event], cuts: list[int], until: float | None, covered: bool = True) -> None:
     book = loads(rules, "ecco")
     assert not covered or not any(plan.tier_reasons() for plan in book.compiled.plans), rules
+    compare(book, events, cuts, until)
+
+
+def compare(book: Rulebook, events: list[Event], cuts: list[int], until: float | None) -> None:
     made = check_detector(book, events, cuts, until)
     assert taking_turns(book, events, cuts, until) == made
     with patch.object(sequences, "LITTLE", 0):  # what is needed no more goes at once
@@ -133,6 +139,69 @@ def test_several_definitions_at_once(events: list[Event], cuts: list[int], until
     detect both = (b + c) within 3 with chronicle
     detect sum  = c^SUM(v) over 3"""
     check(rules, events, cuts, until)
+
+
+# Operands that are detections.
+
+BELOW = (
+    "(a ; b) within 5", "(a + b) within 4 with recent", "a{v > 0.1}", "a | b", "a - d", "(a ; b) within 9 with chronicle",
+    "a^COUNT over 3", "(a | b)^AVG(v) over 2", "a^LAST over 4 every 2",
+    "(a ; b) within 6 give v = b.v, k = a.k, took = duration()",
+)  # fmt: skip
+ABOVE = (
+    "p^COUNT over 5", "p^SUM(v) over 4 every 3", "p^LAST over 6", "p{v > 0}^MAX(v) over 5", "p^LESS 2 over 3",
+    "(p ; c) within 9", "(c ; p) within 9", "(p ; q) within 9", "(q + p) within 12", "p + c", "p | q", "p | c", "p - q",
+    "(c ; d) | p",
+    "((p ; c) within 8) + q", "(p ; a) within 9", "(b ; p) within 9", "(a + p) within 9", "(p ; c ; q) within 12",
+    "(p as x ; q as y where x.k = y.k) within 9", "(p as x ; c as y where x.k = y.k) within 9  give x.v, y.k, at = x.time",
+    "p{source = 's'} ; c", "(p ; c){source = 's'} ", "p ; c ; c",
+)  # fmt: skip
+SOURCES = st.lists(st.sampled_from([None, "s", "s", "t"]), min_size=14, max_size=14)
+
+
+@slow
+@given(
+    st.sampled_from(BELOW), st.sampled_from(BELOW), st.sampled_from(ABOVE), st.sampled_from((*POLICIES, "unrestricted, subset")),
+    st.sampled_from(["", "per k "]), st.sampled_from(["let", "detect"]), keyed_events(), SOURCES, CUTS, ENDS,
+)  # fmt: skip
+def test_operands_that_are_detections(
+    p: str, q: str, body: str, policy: str, per: str, word: str,
+    events: list[Event], sources: list[str | None], cuts: list[int], until: float | None,
+) -> None:  # fmt: skip
+    expression, _, given_list = body.partition("  give ")
+    rules = f"{word} p {per}= {p}\nlet q {per}= {q}\ndetect found {per}= ({expression}) with {policy}"
+    events = [structs.replace(event, source=source) for event, source in zip(events, sources, strict=False)]
+    covered = not ("where" in body and "subset" in policy) and "source" not in body.partition(" ; c)")[2]
+    check(rules + (f" give {given_list}" if given_list else ""), events, cuts, until, covered=covered)
+
+
+FOREIGN = (
+    ("r.ecl", "monitor m = parallel { repeat { push(p, v: v, k: k) { a } }, repeat { push(q, v: v) { sequential { a, b } } } }"),
+    ("r.ecl", "monitor m by k = parallel { repeat { push(p, v: v) { a } }, repeat { push(q) { b } }, repeat { push(p) { a } } }"),
+    ("r.ce", "detect p = [a] ; [b]\ndetect q = [a] ; [d]"),
+    ("r.ce", "detect p = ([a(k = ?k)], [T]) T = 2\ndetect q = [b(k = ?k)]"),
+)  # fmt: skip
+
+
+@slow
+@given(
+    st.sampled_from(FOREIGN), st.sampled_from(ABOVE), st.sampled_from((*POLICIES, "unrestricted, subset")),
+    st.sampled_from(["", "per k "]), keyed_events(), CUTS, ENDS,
+)  # fmt: skip
+def test_operands_of_other_languages(
+    first: tuple[str, str], body: str, policy: str, per: str, events: list[Event], cuts: list[int], until: float | None
+) -> None:
+    expression, _, given_list = body.partition("  give ")
+    rules = f"detect found {per}= ({expression}) with {policy}" + (f" give {given_list}" if given_list else "")
+    compare(load(SourceText(*first), SourceText("rules.ecco", rules)), events, cuts, until)
+
+
+@slow
+@given(st.sampled_from(BELOW), st.sampled_from(ABOVE), keyed_events(), st.sets(st.integers(0, 13)), CUTS)
+def test_events_with_the_name_of_a_definition(p: str, body: str, events: list[Event], renamed: set[int], cuts: list[int]) -> None:
+    rules = f"let p = {p}\nlet q = c ; d\ndetect found = {body.replace('  give', ' give')}"
+    events = [structs.replace(event, type="p") if number in renamed else event for number, event in enumerate(events)]
+    check(rules, events, cuts, None, covered=False)
 
 
 @slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from math import fsum
 
@@ -15,7 +16,8 @@ from coincide.engines.graph import Graph
 from coincide.explanation import explanation
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, Value, primitive, record
-from coincide.rulebook import loads
+from coincide.rulebook import load, loads
+from coincide.source import SourceText
 
 SECOND = 1_000_000
 RULES = """
@@ -24,6 +26,9 @@ detect pair = (open as o ; shut as s where o.sensor = s.sensor) within 10s with 
 detect shortest per sensor = (open + alarm) within 30s with subset
 detect mean per sensor = shut^AVG(value) over 7s  give avg
 detect alarms = alarm^COUNT over 3s every 1s  give count
+detect pairs = pair^COUNT over 5s
+detect after per sensor = (quiet ; alarm) within 20s with recent
+detect often per sensor = (quiet + mean) within 9s with chronicle
 """
 
 
@@ -98,6 +103,37 @@ def test_reasons(body: str, reason: str) -> None:
     assert plan.tier_reasons() == (reason,)
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("p - c", "'d' negates events that a detection may be made of"),
+        ("(p | c)^COUNT over 3s", "'d' has a window over alternatives that are detections"),
+        ("(p as x + q as y) where x.k = y.k", "'d' uses + and compares detections"),
+        ("p ; p", "'d' has operands that can be one event"),
+        ("r ; c", "'r' uses an iteration"),
+    ],
+)
+def test_reasons_where_detections_are_read(body: str, reason: str) -> None:
+    below = "let p = (a ; b) within 3s\nlet q = a | b\nlet r = a*{2}\n"
+    (plan,) = (plan for plan in loads(f"{below}detect d = {body}", "ecco").compiled.plans if "d" in plan.definitions)
+    assert plan.tier_reasons() == (reason,)
+
+
+def test_detections_of_other_languages_are_rows() -> None:
+    first = SourceText("r.ecl", "monitor m by k = repeat { push(p) { a } }")
+    rules = SourceText("r.ecco", "detect n per k = p^COUNT over 3s  give count\ndetect s = (p ; b) within 2s with recent")
+    events = [primitive("ab"[n % 3 == 2], n * SECOND, n * SECOND, str(n), {"k": float(n % 2)}) for n in range(30)]
+    found = []
+    for tier in ("interpreter", "kernel"):
+        graph = Graph(load(first, rules).plans(tier))
+        state = graph.initial()
+        made = [record(event) for event in graph.advance(state, EventBatch(events)).events]
+        found.append([one for one in made if one["type"] != "p"])
+        assert tier == "interpreter" or all(isinstance(own, Columns) for own in state.states[1:])
+    assert len(found[0]) > 20
+    assert found[0] == found[1]
+
+
 def test_explain_names_the_tier_and_the_reason() -> None:
     assert "kernel (compiled) from" in explanation(loads("detect d per k = a^AVG(v) over 3s", "ecco"))
     several = explanation(loads("detect d = (a ; b) within 3s\ndetect e = a*{2}\ndetect f = a || b", "ecco"))
@@ -112,3 +148,25 @@ def test_sums_are_rounded_once() -> None:
     offsets = np.concatenate(([0], np.cumsum([len(group) for group in groups])))
     values = np.array([value for group in groups for value in group])
     assert group_sums(values, offsets).tolist() == [fsum(group) for group in groups]
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_a_snapshot_of_separate_plans(tier: str) -> None:
+    """Which definitions share a plan may change with the rules, or with the release: what each waits for is put together."""
+    book = loads("detect counted = a^COUNT over 10ms\ndetect added = b^SUM(v) over 7ms\ndetect quiet = not a over 3ms", "ecco")
+    events = [primitive("ab"[n % 2], n * 1000, n * 1000, f"e{n}", {"v": float(n)}) for n in (*range(1, 12), 19, 20, 31, 44)]
+    separate = Graph([plan for detector in book.detectors for plan in book.compiled.plans_for([detector])])
+    joint = Graph(book.plans(tier))
+    assert len(separate.plans) == 3
+    whole = joint.initial()
+    expected = [*joint.advance(whole, EventBatch(events)).events, *joint.finish(whole, 60_000).events]
+    for cut in range(1, len(events)):
+        state = separate.initial()
+        made = [*separate.advance(state, EventBatch(events[:cut])).events]
+        state = joint.decode(separate.encode(state))
+        made += [*joint.advance(state, EventBatch(events[cut:])).events, *joint.finish(state, 60_000).events]
+        assert texts(made) == texts(expected)
+
+
+def texts(events: list[Event]) -> list[str]:
+    return sorted(json.dumps(record(event), sort_keys=True) for event in events)

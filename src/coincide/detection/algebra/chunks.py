@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from coincide.detection.algebra.origins import is_single
 from coincide.model.table import EventTable, Origins, concatenated_arrays
 
 Numbers = npt.NDArray[np.int64]
@@ -83,8 +84,17 @@ def joined(tables: Sequence[EventTable]) -> EventTable:
     lo, hi = (np.concatenate([getattr(table, end) for table in tables]) for end in ("lo", "hi"))
     if all(table.origins is None for table in tables):
         return EventTable(lo, hi, fields)
-    below = [table.origin() for table in tables]  # of external events: each its own
-    return EventTable(lo, hi, fields, origins=Origins(lo, hi, _one_kind([o.ids for o in below])))
+    return EventTable(lo, hi, fields, origins=_origins([table.origin() for table in tables]))
+
+
+def _origins(below: Sequence[Origins]) -> Origins:
+    """Of external events each is its own."""
+    lo, hi = (np.concatenate([getattr(o, end) for o in below]) for end in ("lo", "hi"))
+    ids = _one_kind([o.ids for o in below])
+    if all(map(is_single, below)):
+        return Origins(lo, hi, ids)
+    sizes = [np.ones(len(o.lo), np.int64) if o.offsets is None else np.diff(o.offsets) for o in below]
+    return Origins(lo, hi, ids, np.concatenate(([0], np.cumsum(np.concatenate(sizes)))))
 
 
 def _field(name: str, tables: Sequence[EventTable]) -> pa.Array:

@@ -8,11 +8,11 @@ from coincide.detection.algebra.aggregate import WindowState
 from coincide.detection.algebra.chain import Match, Step, StepState
 from coincide.detection.algebra.interpreter import INSTANT, WAKE
 from coincide.detection.algebra.negation import NegationState
-from coincide.detection.algebra.occurrence import Occurrence, of_event
+from coincide.detection.algebra.occurrence import Occurrence, of_detection, of_event
 from coincide.detection.algebra.prefix import Prefix, first_prefix
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.sequences import Memory, SequenceKernel
-from coincide.detection.algebra.shape import EITHER, LEAF, WITHOUT
+from coincide.detection.algebra.shape import EITHER, LEAF, WITHOUT, Leaf
 from coincide.detection.algebra.state import Copy, PlanState
 from coincide.detection.algebra.windows import WindowKernel, WindowMemory
 from coincide.detection.eventwise import Timer, Timers
@@ -116,8 +116,8 @@ class _Reader:
         if (number, one) not in self._known:
             operator, maker = self.operators[number], int(self.occurrences[one]["operator"])
             if operator.kind == LEAF:
-                value = of_event(self._events[int(self.occurrences[one]["event"])])
-                leaf = self.kernel.shape.leaves[operator.leaf]
+                leaf, number = self.kernel.shape.leaves[operator.leaf], int(self.occurrences[one]["event"])
+                value = leaf_occurrence(leaf, self._events[number], number)
                 value = value.binding(leaf.type) if leaf.reference.alias else value
             elif operator.kind in (EITHER, WITHOUT):
                 value = self._value(operator.left if maker <= operator.left else operator.right, one)
@@ -127,6 +127,11 @@ class _Reader:
                 value = value.binding(alias)
             self._known[number, one] = value
         return self._known[number, one]
+
+
+def leaf_occurrence(leaf: Leaf, event: Event, number: int) -> Occurrence:
+    """Detections that are kept have numbers below all that come later."""
+    return of_detection(event, -1 - number) if leaf.made else of_event(event)
 
 
 def _sort(state: Any) -> None:
@@ -155,7 +160,8 @@ def _window_copies(kernel: WindowKernel, memory: WindowMemory, start: int | None
         wakes.setdefault(windows.end(window), set()).add((number, keys[slot]))
 
     if memory.next is not None:
-        events = [of_event(event) for event in _events(memory.events.tables)]
+        leaf = kernel.shape.leaves[0]  # the only one, if it is made
+        events = [leaf_occurrence(leaf, event, number) for number, event in enumerate(_events(memory.events.tables))]
         pairs = kernel.pairs(memory)
         for member, window in zip(pairs.member.tolist(), pairs.window.tolist(), strict=True):
             slot = int(memory.slot[member])
@@ -166,6 +172,11 @@ def _window_copies(kernel: WindowKernel, memory: WindowMemory, start: int | None
         state = state_of(slot)
         state.next, state.since = window, since
         wake(slot, window)
+    if kernel.shape.reads_detections and memory.next is not None:
+        for key in keys:  # a detection may come when the windows of its instant are closed
+            found.setdefault(key, _fresh(program, start or 0))
+        for copy in found.values():
+            copy.states[kernel.shape.node.number].closed = windows.end(memory.next - 1)
     if not program.keys and start is not None and () not in found:
         found[()] = _fresh(program, start)
         found[()].states[kernel.shape.node.number].since = start

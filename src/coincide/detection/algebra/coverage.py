@@ -32,14 +32,14 @@ def reasons(program: Program) -> tuple[str, ...]:
 
 def may_have_kernel(linked: Linked) -> bool:
     """Is it worth while to look closer? There may be many definitions."""
-    alone = not linked.uses and not linked.definition.hidden
-    return alone and not any(isinstance(node, BEYOND) for node in walk_expression(linked.definition.body))
+    bodies = (item.definition.body for item in linked.together)
+    return not linked.definition.hidden and not any(isinstance(node, BEYOND) for body in bodies for node in walk_expression(body))
 
 
 def shape(program: Program) -> Operators | Window:
     for reason in _about_setting(program, program.linked.setting):
         raise Unsupported(reason)
-    found = _window(program.root) or Reader(program).operators()
+    found = _window(program.root, program.made_types) or Reader(program).operators()
     _check_given(program, found)
     return found
 
@@ -53,8 +53,6 @@ def _about_setting(program: Program, setting: Setting) -> Iterator[str]:
         yield "is in a file with 'option maybe keep'"
     if program.reads_any:
         yield "uses any or NULL"
-    if program.types & (program.names.definitions.keys() | program.names.foreign):
-        yield "refers to detections"
 
 
 def _check_given(program: Program, found: Operators | Window) -> None:
@@ -71,7 +69,7 @@ def _check_given(program: Program, found: Operators | Window) -> None:
 # Windows.
 
 
-def _window(root: Node) -> Window | None:
+def _window(root: Node, made: frozenset[str]) -> Window | None:
     thresholds: list[Threshold] = []
     node = root
     while isinstance(node, Threshold):
@@ -86,20 +84,22 @@ def _window(root: Node) -> Window | None:
         raise Unsupported("compares the whole by its alias")
     for tree in [test.tree for one in (node, *thresholds) for test in one.tests] + [t for t in [node.aggregator.tree] if t]:
         check_tree(tree)
-    leaves = list(_alternatives(node.children[0]))
+    leaves = list(_alternatives(node.children[0], made))
     if len({leaf.type for leaf in leaves}) < len(leaves):
         raise Unsupported("has alternatives that can be one event")
+    if len(leaves) > 1 and any(leaf.made for leaf in leaves):
+        raise Unsupported("has a window over alternatives that are detections")
     return Window(node, tuple(leaves), tuple(reversed(thresholds)))
 
 
-def _alternatives(node: Node) -> Iterator[Leaf]:
+def _alternatives(node: Node, made: frozenset[str]) -> Iterator[Leaf]:
     """The references that a window is over. Aliases end there."""
     if isinstance(node, Binding):
-        yield from _alternatives(node.children[0])
+        yield from _alternatives(node.children[0], made)
     elif isinstance(node, Disjunction) and not node.tests and not node.reduces:
         for child in node.children:
-            yield from _alternatives(child)
+            yield from _alternatives(child, made)
     elif isinstance(node, Reference):
-        yield leaf_of(node, (), True)
+        yield leaf_of(node, (), True, made)
     else:
         raise Unsupported("has a window over something composed")

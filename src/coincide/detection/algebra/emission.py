@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coincide.detection.algebra.program import Program
+from coincide.detection.algebra.occurrence import attribute_key
+from coincide.detection.algebra.origins import coded
+from coincide.detection.algebra.program import Program, key_rank
 from coincide.detection.algebra.rows import Mask, Numbers, Rows, Slots
 from coincide.detection.machine.rows import TableRows
 from coincide.expr.tree import Alias, Expr, Reference, walk
@@ -18,9 +20,10 @@ from coincide.expr.vector import Rows as VectorRows
 from coincide.expr.vector import Table, evaluate_joined, holds, milliseconds_of
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import Column
-from coincide.model.event import Place, caused
+from coincide.model.event import Place, caused, timer_place
 from coincide.model.table import EventTable, ForeignPlaces, LazyPlaces, Origins, concatenated_arrays
 
+SOURCE = "source"
 Groups = tuple[Numbers, Numbers]
 """Rows, and where those of each group begin."""
 
@@ -58,10 +61,39 @@ def composed(
         scope.update((alias, TableRows(table.take(rows))) for alias, rows in (aliases or {}).items() if _mentions(program, alias))
         fields.update((name, evaluate_joined(tree, scope, len(hi)).to_arrow()) for name, tree in program.given)
     fields.update((name, c.to_arrow()) for name, c in zip(program.keys, slots.columns(slot), strict=False))
+    if SOURCE in table.fields:
+        fields[SOURCE] = agreed(table.column(SOURCE), groups).to_arrow()
+    return Found(EventTable(lo, hi, fields, origins=_united(program, table, *groups)))
+
+
+def _united(program: Program, table: EventTable, flat: Numbers, offsets: Numbers) -> Origins:
+    """The primitive events under groups of rows, each once: detections may share some."""
+    if program.made_types:
+        return coded([table]).united(flat, offsets).origins()
     below = table.origin()
-    flat, offsets = groups
-    origins = Origins(below.lo[flat], below.hi[flat], below.ids.take(pa.array(flat)), offsets)
-    return Found(EventTable(lo, hi, fields, origins=origins))
+    return Origins(below.lo[flat], below.hi[flat], below.ids.take(pa.array(flat)), offsets)
+
+
+def without_copies(found: Found) -> Found:
+    """Of detections with one stamp, the same events under them and the same attributes, the first."""
+    table = found.table
+    same = np.flatnonzero((table.hi[1:] == table.hi[:-1]) & (table.lo[1:] == table.lo[:-1]))
+    if not len(same):
+        return found
+    tied = np.unique(np.concatenate((same, same + 1)))
+    kept, seen = np.ones(len(table), np.bool_), set()
+    for row, event in zip(tied.tolist(), table.take(tied).events(), strict=True):
+        copy = event.lo, event.hi, event.origin, attribute_key(event.attributes)
+        kept[row] = copy not in seen
+        seen.add(copy)
+    return found if kept.all() else Found(table.take(np.flatnonzero(kept)))
+
+
+def key_ranks(slots: Slots, parts: int, slot: Numbers) -> list[str]:
+    """Where equal order leaves it to the key, whose first parts are those of `per`."""
+    keys = slots.keys()
+    ranks = {one: key_rank(keys[one][:parts]) for one in np.unique(slot).tolist()}
+    return [ranks[one] for one in slot.tolist()]
 
 
 def passing(
@@ -97,12 +129,13 @@ UNREAD = frozenset({"type", "space"})
 """Fields of events that no composite has."""
 
 
-def read_by(program: Program, trees: Sequence[Expr] = ()) -> frozenset[str] | None:
-    """Fields of events that its detections are made of; None: all attributes."""
+def read_by(program: Program, is_read: bool, trees: Sequence[Expr] = ()) -> frozenset[str] | None:
+    """Fields of events that its detections are made of; None: all attributes. Others may read the source of a detection."""
     if program.given is None:
         return None
     nodes = (node for tree in (*trees, *(tree for _, tree in program.given)) for node in walk(tree))
-    return frozenset({"id", *(node.name for node in nodes if isinstance(node, Reference))})
+    own = {"id", SOURCE} if is_read else {"id"}
+    return frozenset({*own, *(node.name for node in nodes if isinstance(node, Reference))})
 
 
 def _mentions(program: Program, alias: str) -> bool:
@@ -154,7 +187,7 @@ def _extremes(values: Any, starts: Numbers) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Instants:
-    """How the instants of a step came about: by the number of their first event, or by a timer."""
+    """How the instants of a step came about: by the first event, which sets their timer, or by another timer."""
 
     order: int  # of the plan, for its timers
     rows: Rows
@@ -166,19 +199,16 @@ class Instants:
         return self.rows.hi[self.first]
 
     @cached_property
-    def numbers(self) -> Numbers:
-        return self.rows.numbers(self.first)
+    def roots(self) -> Numbers:
+        return self.rows.roots(self.first)
 
     def place(self, instant: int) -> Place:
         at = int(np.searchsorted(self.hi, instant))
         if at < len(self.hi) and self.hi[at] == instant:
-            return instant_place(instant, int(self.numbers[at]), self.order)
+            number, generation = self.roots[at, 1:].tolist()
+            cause = self.rows.place(int(self.first[at])) if generation else (instant, 0, number, 0)
+            return timer_place(instant, cause, self.order, 0)
         return self.timers[instant]
-
-
-def instant_place(instant: int, number: int, order: int) -> Place:
-    """Where the timer of an instant fires, which its first event, with this number, has set."""
-    return instant, 1, (instant, 0, number, 0, order, 0, 0), 0
 
 
 def published(found: Sequence[tuple[int, Found]], instants: Instants) -> EventBatch:
@@ -200,7 +230,8 @@ def published(found: Sequence[tuple[int, Found]], instants: Instants) -> EventBa
 
     matrix = LazyPlaces(lambda: np.column_stack((table.hi, -ones, ones)))
     foreign = ForeignPlaces(len(table), place)
-    return EventBatch(table=EventTable(table.lo, table.hi, table.fields, 0, matrix, table.origins, foreign))
+    fields = {name: array for name, array in table.fields.items() if name != SOURCE}  # only other definitions see it
+    return EventBatch(table=EventTable(table.lo, table.hi, fields, 0, matrix, table.origins, foreign))
 
 
 def _merged(some: Sequence[tuple[int, EventTable]]) -> EventTable:

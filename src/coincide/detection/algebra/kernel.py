@@ -1,7 +1,8 @@
 """The kernel tier: definitions over columns. Each is a window of events (windows.py) or operators over them (sequences.py).
 
-Batches are cut at instants: the events of the last one wait until the clock has passed it. What columns do not cover (stamps
-that are ranges, two records of one event, events as they arrive) goes through the interpreter, with the same state."""
+Batches are cut at instants: the events of the last one wait until the clock has passed it. What columns do not cover (events
+whose stamps are ranges, two records of one event, events as they arrive, detections that timers of other languages make)
+goes through the interpreter, with the same state."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from coincide.detection.algebra.conversion import objects
 from coincide.detection.algebra.coverage import shape
-from coincide.detection.algebra.emission import Found, Instants, instant_place, published
+from coincide.detection.algebra.emission import Found, Instants, published
+from coincide.detection.algebra.feeds import fed, is_plain
 from coincide.detection.algebra.interpreter import Interpreter
 from coincide.detection.algebra.loading import columns
 from coincide.detection.algebra.observed import Ask
@@ -50,13 +52,14 @@ State = Columns | PlanState
 
 
 class Kernel:
-    """Steps the definitions of a plan, none of which refers to another."""
+    """Steps the definitions of a plan, each after those that it refers to."""
 
     def __init__(self, interpreter: Interpreter, read: frozenset[str] | None) -> None:
         self.interpreter = interpreter
         self.programs: Sequence[Program] = interpreter.programs
         kept = None if read is None else read | KEPT
-        self.kernels = [_kernel(program, kept) for program in self.programs]
+        self._made: frozenset[str] = frozenset().union(*(program.made_types for program in self.programs))
+        self.kernels = [_kernel(program, kept, program.name in self._made) for program in self.programs]
         self._exact = any(isinstance(kernel, SequenceKernel) for kernel in self.kernels)
         self._fills = any(isinstance(kernel, WindowKernel) and kernel.fills for kernel in self.kernels)
 
@@ -79,8 +82,11 @@ class Kernel:
         if isinstance(state, Columns):
             return state
         waiting = [event for events in state.waiting.values() for event in events]
-        ranges = any(event.lo != event.hi for event in waiting) or (len(batch) and (batch.table.lo != batch.table.hi).any())
+        ranges = any(event.lo != event.hi for event in waiting if not event.is_detection) or self._has_ranges(batch)
         return None if self._exact and ranges else columns(self, state)
+
+    def _has_ranges(self, batch: EventBatch) -> bool:
+        return bool(len(batch)) and bool(((batch.table.lo != batch.table.hi) & (batch.table.generation == 0)).any())
 
     def _rows(self, state: Columns, batch: EventBatch, clock: Clock) -> Rows:
         """What waited and what comes. An event fires the timers of all instants before its own."""
@@ -89,7 +95,13 @@ class Kernel:
         return Rows(tables, limit)
 
     def _is_plain(self, rows: Rows, concerned: Numbers) -> bool:
-        return not (self._exact and rows.has_ranges(concerned)) and not rows.has_copies(concerned)
+        events = concerned
+        if self._made:
+            made = rows.of_types(self._made)
+            if not is_plain(rows, made, self.interpreter.foreign):
+                return False
+            events = np.setdiff1d(concerned, made, assume_unique=True)
+        return not (self._exact and rows.has_ranges(events)) and not rows.has_copies(events)
 
     def _stepped(
         self, state: Columns, rows: Rows, concerned: Numbers, batch: EventBatch, clock: Clock
@@ -109,11 +121,14 @@ class Kernel:
     def _found(self, state: Columns, rows: Rows, instants: Instants) -> list[tuple[int, Found]]:
         asks: list[Ask] = []
         found = []
+        tables: dict[str, EventTable] = {}
         for program, kernel, memory in zip(self.programs, self.kernels, state.memories, strict=True):
-            made = kernel.step(memory, rows, state.start, asks) if isinstance(kernel, WindowKernel) else kernel.step(memory, rows)
+            own = fed(program.types, self.interpreter.foreign, rows, tables) if program.made_types else rows
+            made = kernel.step(memory, own, state.start, asks) if isinstance(kernel, WindowKernel) else kernel.step(memory, own)
             if made is not None:
-                assert program.order is not None
-                found.append((program.order, made))
+                tables[program.name] = made.table
+                if program.order is not None:
+                    found.append((program.order, made))
                 state.serials[program.name] = state.serials.get(program.name, 0) + len(made.table)
         self._set_timers(state, asks, instants)
         return found
@@ -146,8 +161,8 @@ class Kernel:
         """Where the timer of the instant that is not over fires."""
         if state.waiting is None:
             return None
-        number = int(state.waiting.place_rows(np.zeros(1, np.int64))[0, 1])
-        return instant_place(int(state.waiting.hi[0]), number, self.interpreter.order)
+        cause = state.waiting.take(np.zeros(1, np.int64)).place_tuples()[0]
+        return timer_place(int(state.waiting.hi[0]), cause, self.interpreter.order, 0)
 
     def pending(self, state: State) -> Pending | None:
         if isinstance(state, PlanState):
@@ -157,6 +172,8 @@ class Kernel:
         return Pending(min(dues), state.waiting is not None or waits) if dues else None
 
 
-def _kernel(program: Program, columns: frozenset[str] | None) -> SequenceKernel | WindowKernel:
+def _kernel(program: Program, columns: frozenset[str] | None, is_read: bool) -> SequenceKernel | WindowKernel:
     found = shape(program)
-    return SequenceKernel(program, found, columns) if isinstance(found, Operators) else WindowKernel(program, found, columns)
+    if isinstance(found, Operators):
+        return SequenceKernel(program, found, columns, is_read)
+    return WindowKernel(program, found, columns, is_read)

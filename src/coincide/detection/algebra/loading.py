@@ -10,16 +10,15 @@ import numpy as np
 from coincide.detection.algebra.aggregate import WindowState
 from coincide.detection.algebra.interpreter import WAKE
 from coincide.detection.algebra.observed import Observed
-from coincide.detection.algebra.occurrence import Occurrence, attribute_key
+from coincide.detection.algebra.occurrence import INTERVAL, Occurrence, attribute_key
 from coincide.detection.algebra.pools import OCCURRENCE, OCCURRENCES, WAITING
 from coincide.detection.algebra.sequences import Memory, SequenceKernel
-from coincide.detection.algebra.shape import EITHER, LEAF, WITHOUT
+from coincide.detection.algebra.shape import EITHER, LEAF, WITHOUT, Leaf
 from coincide.detection.algebra.state import Copy, PlanState
 from coincide.detection.algebra.windows import WindowKernel, WindowMemory
 from coincide.detection.machine.program import Key, key_part
 from coincide.expr.scalar import event_field
 from coincide.model.event import Event
-from coincide.model.stamp import OrderKey
 from coincide.model.table import table_of
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def columns(kernel: Kernel, state: PlanState) -> Columns | None:
     """None: columns cannot hold what the state holds."""
     found = kernel.fresh()
     events = [event for some in state.waiting.values() for event in some]
-    if any(event.is_detection for event in events) or len(state.waiting) > 1:
+    if any(event.place[1] != 0 or event.place[0] != event.hi for event in events) or len(state.waiting) > 1:
         return None
     try:
         for own, memory, copies in zip(kernel.kernels, found.memories, state.copies, strict=True):
@@ -50,15 +49,30 @@ def columns(kernel: Kernel, state: PlanState) -> Columns | None:
     return found
 
 
-def _event(occurrence: Occurrence) -> Event:
+Identity = tuple[Any, ...]
+"""Of an event or detection, by order; of detections of the same events the number decides."""
+
+
+def _identity(o: Occurrence) -> Identity:
+    return *o.order, tuple(sorted(o.detections))
+
+
+def _event(occurrence: Occurrence, leaf: Leaf | None = None) -> Event:
     o = occurrence
+    if leaf is not None and leaf.made == bool(o.primitives):
+        raise Uncovered  # an event with the name of a definition
     return Event(o.type or "", o.lo, o.hi, o.id, o.attributes, o.origin, o.source, o.space)
 
 
-def _add(events: dict[OrderKey, Event], event: Event) -> None:
-    known = events.setdefault(event.origin[0], event)
+def _add(events: dict[Identity, Event], identity: Identity, event: Event) -> None:
+    known = events.setdefault(identity, event)
     if known is not event and (known != event or attribute_key(known.attributes) != attribute_key(event.attributes)):
         raise Uncovered
+
+
+def _is_exact(o: Occurrence) -> bool:
+    """A point, or a detection whose ends are known."""
+    return o.lo == o.hi or (o.kind == INTERVAL and (o.latest_start, o.earliest_end) == (o.lo, o.hi))
 
 
 class _Writer:
@@ -67,8 +81,8 @@ class _Writer:
         self.memory = memory
         self.operators = kernel.shape.operators
         self._rows: list[tuple[int, ...]] = []
-        self._events: dict[OrderKey, Event] = {}
-        self._keys: list[OrderKey] = []  # of the event of each row that is a leaf
+        self._events: dict[Identity, Event] = {}
+        self._keys: list[Identity] = []  # of the event of each row that is a leaf
         self._lists: dict[tuple[int, int], list[int]] = defaultdict(list)
 
     def load(self, copies: dict[Key, Copy]) -> None:
@@ -115,14 +129,15 @@ class _Writer:
             return self._put(operator.left, occurrence)
         left = right = -1
         if operator.kind == LEAF:
-            if occurrence.lo != occurrence.hi:
+            if not _is_exact(occurrence):
                 raise Uncovered
-            _add(self._events, _event(occurrence))
+            leaf = self.kernel.shape.leaves[operator.leaf]
+            _add(self._events, _identity(occurrence), _event(occurrence, leaf))
         else:
             left, right = self._put(operator.left, occurrence.parts[0]), self._put(operator.right, occurrence.parts[1])
         event = -1 if operator.kind != LEAF else len(self._keys)
         if operator.kind == LEAF:
-            self._keys.append(occurrence.origin[0])
+            self._keys.append(_identity(occurrence))
         self._rows.append((occurrence.lo, occurrence.hi, left, right, event, number, -1, -1))
         return len(self._rows) - 1
 
@@ -142,9 +157,9 @@ class _Writer:
 
     def _write(self) -> None:
         memory = self.memory
-        ordered = [self._events[key] for key in sorted(self._events)]
-        memory.events.tables = [table_of(ordered)] if ordered else []
-        numbers = {event.origin[0]: number for number, event in enumerate(ordered)}
+        keys = sorted(self._events)
+        memory.events.tables = [table_of([self._events[key] for key in keys])] if keys else []
+        numbers = {key: number for number, key in enumerate(keys)}
         waiting = np.zeros((len(memory.slots), memory.pools.waiting.shape[1]), WAITING)
         waiting["first"] = waiting["last"] = -1
         occurrences = np.array(self._rows, OCCURRENCE)
@@ -159,8 +174,9 @@ class _Writer:
 
 
 def _load_windows(kernel: WindowKernel, memory: WindowMemory, copies: dict[Key, Copy]) -> None:
-    members: dict[OrderKey, Event] = {}
-    keys: dict[OrderKey, Key] = {}
+    members: dict[Identity, Event] = {}
+    keys: dict[Identity, Key] = {}
+    leaf = kernel.shape.leaves[0]  # the only one, if it is made
     observed: list[tuple[int, int, int]] = []
     windows: set[int] = set()
     for key, copy in copies.items():
@@ -168,8 +184,9 @@ def _load_windows(kernel: WindowKernel, memory: WindowMemory, copies: dict[Key, 
         for window, own in state.members.items():
             windows.add(window)
             for occurrence in own:
-                _add(members, _event(occurrence))
-                keys[occurrence.origin[0]] = key
+                identity = _identity(occurrence)
+                _add(members, identity, _event(occurrence, leaf))
+                keys[identity] = key
         if state.next is not None and state.since is not None:
             windows.add(state.next)
             observed.append((int(memory.slots.of([key])[0]), state.next, state.since))

@@ -1,5 +1,5 @@
 """The compiled loop: operators over the rows of one instant and key, bottom-up, as the nodes do it (5.2, 5.4), for stamps
-that are exact points. Then an occurrence is a point iff its ends are equal."""
+that are exact points and detections that last. Then an occurrence is a point iff its ends are equal."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from coincide.detection.algebra.pools import (
     Groups,
     Pools,
     append,
+    conflict,
     keep_one,
     new_occurrence,
     precedes,
@@ -98,7 +99,7 @@ def _advance(p: Pools, operators: Any, groups: Groups, group: Any, number: Any, 
     if o.kind == LEAF:
         for row in range(start, groups.starts[group + 1]):
             if groups.held[row] >> o.leaf & 1:
-                _add(p, number, new_occurrence(p, number, now, now, -1, -1, groups.event[row]))
+                _add(p, number, new_occurrence(p, number, groups.lo[row], now, -1, -1, groups.event[row]))
         return
     left = p.counts[o.left, COUNT]
     right = p.counts[o.right, COUNT] if o.right >= 0 else 0
@@ -115,10 +116,10 @@ def _advance(p: Pools, operators: Any, groups: Groups, group: Any, number: Any, 
         for i in range(left):
             append(p, slot, o.store, p.new[p.counts[o.left, BEGIN] + i])
         for i in range(right):
-            _combine(p, o, number, slot, o.store, p.new[p.counts[o.right, BEGIN] + i], True)
+            _combine(p, operators, number, slot, o.store, p.new[p.counts[o.right, BEGIN] + i], True, room)
         _keep_best(p, o, slot, o.store)
     else:
-        _both(p, o, number, slot, room)
+        _both(p, operators, number, slot, room)
     if p.counts[number, COUNT] > 1:
         if o.reduces:
             _reduce(p, o.kind in (SEQUENT, BOTH), number, room)
@@ -148,8 +149,9 @@ def _without(p: Pools, o: Any, number: Any, slot: Any) -> None:
 
 
 @inner
-def _both(p: Pools, o: Any, number: Any, slot: Any, room: Any) -> None:
-    """New ones of both sides in ascending order; on equal order, which cannot be here, right ones first."""
+def _both(p: Pools, operators: Any, number: Any, slot: Any, room: Any) -> None:
+    """New ones of both sides in ascending order; on equal order right ones first."""
+    o = operators[number]
     i = j = 0
     while i < p.counts[o.left, COUNT] or j < p.counts[o.right, COUNT]:
         from_left = j == p.counts[o.right, COUNT]
@@ -161,7 +163,7 @@ def _both(p: Pools, o: Any, number: Any, slot: Any, room: Any) -> None:
         else:
             one, own, others = p.new[p.counts[o.right, BEGIN] + j], o.store + 1, o.store
             j += 1
-        used = _combine(p, o, number, slot, others, one, not from_left)
+        used = _combine(p, operators, number, slot, others, one, not from_left, room)
         if not (used and o.policy in (CHRONICLE, CONTINUOUS)):
             append(p, slot, own, one)
     _keep_best(p, o, slot, o.store)
@@ -188,20 +190,21 @@ def _latest_start(p: Pools, slot: Any, store: Any) -> Any:
 
 
 @inner
-def _combine(p: Pools, o: Any, number: Any, slot: Any, store: Any, x: Any, is_right: Any) -> Any:
+def _combine(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: Any, is_right: Any, room: Any) -> Any:
     """Partners of x by policy, as pairs. Is there any?"""
+    o = operators[number]
     now = p.occurrences[x].hi
     first = p.waiting[slot, store].first
     while first >= 0 and too_old(p.occurrences, o, first, now):
         remove(p, slot, store, first)
         first = p.waiting[slot, store].first
     if o.policy in (RECENT, SHORTEST):
-        return _latest(p, o, number, slot, store, x, is_right)
+        return _latest(p, operators, number, slot, store, x, is_right, room)
     used = False
     one = first
     while one >= 0:
         after = p.occurrences[one].after
-        if _fits(p, o, one, x, is_right):
+        if _fits(p, operators, number, one, x, room):
             _pair(p, number, one, x, is_right)
             used = True
             if o.policy != UNRESTRICTED:
@@ -213,8 +216,9 @@ def _combine(p: Pools, o: Any, number: Any, slot: Any, store: Any, x: Any, is_ri
 
 
 @inner
-def _latest(p: Pools, o: Any, number: Any, slot: Any, store: Any, x: Any, is_right: Any) -> Any:
+def _latest(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: Any, is_right: Any, room: Any) -> Any:
     """The last that fits (recent), or that with the greatest (lo, order) (subset)."""
+    o = operators[number]
     now = p.occurrences[x].hi
     best = -1
     one = p.waiting[slot, store].last
@@ -222,7 +226,7 @@ def _latest(p: Pools, o: Any, number: Any, slot: Any, store: Any, x: Any, is_rig
         y = p.occurrences[one]
         if now - y.hi > o.limit or (best >= 0 and y.hi <= p.occurrences[best].lo):
             break
-        if (best < 0 or y.lo > p.occurrences[best].lo) and _fits(p, o, one, x, is_right):
+        if (best < 0 or y.lo > p.occurrences[best].lo) and _fits(p, operators, number, one, x, room):
             best = one
             if o.policy == RECENT:
                 break
@@ -233,12 +237,19 @@ def _latest(p: Pools, o: Any, number: Any, slot: Any, store: Any, x: Any, is_rig
 
 
 @inner
-def _fits(p: Pools, o: Any, partner: Any, x: Any, is_right: Any) -> Any:
+def _fits(p: Pools, operators: Any, number: Any, partner: Any, x: Any, room: Any) -> Any:
+    o = operators[number]
     y, new = p.occurrences[partner], p.occurrences[x]
     if new.hi - min(y.lo, new.lo) > o.limit:
         return False
-    if o.kind == BOTH:
-        return True
+    if o.kind == SEQUENT and not _follows(p, o, y, new):
+        return False
+    return not (o.mixed and conflict(p, operators, partner, x, room))
+
+
+@inner
+def _follows(p: Pools, o: Any, y: Any, new: Any) -> Any:
+    """Is it in sequence, soon enough, after the last operand of a prefix?"""
     last = p.occurrences[y.right] if o.continues else y
     if last.hi > new.lo or (last.hi == new.lo and last.lo == last.hi and new.lo == new.hi):
         return False

@@ -201,12 +201,23 @@ def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
     """Detectors of one stage with the same key go together: each event is then looked at once. Those that have a kernel tier
     are apart from those that would keep them from it."""
     groups: dict[tuple[tuple[str, ...] | None, bool], list[Detector]] = {}
+    known: dict[str, bool] = {}
+    covered = {d.name for d in detectors if _has_kernel(d.definition, known)}
+    below = {(d.partition, used.name) for d in detectors if d.name in covered for used in d.definition.uses}
     for detector in detectors:
-        groups.setdefault((detector.partition, _has_kernel(detector)), []).append(detector)
+        has_kernel = detector.name in covered or (
+            detector.definition.definition.hidden and (detector.partition, detector.name) in below
+        )
+        groups.setdefault((detector.partition, has_kernel), []).append(detector)
     return [AlgebraPlan(tuple(group)) for group in groups.values()]
 
 
-def _has_kernel(detector: Detector) -> bool:
-    linked: Linked = detector.definition
-    names = Names({linked.name: linked.definition}, linked.foreign)
-    return may_have_kernel(linked) and not reasons(Program(linked, names, detector.order))
+def _has_kernel(linked: Linked, known: dict[str, bool]) -> bool:
+    """Have it and all that it refers to? `known`: of single definitions."""
+    names = Names({item.name: item.definition for item in linked.together}, linked.foreign)
+    if not may_have_kernel(linked):
+        return False
+    for item in linked.together:
+        if item.name not in known:
+            known[item.name] = not reasons(Program(item, names))
+    return all(known[item.name] for item in linked.together)

@@ -12,7 +12,7 @@ from coincide.detection.automaton.pools import compiled, inner, record
 OCCURRENCE = record("lo hi left right event operator before after")
 """`event` is a leaf's, by number; `before` and `after` are its neighbours in the list that it waits in."""
 
-OPERATOR = record("kind left right leaf policy limit operand_limit reduces continues best store")
+OPERATOR = record("kind left right leaf policy limit operand_limit reduces continues mixed made best store")
 WAITING = record("first last count")
 
 OCCURRENCES, MADE, GROUP, NEED = range(4)
@@ -28,12 +28,15 @@ class Pools(NamedTuple):
     new: Any  # what each operator makes in a group
     counts: Any  # by operator: where it begins in `new`, how many, at most how many
     n: Any
+    codes: Any  # of the primitive events under each event, where detections are read
+    offsets: Any
 
 
 class Groups(NamedTuple):
     """Rows of one instant and key; group i has those from starts[i] to starts[i + 1]. `held`: a bit for each leaf."""
 
     starts: Any
+    lo: Any
     hi: Any
     slot: Any
     held: Any
@@ -101,17 +104,30 @@ def events_of(p: Pools, one: Any, room: Any) -> Any:
         waiting -= 1
         o = p.occurrences[room[half + waiting]]
         if o.left < 0:
-            at = count
-            while at > 0 and room[at - 1] > o.event:
-                room[at] = room[at - 1]
-                at -= 1
-            room[at] = o.event
-            count += 1
+            if len(p.offsets) == 0:
+                count = _insert(room, count, o.event)
+            else:
+                for i in range(p.offsets[o.event], p.offsets[o.event + 1]):
+                    count = _insert(room, count, p.codes[i])
         else:
             room[half + waiting] = o.left
             room[half + waiting + 1] = o.right
             waiting += 2
     return count
+
+
+@inner
+def _insert(room: Any, count: Any, number: Any) -> Any:
+    """Into numbers that ascend, once."""
+    at = count
+    while at > 0 and room[at - 1] > number:
+        at -= 1
+    if at > 0 and room[at - 1] == number:
+        return count
+    for i in range(count, at, -1):
+        room[i] = room[i - 1]
+    room[at] = number
+    return count + 1
 
 
 @inner
@@ -136,6 +152,55 @@ def starts_before(p: Pools, a: Any, b: Any, room: Any) -> Any:
     if p.occurrences[a].lo != p.occurrences[b].lo:
         return p.occurrences[a].lo < p.occurrences[b].lo
     return precedes(p, a, b, room)
+
+
+# One event fills one role.
+
+
+@inner
+def conflict(p: Pools, operators: Any, a: Any, b: Any, room: Any) -> Any:
+    """Is an event of one in a detection of the other?"""
+    some = _leaves(p, a, room[0])
+    others = _leaves(p, b, room[1])
+    for i in range(some):
+        for j in range(others):
+            x, y = p.occurrences[room[0][i]], p.occurrences[room[1][j]]
+            if operators[x.operator].made != operators[y.operator].made:
+                event, detection = (y.event, x.event) if operators[x.operator].made else (x.event, y.event)
+                if _contains(p, p.offsets[detection], p.offsets[detection + 1], p.codes[p.offsets[event]]):
+                    return True
+    return False
+
+
+@inner
+def _contains(p: Pools, first: Any, last: Any, code: Any) -> Any:
+    end = last
+    while first < end:
+        middle = (first + end) // 2
+        if p.codes[middle] < code:
+            first = middle + 1
+        else:
+            end = middle
+    return first < last and p.codes[first] == code
+
+
+@inner
+def _leaves(p: Pools, one: Any, room: Any) -> Any:
+    """The occurrences of its leaves, written to `room`; how many."""
+    waiting, count = 1, 0
+    half = len(room) // 2
+    room[half] = one
+    while waiting > 0:
+        waiting -= 1
+        at = room[half + waiting]
+        if p.occurrences[at].left < 0:
+            room[count] = at
+            count += 1
+        else:
+            room[half + waiting] = p.occurrences[at].left
+            room[half + waiting + 1] = p.occurrences[at].right
+            waiting += 2
+    return count
 
 
 @inner
@@ -222,4 +287,6 @@ def empty_pools(operators: int, stores: int) -> Pools:
         np.zeros(0, np.int64),
         np.zeros((operators, 3), np.int64),
         np.zeros(4, np.int64),
+        np.zeros(0, np.int64),
+        np.zeros(0, np.int64),
     )

@@ -60,6 +60,11 @@ class Program:
         return referred(self.linked.definition.body)
 
     @cached_property
+    def made_types(self) -> frozenset[str]:
+        """Names among them that definitions make, of this language or another."""
+        return self.types & (self.names.definitions.keys() | self.names.foreign)
+
+    @cached_property
     def reads_any(self) -> bool:
         return reads_any(self.linked.definition.body)
 

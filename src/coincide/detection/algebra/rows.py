@@ -17,6 +17,7 @@ from coincide.detection.machine.keys import Codes, key_codes
 from coincide.detection.machine.program import Key, key_value
 from coincide.expr.vector import Microseconds, Spaces, holds
 from coincide.model.column import Column, column_of, concatenated
+from coincide.model.event import Place
 from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
@@ -67,6 +68,9 @@ class Rows:
     def pick(self, rows: Numbers) -> EventTable:
         return gathered(self.tables, rows, fields_of(self.tables))
 
+    def ends(self, rows: Numbers) -> Numbers:
+        return self._ends[1][rows]
+
     def has_ranges(self, rows: Numbers) -> bool:
         lo, hi = self._ends
         return bool((lo[rows] != hi[rows]).any())
@@ -82,14 +86,16 @@ class Rows:
         a, b = (ids.take(pa.array(np.searchsorted(near, some))) for some in (rows[ties], rows[ties + 1]))
         return bool(pc.any(pc.equal(a, b)).as_py())
 
-    def numbers(self, rows: Numbers) -> Numbers:
-        """Their numbers in the order of consumption."""
-        starts = np.cumsum([0, *map(len, self.tables)])
-        found = np.empty(len(rows), np.int64)
-        for table, start in zip(self.tables, starts, strict=False):
+    def roots(self, rows: Numbers) -> Numbers:
+        """How their places begin: hi of the root, its number in the order of consumption, the generation."""
+        found = np.empty((len(rows), 3), np.int64)
+        for table, start in zip(self.tables, np.cumsum([0, *map(len, self.tables)]), strict=False):
             here = (rows >= start) & (rows < start + len(table))
-            found[here] = table.place_rows(rows[here] - start)[:, 1]
+            found[here] = table.place_rows(rows[here] - start)[:, :3]
         return found
+
+    def place(self, row: int) -> Place:
+        return self.pick(np.array([row])).place_tuples()[0]
 
 
 def _joined(arrays: Sequence[Numbers]) -> Numbers:

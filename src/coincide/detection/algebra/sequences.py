@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.algebra.chunks import Chunks, fields_of, gathered
-from coincide.detection.algebra.emission import UNREAD, Found, composed, read_by
+from coincide.detection.algebra.emission import UNREAD, Found, composed, key_ranks, read_by, without_copies
 from coincide.detection.algebra.loop import run
+from coincide.detection.algebra.origins import Coded, ascending, coded
 from coincide.detection.algebra.pools import (
     DONE,
     GROUP,
@@ -41,19 +42,20 @@ class Memory:
     pools: Pools
     events: Chunks = field(default_factory=Chunks)
     swept: int = 0
+    below: Coded | None = None  # of a step, where detections are read
 
 
 class SequenceKernel:
     """Steps one definition."""
 
-    def __init__(self, program: Program, shape: Operators, columns: frozenset[str] | None) -> None:
+    def __init__(self, program: Program, shape: Operators, columns: frozenset[str] | None, is_read: bool) -> None:
         self.program = program
         self.shape = shape
         self.columns = columns
         self.table = np.zeros(len(shape.operators), OPERATOR)
         for name in OPERATOR.names or ():
             self.table[name] = [int(getattr(operator, name)) for operator in shape.operators]
-        self._read = read_by(program)
+        self._read = read_by(program, is_read)
         self._room = (np.zeros(4 * MOST_LEAVES, np.int64), np.zeros(4 * MOST_LEAVES, np.int64))
 
     def fresh(self) -> Memory:
@@ -68,10 +70,21 @@ class SequenceKernel:
         if not len(some):
             return None
         known = int(memory.pools.n[OCCURRENCES])
+        if self.shape.reads_detections:
+            self._code(memory, rows)
         self._run(memory, groups)
         found = self._found(memory, rows, groups)
         self._retain(memory, rows, base, known)
+        memory.below = None
         return found
+
+    def _code(self, memory: Memory, rows: Rows) -> None:
+        """What detections are made of decides on their order, and on what they can be joined with."""
+        memory.below = found = coded([*memory.events.tables, *rows.tables])
+        memory.pools = memory.pools._replace(codes=found.codes, offsets=found.offsets)
+        size = 2 * len(self.shape.leaves) * (int(np.diff(found.offsets).max(initial=0)) + 1)
+        if size > len(self._room[0]):
+            self._room = (np.zeros(size, np.int64), np.zeros(size, np.int64))
 
     def waits(self, memory: Memory, last: int) -> bool:
         """It has no timers."""
@@ -91,7 +104,7 @@ class SequenceKernel:
             some, slot, hi = some[order], slot[order], hi[order]
         new = (hi[1:] != hi[:-1]) | (slot[1:] != slot[:-1])
         starts = np.concatenate(([0], np.flatnonzero(new) + 1, [len(some)])) if len(some) else np.zeros(1, np.int64)
-        return Groups(starts, np.ascontiguousarray(hi), slot, held[some], some + base), some
+        return Groups(starts, rows.lo[some], np.ascontiguousarray(hi), slot, held[some], some + base), some
 
     def _run(self, memory: Memory, groups: Groups) -> None:
         p = memory.pools
@@ -116,7 +129,7 @@ class SequenceKernel:
         events = np.full((count, len(self.shape.leaves)), -1, np.int64)
         leaves_of(p.occurrences, self.table, made, events, self._room[0])
         first = groups.starts[group]
-        index = _ascending(groups.hi[first], p.occurrences["lo"][made], events)
+        index = self._ascending(memory, groups, made, first, events)
         if index is not None:
             made, first, events = made[index], first[index], events[index]
         ordered = np.sort(events, axis=1)
@@ -132,7 +145,21 @@ class SequenceKernel:
             for alias in leaf.aliases
         }
         ends = p.occurrences["lo"][made], groups.hi[first]
-        return composed(self.program, table, (flat, offsets), ends, memory.slots, groups.slot[first], aliases)
+        found = composed(self.program, table, (flat, offsets), ends, memory.slots, groups.slot[first], aliases)
+        return without_copies(found) if self.shape.reads_detections else found
+
+    def _ascending(self, memory: Memory, groups: Groups, made: Numbers, first: Numbers, events: Numbers) -> Numbers | None:
+        """How what is made comes in order; None: as it is. Detections can be made of the same events as others: then keys
+        decide, then which operands were joined first."""
+        hi, lo = groups.hi[first], memory.pools.occurrences["lo"][made]
+        if memory.below is None:
+            return _ascending(hi, lo, events)
+        ordered = np.sort(events, axis=1)
+        offsets = np.concatenate(([0], np.cumsum((ordered >= 0).sum(axis=1))))
+        below = memory.below.united(ordered[ordered >= 0], offsets)
+        ranks = key_ranks(memory.slots, len(self.program.keys), groups.slot[first])
+        last_first = events[:, ::-1].tolist() if self.shape.tied else [[]] * len(made)
+        return ascending(hi, lo, below, [(rank, *joined) for rank, joined in zip(ranks, last_first, strict=True)])
 
     # What is kept.
 

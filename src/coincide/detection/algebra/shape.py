@@ -21,11 +21,13 @@ MOST_LEAVES = 32
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """A reference. `aliases` mean its event; `optional`: it is one of several alternatives, or what must not be there."""
+    """A reference. `aliases` mean its event; `optional`: it is one of several alternatives, or what must not be there;
+    `made`: by a definition, so that its rows are detections."""
 
     reference: Reference
     aliases: tuple[str, ...] = ()
     optional: bool = False
+    made: bool = False
 
     @property
     def type(self) -> str:
@@ -47,6 +49,8 @@ class Operator:
     operand_limit: int = UNBOUNDED  # since the operand before
     reduces: bool = False
     continues: bool = False
+    mixed: bool = False  # can an event of one side be in a detection of the other?
+    made: bool = False  # of a leaf
     best: int = 0
     store: int = -1
     bindings: tuple[str, ...] = ()
@@ -61,6 +65,10 @@ class Operators:
     stores: int
     tied: tuple[dict[str, str], ...] = ()  # attribute by type
 
+    @property
+    def reads_detections(self) -> bool:
+        return any(leaf.made for leaf in self.leaves)
+
 
 @dataclass(frozen=True, eq=False)
 class Window:
@@ -69,6 +77,10 @@ class Window:
     node: WindowNode
     leaves: tuple[Leaf, ...]
     thresholds: tuple[Threshold, ...] = ()
+
+    @property
+    def reads_detections(self) -> bool:
+        return any(leaf.made for leaf in self.leaves)
 
 
 def tests_of(leaf: Leaf) -> list[Expr]:
@@ -83,7 +95,7 @@ def check_tree(tree: Expr) -> None:
             raise Unsupported("reads places")
 
 
-def leaf_of(node: Reference, aliases: tuple[str, ...], optional: bool) -> Leaf:
+def leaf_of(node: Reference, aliases: tuple[str, ...], optional: bool, made: frozenset[str]) -> Leaf:
     if node.thinning.aspects:
         raise Unsupported("uses precision")
     if node.places:
@@ -91,4 +103,4 @@ def leaf_of(node: Reference, aliases: tuple[str, ...], optional: bool) -> Leaf:
     for test in node.tests:
         check_tree(test.tree)
     own = (node.kind or "",) if node.alias else ()
-    return Leaf(node, (*own, *aliases), optional)
+    return Leaf(node, (*own, *aliases), optional, node.kind in made)

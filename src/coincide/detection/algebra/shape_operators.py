@@ -53,6 +53,8 @@ class Reader:
         components = self._tied(root)
         if components and any(operator.reduces for operator in self.found):
             raise Unsupported("uses subset and compares operands")
+        if components and any(leaf.made for leaf in self.leaves) and any(operator.kind == BOTH for operator in self.found):
+            raise Unsupported("uses + and compares detections")
         return Operators(tuple(self.found), tuple(self.leaves), self.stores, tuple(map(self._by_type, components or [])))
 
     def _add(self, operator: Operator) -> int:
@@ -63,8 +65,9 @@ class Reader:
         if isinstance(node, Binding):
             return self._read(node.children[0], (node.alias, *bindings), optional)
         if isinstance(node, Reference):
-            self.leaves.append(leaf_of(node, bindings, optional))
-            return self._add(Operator(LEAF, node, leaf=len(self.leaves) - 1, bindings=bindings))
+            self.leaves.append(leaf_of(node, bindings, optional, self.program.made_types))
+            made = self.leaves[-1].made
+            return self._add(Operator(LEAF, node, leaf=len(self.leaves) - 1, made=made, bindings=bindings))
         if isinstance(node, Disjunction):
             return self._either(node, bindings, optional)
         if isinstance(node, Negation):
@@ -96,6 +99,8 @@ class Reader:
             raise Unsupported("has a condition on a negation")
         left, right = self._read(node.children[0], (), optional), self._read(node.children[1], (), True)
         self._check_apart([left], right, "negates events that it looks for")
+        if self._is_mixed(left, right):
+            raise Unsupported("negates events that a detection may be made of")
         store = self._room(1)
         limit = UNBOUNDED if node.reach is None else node.reach
         return self._add(Operator(WITHOUT, node, left, right, limit=limit, reduces=node.reduces, store=store, bindings=bindings))
@@ -124,6 +129,7 @@ class Reader:
             operand_limit=_limit(node.operand_periods),
             reduces=node.reduces,
             continues=node.continues,
+            mixed=self._is_mixed(left, right),
             best={None: 0, "order": BY_ORDER, "start": BY_START}[node.best],
             store=self._room(2),
             bindings=bindings,
@@ -148,9 +154,16 @@ class Reader:
         if not types.isdisjoint(self.leaves[leaf].type for leaf in self.below(right)):
             raise Unsupported(reason)
 
+    def _is_mixed(self, left: int, right: int) -> bool:
+        """Are there events on one side, detections on the other?"""
+        sides = [{self.leaves[leaf].made for leaf in self.below(side)} for side in (left, right)]
+        return any(made in sides[0] and (not made) in sides[1] for made in (False, True))
+
     def _is_point(self, operator: int) -> bool:
         one = self.found[operator]
-        return one.kind == LEAF or (one.kind == EITHER and all(self._is_point(o) for o in (one.left, one.right) if o >= 0))
+        if one.kind == LEAF:
+            return not self.leaves[one.leaf].made
+        return one.kind == EITHER and all(self._is_point(o) for o in (one.left, one.right) if o >= 0)
 
     def _tied(self, operator: int) -> Components | None:
         """What all events of an occurrence have in common; None: nothing, for want of equalities."""

@@ -190,17 +190,30 @@ def _decoded(data: bytes) -> Part:
 
 
 def _restore(state: PlanState, number: int, program: Program, part: Part) -> None:
-    shared = part.shared
-    if not state.timers.heap:
-        state.timers = Timers([Timer(_frozen(place), _frozen(payload)) for place, payload in shared.timers])
-    state.waiting, state.seen, state.start = shared.waiting, shared.seen, shared.start
-    state.serials, state.latest, state.ended = shared.serials, shared.latest, shared.ended
+    _share(state, part.shared)
     found = occurrences(part.rows)
     for key, start, own in part.copies:
         states = [_state(node.state_type, data, found) for node, data in zip(program.nodes, own, strict=True)]
         state.copies[number][tuple(map(key_part, key))] = Copy(states, start)
     for due, key in part.wakes:
         state.wakes.setdefault(due, set()).add((number, tuple(map(key_part, key))))
+
+
+def _share(state: PlanState, shared: Shared) -> None:
+    """Definitions may have been in different plans, which had their own: then what they had is put together."""
+    timers = {timer.payload: timer for timer in state.timers.heap}
+    for place, payload in shared.timers:
+        timer = Timer(_frozen(place), _frozen(payload))
+        timers[timer.payload] = min(timer, timers.get(timer.payload, timer))
+    state.timers = Timers(sorted(timers.values()))
+    for instant, events in shared.waiting.items():
+        known = {event.place: event for event in (*state.waiting.get(instant, ()), *events)}
+        state.waiting[instant] = [known[place] for place in sorted(known)]
+    state.seen.update(shared.seen)
+    state.serials.update(shared.serials)
+    starts = [start for start in (state.start, shared.start) if start is not None]
+    state.start, state.latest = min(starts, default=None), max(state.latest, shared.latest)
+    state.ended = state.ended or shared.ended
 
 
 def _state(kind: type | None, data: bytes, found: Sequence[Occurrence]) -> Any:

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.algebra.chunks import Chunks, fields_of, gathered
-from coincide.detection.algebra.emission import UNREAD, Found, composed, passing, read_by
+from coincide.detection.algebra.emission import UNREAD, Found, composed, key_ranks, passing, read_by, without_copies
 from coincide.detection.algebra.observed import NOTHING, Ask, Groups, Observed, first_asks, throughout, with_empty
+from coincide.detection.algebra.origins import Coded, ascending, coded
 from coincide.detection.algebra.program import Program, key_rank
 from coincide.detection.algebra.rows import Mask, Numbers, Rows, Slots, slots_of, stable_order
 from coincide.detection.algebra.selection import Windows
@@ -47,7 +48,7 @@ class Pairs:
 class WindowKernel:
     """Steps one definition."""
 
-    def __init__(self, program: Program, shape: Window, columns: frozenset[str] | None) -> None:
+    def __init__(self, program: Program, shape: Window, columns: frozenset[str] | None, is_read: bool) -> None:
         self.program = program
         self.shape = shape
         self.columns = columns
@@ -55,7 +56,7 @@ class WindowKernel:
         self.aggregator = shape.node.aggregator
         self.fills = self.aggregator.fills_empty_windows
         tested = [test.tree for node in (shape.node, *shape.thresholds) for test in node.tests]
-        self._read = read_by(program, [*tested, *([] if self.aggregator.tree is None else [self.aggregator.tree])])
+        self._read = read_by(program, is_read, [*tested, *([] if self.aggregator.tree is None else [self.aggregator.tree])])
 
     def fresh(self) -> WindowMemory:
         return WindowMemory(Slots(len(self.program.keys)))
@@ -168,7 +169,7 @@ class WindowKernel:
             if threshold.less and self.fills and groups.since is not None:
                 there = there & (self.windows.offset + groups.window * self.windows.step >= groups.since)
         index = np.flatnonzero(there)
-        index = index[self._ascending(groups, memory, index)]
+        index = index[self._ascending(groups, memory, index, self._below(table, flat, offsets))]
         return self._made(memory, table, groups, index, flat, offsets, value) if len(index) else None
 
     def _values(self, table: EventTable, flat: Numbers, offsets: Numbers) -> tuple[Values, Mask]:
@@ -189,8 +190,20 @@ class WindowKernel:
         extreme = np.fmin if function == "MIN" else np.fmax
         return extreme.reduceat(numbers, offsets[:-1]) if len(numbers) else sizes, counts > 0
 
-    def _ascending(self, groups: Groups, memory: WindowMemory, index: Numbers) -> Numbers:
+    def _below(self, table: EventTable, flat: Numbers, offsets: Numbers) -> Coded | None:
+        """What windows are made of, if that can be the same for several keys."""
+        if not (self.shape.reads_detections and self.program.keys):
+            return None
+        if self.aggregator.function != "LAST":
+            return coded([table]).united(flat, offsets)
+        return coded([table]).united(flat[offsets[1:] - 1], np.arange(len(offsets)))
+
+    def _ascending(self, groups: Groups, memory: WindowMemory, index: Numbers, below: Coded | None) -> Numbers:
         """Windows as they close; of one window by the first event, empty ones before all others, by their keys."""
+        if below is not None:
+            ranks = key_ranks(memory.slots, len(self.program.keys), groups.slot[index])
+            window = groups.window[index]
+            return ascending(window, window, below.united(index, np.arange(len(index) + 1)), [(rank,) for rank in ranks])
         size, start = groups.size[index], groups.start[index]
         at = start + size - 1 if self.aggregator.function == "LAST" else start
         first = np.append(groups.member, -1)[np.where(size > 0, at, len(groups.member))]
@@ -229,7 +242,8 @@ class WindowKernel:
         if not passed.all():
             index = index[passed]
             return self._made(memory, table, groups, index, flat, offsets, value) if len(index) else None
-        return composed(self.program, table, parts, stamps, memory.slots, groups.slot[index], results=results)
+        found = composed(self.program, table, parts, stamps, memory.slots, groups.slot[index], results=results)
+        return without_copies(found) if self.shape.reads_detections else found
 
     # What is kept.
 
