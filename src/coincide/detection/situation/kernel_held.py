@@ -14,7 +14,7 @@ from coincide.detection.situation.kernel_lists import append, grown
 
 @inner
 def hold_back(world: Any, s: Any, first: Any) -> Any:
-    """What was made from the first so many on, in lifespans that `opened_by` tells apart."""
+    """All that was made after the first so many."""
     made = world.counts[at.MADE]
     for number in range(first, made):
         begin = world.made[number, at.CHOSEN]
