@@ -6,8 +6,9 @@ wall clock. Both tiers of a plan (interpreter, kernel) read and write the same e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, Self
 
 from coincide.expr.tree import Expr
 from coincide.model.batch import EventBatch
@@ -122,3 +123,64 @@ class DetectorPlan(Protocol):
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         """The state from encoded parts; a definition without one starts afresh."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiered:
+    """What plans of one and of several detectors have in common: two tiers."""
+
+    tier: str = "interpreter"
+
+    @property
+    def _interpreted(self) -> bool:
+        return self.tier == "interpreter"
+
+    def kernel(self) -> Self:
+        return replace(self, tier="kernel")
+
+
+@dataclass(frozen=True)
+class PlanOfOne(Tiered):
+    """The part of a plan that follows from its being of one detector."""
+
+    detector: Detector
+
+    @property
+    def name(self) -> str:
+        return self.detector.name
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        return (self.detector.name,)
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.detector.inputs
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(self.detector.outputs)
+
+
+@dataclass(frozen=True)
+class PlanOfSeveral(Tiered):
+    """The same of detectors that are stepped together."""
+
+    detectors: tuple[Detector, ...]
+
+    @property
+    def name(self) -> str:
+        first, more = self.detectors[0].name, len(self.detectors) - 1
+        return f"{first} and {more} more" if more else first
+
+    @cached_property
+    def definitions(self) -> tuple[str, ...]:
+        return tuple(d.name for d in self.detectors)
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(o for d in self.detectors for o in d.outputs)
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        return self.detectors[0].partition

@@ -11,7 +11,7 @@ from coincide.detection.algebra import state as states
 from coincide.detection.algebra.coverage import may_have_kernel, reasons
 from coincide.detection.algebra.interpreter import Interpreter
 from coincide.detection.algebra.program import CERTAINTY, Program
-from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk
 from coincide.lang.ecco.definition import AGGREGATES, Filter, Null, Ref, Sel, With
 from coincide.lang.ecco.definition import walk as walk_expression
@@ -22,20 +22,8 @@ from coincide.model.event import ENVELOPE
 
 
 @dataclass(frozen=True)
-class AlgebraPlan:
+class AlgebraPlan(PlanOfSeveral):
     """Detectors of one stage. What they refer to is evaluated with them."""
-
-    detectors: tuple[Detector, ...]
-    tier: str = "interpreter"
-
-    @property
-    def name(self) -> str:
-        first, more = self.detectors[0].name, len(self.detectors) - 1
-        return f"{first} and {more} more" if more else first
-
-    @cached_property
-    def definitions(self) -> tuple[str, ...]:
-        return tuple(d.name for d in self.detectors)
 
     @cached_property
     def _linked(self) -> tuple[Linked, ...]:
@@ -59,10 +47,6 @@ class AlgebraPlan:
     @cached_property
     def _types(self) -> frozenset[str]:
         return frozenset().union(*(p.types for p in self.programs))
-
-    @cached_property
-    def outputs(self) -> frozenset[str]:
-        return frozenset(o for d in self.detectors for o in d.outputs)
 
     @cached_property
     def columns(self) -> frozenset[str] | None:
@@ -103,10 +87,6 @@ class AlgebraPlan:
         return distinct[0] if len(distinct) == 1 else Or(distinct) if distinct else Literal(False)
 
     @property
-    def partition(self) -> tuple[str, ...] | None:
-        return self.detectors[0].partition
-
-    @property
     def timed(self) -> bool:
         return True
 
@@ -119,18 +99,11 @@ class AlgebraPlan:
         found = [(p.name, reason) for p in self.programs for reason in reasons(p)]
         return tuple(f"'{name}' {reason}" if several else reason for name, reason in found)
 
-    def kernel(self) -> DetectorPlan:
-        return AlgebraPlan(self.detectors, "kernel")
-
     @cached_property
     def _kernel(self) -> Any:
         from coincide.detection.algebra.kernel import Kernel
 
         return Kernel(self._runner, self.columns)
-
-    @property
-    def _interpreted(self) -> bool:
-        return self.tier == "interpreter"
 
     @property
     def _linked_setting(self) -> Setting:

@@ -14,7 +14,7 @@ from coincide.detection.automaton.produces import produced
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
 from coincide.detection.automaton.support import reasons
-from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detection.base import Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.eventwise import step_eventwise
 from coincide.expr.tree import Expr, Literal, Or, Reference, walk
 from coincide.model.batch import EventBatch
@@ -22,27 +22,8 @@ from coincide.model.event import ENVELOPE
 
 
 @dataclass(frozen=True)
-class AutomatonPlan:
+class AutomatonPlan(PlanOfOne):
     """One detector."""
-
-    detector: Detector
-    tier: str = "interpreter"
-
-    @property
-    def name(self) -> str:
-        return self.detector.name
-
-    @property
-    def definitions(self) -> tuple[str, ...]:
-        return (self.detector.name,)
-
-    @property
-    def inputs(self) -> Inputs:
-        return self.detector.inputs
-
-    @property
-    def outputs(self) -> frozenset[str]:
-        return frozenset(self.detector.outputs)
 
     @cached_property
     def program(self) -> Program:
@@ -82,18 +63,11 @@ class AutomatonPlan:
     def _reasons(self) -> tuple[str, ...]:
         return tuple(reasons(self.program))
 
-    def kernel(self) -> DetectorPlan:
-        return AutomatonPlan(self.detector, "kernel")
-
     @cached_property
     def _kernel(self) -> Any:
         from coincide.detection.automaton.kernel import Kernel
 
         return Kernel(self.program)
-
-    @property
-    def _interpreted(self) -> bool:
-        return self.tier == "interpreter"
 
     def initial(self) -> State:
         return DetectorState.fresh(len(self.program.automata)) if self._interpreted else self._kernel.fresh()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detection.base import Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.correlation import encoding
 from coincide.detection.correlation.construction import compile_description
 from coincide.detection.correlation.interpreter import Interpreter
@@ -29,27 +29,8 @@ two to five sources; for one, the times at 20,000 events carried on."""
 
 
 @dataclass(frozen=True)
-class CorrelationPlan:
+class CorrelationPlan(PlanOfOne):
     """One description."""
-
-    detector: Detector
-    tier: str = "interpreter"
-
-    @property
-    def name(self) -> str:
-        return self.detector.name
-
-    @property
-    def definitions(self) -> tuple[str, ...]:
-        return (self.detector.name,)
-
-    @property
-    def inputs(self) -> Inputs:
-        return self.detector.inputs
-
-    @cached_property
-    def outputs(self) -> frozenset[str]:
-        return frozenset(self.detector.outputs)
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -114,10 +95,6 @@ class CorrelationPlan:
 
         return Kernel(self.program, self.detector.order, fed=self.inputs.detections)
 
-    @property
-    def _interpreted(self) -> bool:
-        return self.tier == "interpreter"
-
     def tier_reasons(self) -> tuple[str, ...]:
         """What the join tier cannot do."""
         return self._reasons
@@ -131,9 +108,6 @@ class CorrelationPlan:
         """The interpreter holds every combination that waits, so the more sources a combination has, the sooner it is slower.
         The join tier compiles nothing, but takes some tenths of a second to import."""
         return PAYS_FROM[min(max(len(group.pos) for group in self.program.groups), len(PAYS_FROM) - 1)]
-
-    def kernel(self) -> DetectorPlan:
-        return CorrelationPlan(self.detector, "kernel")
 
     def initial(self) -> State:
         return fresh(self.program) if self._interpreted else self._kernel.fresh()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.detection.machine import state as states
 from coincide.detection.machine.interpreter import Interpreter
 from coincide.detection.machine.program import MonitorGroup
@@ -19,28 +19,12 @@ SPACE_FUNCTIONS = frozenset({"distance", "zone", "within_box", "within_radius"})
 
 
 @dataclass(frozen=True)
-class MonitorPlan:
+class MonitorPlan(PlanOfSeveral):
     """Monitors with one key list, of one stage."""
-
-    detectors: tuple[Detector, ...]
-    tier: str = "interpreter"
-
-    @property
-    def name(self) -> str:
-        first, more = self.detectors[0].name, len(self.detectors) - 1
-        return f"{first} and {more} more" if more else first
-
-    @cached_property
-    def definitions(self) -> tuple[str, ...]:
-        return tuple(d.name for d in self.detectors)
 
     @cached_property
     def inputs(self) -> Inputs:
         return Inputs(None, frozenset().union(*(d.inputs.detections for d in self.detectors)))
-
-    @cached_property
-    def outputs(self) -> frozenset[str]:
-        return frozenset(o for d in self.detectors for o in d.outputs)
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -73,10 +57,6 @@ class MonitorPlan:
         return tests[0] if len(tests) == 1 else Or(tests) if tests else Literal(False)
 
     @property
-    def partition(self) -> tuple[str, ...] | None:
-        return self.detectors[0].partition
-
-    @property
     def timed(self) -> bool:
         return False
 
@@ -87,12 +67,9 @@ class MonitorPlan:
     def tier_reasons(self) -> tuple[str, ...]:
         return ()
 
-    def kernel(self) -> DetectorPlan:
-        return MonitorPlan(self.detectors, "kernel")
-
     @cached_property
     def _runner(self) -> Any:
-        if self.tier == "interpreter":
+        if self._interpreted:
             return Interpreter(self.group)
         from coincide.detection.machine.kernel import Kernel
 
@@ -109,12 +86,12 @@ class MonitorPlan:
         return None
 
     def encode(self, state: State) -> dict[str, bytes]:
-        columns = state if self.tier == "interpreter" else state.columns()
+        columns = state if self._interpreted else state.columns()
         return states.encode(self.group, columns)
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         columns = states.shared(self.group, parts)
-        return columns if self.tier == "interpreter" else self._runner.state(columns)
+        return columns if self._interpreted else self._runner.state(columns)
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

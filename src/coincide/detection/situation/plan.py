@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, State
+from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.program import Group
@@ -22,29 +22,13 @@ COUNTED = ("candidates", "conditions", "accesses")
 
 
 @dataclass(frozen=True)
-class SituationPlan:
+class SituationPlan(PlanOfSeveral):
     """Situations of one stage that are partitioned alike, or that lie on one cycle."""
-
-    detectors: tuple[Detector, ...]
-    tier: str = "interpreter"
-
-    @property
-    def name(self) -> str:
-        first, more = self.detectors[0].name, len(self.detectors) - 1
-        return f"{first} and {more} more" if more else first
-
-    @cached_property
-    def definitions(self) -> tuple[str, ...]:
-        return tuple(d.name for d in self.detectors)
 
     @cached_property
     def inputs(self) -> Inputs:
         read = frozenset(event for d in self.detectors for event in d.definition.reads)
         return Inputs(read, read - self.outputs)  # what goes round inside a cycle is not handed in
-
-    @cached_property
-    def outputs(self) -> frozenset[str]:
-        return frozenset(o for d in self.detectors for o in d.outputs)
 
     @property
     def columns(self) -> frozenset[str]:
@@ -65,10 +49,6 @@ class SituationPlan:
     def relevant(self) -> Expr | None:
         return relevance([d.definition for d in self.detectors])
 
-    @property
-    def partition(self) -> tuple[str, ...] | None:
-        return self.detectors[0].partition
-
     @cached_property
     def timed(self) -> bool:
         return any(
@@ -82,7 +62,7 @@ class SituationPlan:
 
     @cached_property
     def _runner(self) -> Any:
-        if self.tier == "interpreter":
+        if self._interpreted:
             return Interpreter(self.group)
         from coincide.detection.situation.kernel import Kernel
 
@@ -96,9 +76,6 @@ class SituationPlan:
         """Why, in the kernel tier, the rows that are left are interpreted; empty: a compiled loop runs over them."""
         return loop_reasons(d.definition for d in self.detectors)
 
-    def kernel(self) -> DetectorPlan:
-        return SituationPlan(self.detectors, "kernel")
-
     def initial(self) -> State:
         return self.decode({})
 
@@ -111,11 +88,11 @@ class SituationPlan:
         return found
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return encoding.encode(self.group, state if self.tier == "interpreter" else self._runner.objects(state))
+        return encoding.encode(self.group, state if self._interpreted else self._runner.objects(state))
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         state = encoding.decode(self.group, parts)
-        return state if self.tier == "interpreter" else self._runner.state(state)
+        return state if self._interpreted else self._runner.state(state)
 
     def statistics(self, state: State) -> dict[str, Any]:
         """AMIT-63, as far as this plan goes: a lifespan of situations in several plans is counted in one of them."""
