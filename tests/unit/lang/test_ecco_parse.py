@@ -128,3 +128,9 @@ def test_print_keeps_the_statements() -> None:
     printed = print_file(file)
     assert parse(SourceText("r.ecco", printed)) == file
     assert len(printed.splitlines()) == 13
+
+
+def test_a_misspelt_key_word_is_read_as_an_event() -> None:
+    with pytest.raises(RuleError) as raised:
+        parse(SourceText("r.ecco", "detect x = (a ; b) witin 5s"))
+    assert "'witin' was read as an event: did you mean 'within'?" in str(raised.value)

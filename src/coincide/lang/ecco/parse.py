@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from coincide.errors import nearest
 from coincide.expr.parse import MAXIMUM_DEPTH
 from coincide.expr.tree import Reference
 from coincide.lang.ecco.check import check_file
@@ -36,7 +37,7 @@ from coincide.lang.ecco.definition import (
     Within,
 )
 from coincide.lang.ecco.statements import StatementReader
-from coincide.lang.ecco.words import STATEMENTS
+from coincide.lang.ecco.words import KEYWORDS, STATEMENTS
 from coincide.source import SourceText, room_for_recursion
 
 
@@ -65,8 +66,11 @@ class _Parser(StatementReader):
     def _statement(self) -> None:
         word = self.tokens.take(*STATEMENTS)
         if word is None:
-            after = self.tokens.last is not None
-            raise self.unexpected("an operator or a new statement" if after else "'detect', 'let' or another statement")
+            last = self.tokens.last
+            if last is None:
+                raise self.unexpected("'detect', 'let' or another statement")
+            near = nearest(last.text.lower(), KEYWORDS) if last.kind == "name" and len(last.text) > 2 else None
+            raise self.unexpected("an operator or a new statement", near and f"'{last.text}' was read as an event: {near}")
         if word.text.lower() in ("detect", "let"):
             self.definitions.append(self._definition(word.text.lower() == "let"))
             return
