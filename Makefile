@@ -8,6 +8,7 @@ PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 pytho
 BIN := .venv/bin
 BASE := .venv/.base
 FULL := .venv/.full
+PARALLEL := -n 2 --dist loadgroup --durations 10
 CHECKED := src tests examples $(wildcard benchmarks)
 
 help:  ## this list
@@ -22,13 +23,13 @@ test: $(FULL)  ## lint, types, and the tests; what to run before every commit
 	@$(BIN)/ruff check $(CHECKED)
 	@$(BIN)/ruff format --check $(CHECKED)
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -m "not matrix"
+	@$(BIN)/python -m pytest $(PARALLEL) -m "not matrix"
 
 test-all: $(FULL)  ## the same with all cases on all engines and tiers: minutes
 	@$(BIN)/ruff check $(CHECKED)
 	@$(BIN)/ruff format --check $(CHECKED)
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(PARALLEL)
 
 lint: $(FULL)  ## style only
 	@$(BIN)/ruff check $(CHECKED)

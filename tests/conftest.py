@@ -17,3 +17,10 @@ def spark() -> Iterator[Any]:
     made = session("coincide tests", "local[2]", spark__sql__shuffle__partitions="2")
     yield made
     made.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One Spark for all workers: what needs it goes to one of them."""
+    for item in items:
+        if item.get_closest_marker("spark") or "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))

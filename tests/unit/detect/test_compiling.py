@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 OUTER = """
-from coincide.detection.compiling import kept
+from coincide.detection.compiling import compiled
 from one import value
 def call(x):
     return value(x)
-run = kept(call)
+run = compiled(call)
 print(run(1), sum(run.stats.cache_hits.values()))
 """
 INNER = """

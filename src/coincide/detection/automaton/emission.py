@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from coincide.detection.automaton.attributes import json_text
 from coincide.detection.automaton.memory import Memory
 from coincide.detection.automaton.moments import Moments
-from coincide.detection.automaton.pools import MADE, STEP, compiled
+from coincide.detection.automaton.pools import MADE, STEP
 from coincide.detection.automaton.sets import Assignment
 from coincide.detection.automaton.state import Aliases, Match
 from coincide.detection.automaton.store import gathered
 from coincide.detection.automaton.support import key
+from coincide.detection.compiling import compiled
 from coincide.detection.machine.emission import caused_places
 from coincide.detection.machine.program import key_value
 from coincide.model.batch import EMPTY, EventBatch

@@ -31,15 +31,14 @@ from coincide.detection.automaton.pools import (
     Rows,
     allocate,
     await_timers,
-    compiled,
     enter,
-    inner,
     link,
     pop,
     release,
     room,
     unlink,
 )
+from coincide.detection.compiling import compiled, inner
 
 
 @compiled

@@ -33,11 +33,11 @@ from coincide.detection.automaton.pools import (
     TIMERS,
     Cells,
     Pools,
-    compiled,
     relink,
 )
 from coincide.detection.automaton.store import Store
 from coincide.detection.automaton.tables import EARLY, Tables
+from coincide.detection.compiling import compiled
 from coincide.detection.machine.program import Key
 from coincide.model.event import Place
 

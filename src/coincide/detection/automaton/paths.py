@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coincide.detection.automaton.pools import MADE, NODES, ROOT, SEQUENCE, STEP, Consumed, Pools, inner
+from coincide.detection.automaton.pools import MADE, NODES, ROOT, SEQUENCE, STEP, Consumed, Pools
+from coincide.detection.compiling import inner
 
 
 @inner

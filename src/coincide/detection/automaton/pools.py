@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
-from coincide.detection.compiling import kept
+from coincide.detection.compiling import compiled, inner
 
 STAY, FAIL, TAKE = 0, 1, 2  # what a class does in a configuration
 DONE, FULL = 0, 1
@@ -16,20 +14,6 @@ DONE, FULL = 0, 1
 # Numbers that change, in `Pools.n`.
 RUNS, FREE, NODES, TIMERS, QUEUE, MADE, FAILED, SEQUENCE, ENTERED, ENTERING, ROOT, STEP, FIRING, ROW, NEED = range(15)
 COUNTERS = 15
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def compiled(function: F) -> F:
-    """Nothing is allocated in compiled code, so it need not count references: that would cost more than all the rest."""
-    return kept(function, nogil=True, _nrt=False)
-
-
-def inner(function: F) -> F:
-    """For what only compiled code calls: nothing is made for Python to call it by, which would take its time."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    decorated: F = numba.njit(nogil=True, _nrt=False, **options)(function)
-    return decorated
 
 
 def record(names: str) -> np.dtype[np.void]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
+from coincide.detection.compiling import compiled
 
 DONE, UNKNOWN_STATE, FULL = 0, 1, 2
 OUT, STATE = 32, 0xFFFFFFFF  # a cell is out << OUT | state, or negative if it is not known
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def run(
     codes: Any, keys: Any, slots: Any, row: int, item: int,
     starts: Any, ends: Any, columns: Any, letters: Any,
@@ -44,7 +44,7 @@ def run(
     return DONE, len(codes), -1, made
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled
 def run_one(
     codes: Any, keys: Any, slots: Any, row: int, letters: Any, states: Any, width: Any, cells: Any,
     made_row: Any, made_out: Any, made: int,

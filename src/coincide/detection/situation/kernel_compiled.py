@@ -7,10 +7,9 @@ may be replaced is to be read again after every call that may do so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -20,21 +19,10 @@ from numba.core.types.containers import Tuple
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, register_model
 
-from coincide.detection.compiling import kept
+from coincide.detection import compiling
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def compiled(function: F) -> F:
-    """Compiled at the first call in this environment, and kept on disk."""
-    return kept(function, nogil=True)
-
-
-def inner(function: F) -> F:
-    """Compiled into those that call it, and never called by anybody else."""
-    made: F = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    return made
-
+compiled = partial(compiling.compiled, allocates=True)
+inner = partial(compiling.inner, allocates=True)
 
 ZERO: Any = np.int64(0)
 ONE: Any = np.int64(1)

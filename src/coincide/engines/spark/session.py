@@ -12,6 +12,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coincide.folders import cache_directory
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -119,15 +121,6 @@ def _quiet() -> str:
             file.write(LOGGING)
         Path(file.name).replace(path)
     return f"-Dlog4j2.configurationFile={path.as_uri()}"
-
-
-def cache_directory() -> Path:
-    """The user's, by the habit of the system."""
-    if given := os.environ.get("XDG_CACHE_HOME"):
-        return Path(given) / "coincide"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "coincide"
-    return Path.home() / ".cache" / "coincide"
 
 
 def session(app_name: str = "coincide", master: str = "local[*]", **conf: str) -> SparkSession:
