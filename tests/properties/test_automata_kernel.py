@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from unittest.mock import patch
 
 import pytest
@@ -19,7 +20,7 @@ from coincide.model.event import Event, primitive, record
 from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
 from coincide.testing.check import check_detector, detections
-from coincide.testing.opera import events, expressions
+from coincide.testing.opera import TYPES, events, expressions
 
 END = 30_000
 
@@ -173,3 +174,20 @@ def test_an_instant_is_a_timer_like_others() -> None:
     book = load(SourceText("rules.ce", "detect X = ([A], [T in {T, B}] | [C]) T = at '1970-01-01T00:00:00.006Z'\n"))
     assert not book.plans()[0].tier_reasons()
     assert detections(book, many_events(20), tier="kernel") == detections(book, many_events(20)) != []
+
+
+def through_sets(text: str) -> str:
+    """The same rules with a named set for each type, and what a filter says of the type left to the use of the set."""
+    sets = "".join(f"set all{kind} = {{{kind}}}\n" for kind in TYPES)
+    return sets + re.sub(r"(?<![\w-])([ABCD])(?![\w-])", r"all\1", text)
+
+
+@settings(deadline=None, max_examples=80)
+@given(expressions(parameters=True, parallel=False), events(14), restart)
+def test_named_sets_say_as_much_as_their_types(body: Expression, some: list[Event], options: str) -> None:
+    book, named = rules(text_of(body, options)), rules(through_sets(text_of(body, options)))
+    if book is not None and named is not None:
+        plan, other = book.plans()[0], named.plans()[0]
+        assert (other.tier_reasons(), other.partition, other.columns) == ((), plan.partition, plan.columns)
+        assert other.relevant == plan.relevant
+        assert detections(named, some, tier="kernel", until=END) == detections(book, some, until=END)

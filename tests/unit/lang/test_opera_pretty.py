@@ -9,6 +9,7 @@ import pytest
 from coincide.lang.opera.print import print_file as core
 from coincide.lang.pretty.parse import parse
 from coincide.lang.pretty.print import NotExpressible, print_file
+from coincide.rulebook import load
 from coincide.source import SourceText
 from coincide.testing.cases import find_cases, run_case
 
@@ -86,3 +87,27 @@ def test_what_has_no_sentence() -> None:
 
     with pytest.raises(NotExpressible):
         print_file(parse_core(SourceText("rules.ce", "detect X = [[A] in {B}]")))
+
+
+def test_phrases_keep_kernel_key_and_filter() -> None:
+    """What a phrase stands for is found at the source, by key and in the kernel, as if it were written out."""
+    said = load(
+        SourceText(
+            "rules.say",
+            '''"late departure" means departure where delay > 60.
+            "late arrival" means arrival where delay > 90. "late arrival" also means diversion.
+            Report dragged when "late departure" then "late arrival" within "6h" without "late departure" for the same aircraft.''',
+        )
+    )
+    core = load(
+        SourceText(
+            "rules.ce",
+            """detect dragged restart = ([departure(delay > 60, aircraft = ?aircraft)],
+                [[arrival(delay > 90, aircraft = ?aircraft), diversion(aircraft = ?aircraft)]
+                    in {departure(delay > 60, aircraft = ?aircraft)}]) T = 6h""",
+        )
+    )
+    plan, other = said.plans()[0], core.plans()[0]
+    assert plan.tier_reasons() == ()
+    assert plan.partition == ("aircraft",)
+    assert plan.relevant == other.relevant

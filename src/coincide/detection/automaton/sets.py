@@ -1,12 +1,12 @@
 """Event sets as tests of one event (section 3.1).
 
-Each place where a type, `all`, or a filter of a named set stands is a *leaf*. An event is read once for a detector: its
+Each place where a type or `all` stands is a *leaf*; the filter of a named set is a filter of each type in it. An event is read once for a detector: its
 reading says which leaves hold it, and which values the parameters must have for that (section 3.7)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coincide.detection.machine.program import key_part
 from coincide.expr.scalar import EventScope, condition, event_field
@@ -43,7 +43,7 @@ class Reading:
 
 
 class Leaf:
-    """`name` is the type; None: every external event (`all`), or whatever a named set holds."""
+    """`name` is the type; None: every external event (`all`)."""
 
     def __init__(self, name: str | None, terms: Terms, external_only: bool = False) -> None:
         self.name = name
@@ -112,13 +112,25 @@ class Leaves:
         if isinstance(events, OwnTimer):
             return _holds_leaf(-1 - timers[events.name])
         if isinstance(events, OfSet):
-            contents = self.holds(events.contents, timers)
-            return _both(contents, self.leaf(None, events.terms)) if events.terms else contents
+            return self.holds(narrowed(events.contents, events.terms), timers)
         if isinstance(events, Union):
             return _any([self.holds(member, timers) for member in events.members])
         assert isinstance(events, Difference | Intersection)
         left, right = self.holds(events.left, timers), self.holds(events.right, timers)
         return _both(left, right) if isinstance(events, Intersection) else _except(left, right)
+
+
+def narrowed(events: EventSet, terms: Terms) -> EventSet:
+    """The events of a named set that satisfy a filter. Each type gets the filter, so that a set says as much as its types
+    written out would: what may be left out at the source, and by which key an event is found."""
+    if not terms or isinstance(events, OwnTimer):
+        return events
+    if isinstance(events, Union):
+        return replace(events, members=tuple(narrowed(member, terms) for member in events.members))
+    if isinstance(events, Difference | Intersection):
+        return replace(events, left=narrowed(events.left, terms), right=narrowed(events.right, terms))
+    assert isinstance(events, OfType | OfSet | All)
+    return replace(events, terms=(*events.terms, *terms))
 
 
 def timer_reading(event: Event, timing: int) -> Reading:
