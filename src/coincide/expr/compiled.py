@@ -251,6 +251,9 @@ class _Emitter:
         return self.value(UNARY[name], a)
 
     def binary(self, name: str, a: str, b: str) -> str:
+        if name not in BINARY:
+            self.reasons.append(f"'{name}' to digits of values of several events")
+            return "NAN"
         result = self.value(BINARY[name], a, b)
         return self.value("{0} if {0} - {0} == 0.0 else NAN", result)
 
@@ -318,7 +321,7 @@ def rounded(x: float) -> float:
     return float(whole + np.copysign(1.0, x) if abs(x - whole) >= 0.5 else whole)
 
 
-NAMES = {"NAN": math.nan, "fmod": math.fmod, "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "round": rounded}
+NAMES = {"NAN": math.nan, "fmod": np.fmod, "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "round": rounded}
 
 
 def _made(source: str, names: dict[str, Any]) -> Callable[..., bool]:

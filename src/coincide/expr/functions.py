@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +37,10 @@ class Function:
         return self.arguments[min(index, len(self.arguments) - 1)]
 
 
+MOST_DIGITS = 400  # no double has more decimal places in its shortest spelling, or as many digits before the point
+EXACT = Context(prec=3 * MOST_DIGITS)
+
+
 def finite(value: float) -> float | None:
     """Overflow is null, as division by zero is."""
     return value if value - value == 0 else None
@@ -45,6 +50,19 @@ def rounded(x: float) -> float:
     """Halves away from zero; exact also where x + 0.5 would round."""
     whole = float(math.trunc(x))
     return whole + math.copysign(1.0, x) if abs(x - whole) >= 0.5 else whole
+
+
+def rounded_to(x: float, digits: float = 0.0) -> float | None:
+    """To so many decimal places (tens, hundreds, … if negative), halves away from zero, of the number as it is written: 2.675
+    becomes 2.68 although the double is a little less."""
+    if digits == 0:
+        return rounded(x)
+    if digits != math.trunc(digits):
+        return None
+    if abs(digits) > MOST_DIGITS:
+        return x if digits > 0 else 0.0
+    place = Decimal((0, (1,), -int(digits)))
+    return finite(float(Decimal(repr(x)).quantize(place, ROUND_HALF_UP, EXACT)))
 
 
 def power(x: float, y: float) -> float | None:
@@ -116,7 +134,7 @@ FUNCTIONS: dict[str, Function] = _table(
     _numeric("abs", abs),
     _extreme("min", min),
     _extreme("max", max),
-    _numeric("round", rounded),
+    Function("round", 1, 2, (NUMBER,), NUMBER, rounded_to),
     _numeric("floor", _integral(math.floor)),
     _numeric("ceil", _integral(math.ceil)),
     _numeric("sqrt", lambda x: math.sqrt(x) if x >= 0 else None),

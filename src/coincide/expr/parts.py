@@ -94,7 +94,7 @@ class Algebra(Protocol[N, T, C]):
         """One of - abs round floor ceil sqrt."""
 
     def binary(self, name: str, a: N, b: N) -> N:
-        """One of + - * / % power min max; null where an operand is or the result is not finite."""
+        """One of + - * / % power min max round (to digits); null where an operand is or the result is not finite."""
 
     def has_text(self, a: T) -> C: ...
     def compare_texts(self, op: str, a: T, b: T) -> C: ...
@@ -273,8 +273,8 @@ class Lowering(Generic[N, T, C]):
             return self._choice(self._flag(node.arguments[0]).true, arguments[1], arguments[2])
         if node.name in ("min", "max"):
             return self._extreme(node.name, arguments)
-        if node.name == "power":
-            return self._binary("power", arguments)
+        if node.name == "power" or (node.name == "round" and len(arguments) > 1):
+            return self._binary(node.name, arguments)
         if function.argument(0) == "number":
             return self._unary(node.name, arguments[0])
         texts = _all([self._spelled(a) for a in node.arguments] if node.name == "concat" else [a.text for a in arguments])

@@ -5,7 +5,7 @@
     relaxed(tree, schema) -> Column | None   true at least where the tree is true; None if nothing can be said
 
 The first two are exact or raise `Untranslatable`: whatever Java and Python may do differently (regular expressions, upper and
-lower case, white space, the spelling of numbers, powers) is not translated. Filters have the plain form `v > 5 AND type = 'a'`,
+lower case, white space, the spelling of numbers and rounding it, powers) is not translated. Filters have the plain form `v > 5 AND type = 'a'`,
 which Spark can push down to its sources.
 
 Columns of a frame: numbers (nan and infinity are null), strings, booleans, timestamps and dates (milliseconds), structs of mixed
@@ -202,6 +202,8 @@ class _Spark:
     def binary(self, name: str, a: _Number, b: _Number) -> _Number:
         if name == "power":
             raise Untranslatable("'power' may differ in the last bit")
+        if name == "round":
+            raise Untranslatable("'round' to digits depends on how Java spells numbers")
         if name in ("min", "max"):
             return _Number(self._extreme(name, (a.there, b.there), a.raw, b.raw), wild=False)
         if name in ("/", "%"):  # an infinite divisor would give a finite number

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from coincide.expr.functions import Function, number_text
+from coincide.expr.functions import Function, number_text, rounded_to
 from coincide.expr.parts import Flag, Parts, lower, truth
 from coincide.expr.tree import Expr, Reference
 from coincide.model.column import Codes, Column, Numbers, column_of
@@ -275,6 +275,17 @@ def _power(a: Numbers, b: Numbers) -> Numbers:
     return np.where(np.isnan(a) | np.isnan(b), np.nan, result)  # in C, 1 to the power of nan is 1
 
 
+def _rounded_to(a: Numbers, digits: Numbers) -> Numbers:
+    """By way of decimals, which NumPy has not: value by value."""
+    a, digits = np.broadcast_arrays(a, digits)
+    return np.array([_round_one(*pair) for pair in zip(a.ravel().tolist(), digits.ravel().tolist(), strict=True)]).reshape(a.shape)
+
+
+def _round_one(x: float, digits: float) -> float:
+    made = None if x != x or digits != digits else rounded_to(x, digits)
+    return np.nan if made is None else made
+
+
 UNARY: dict[str, Callable[[Numbers], Numbers]] = {
     "-": np.negative,
     "abs": np.abs,
@@ -292,6 +303,7 @@ BINARY: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
     "power": _power,
     "min": np.minimum,
     "max": np.maximum,
+    "round": _rounded_to,
 }
 
 # Texts.

@@ -152,6 +152,7 @@ def _grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(Like, inner, inner, st.booleans()),
         st.builds(IsNull, inner, st.booleans()),
         call(NUMERIC, st.tuples(inner)),
+        call(("round",), st.tuples(inner, st.builds(Literal, st.integers(-3, 3).map(float)))),
         call(("power", *TESTS_OF_TEXTS), st.tuples(inner, inner)),
         call(("length", *TEXT_TO_TEXT), st.tuples(inner)),
         call(("min", "max", "concat", "coalesce"), some),

@@ -90,3 +90,13 @@ def test_texts_of_several_events_are_not_supported() -> None:
 def test_numba_is_not_imported_before_it_is_needed() -> None:
     code = "import sys, coincide.expr.compiled, coincide.expr.spark; assert not {'numba', 'pyspark'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_remainder_between_two_events(jitted: bool) -> None:
+    assert matrix("A.v % B.v = 1", {"v": [7.0, 8.0]}, {"v": [3.0, 0.0]}, jitted) == [[True, False], [False, False]]
+
+
+def test_rounding_to_digits_across_events_is_not_compiled() -> None:
+    assert supports(tree("round(A.v + B.v, 2) = 1")) == ["'round' to digits of values of several events"]
+    assert supports(tree("round(A.v, 2) = round(B.v, 2)")) == []

@@ -51,6 +51,12 @@ def test_halves_round_away_from_zero() -> None:
     assert values("round(x)", x=[0.5, -0.5, 2.5, 0.49999999999999994, 4503599627370497.0]) == [1, -1, 3, 0, 4503599627370497]
 
 
+def test_rounding_to_digits_is_of_the_number_as_written() -> None:
+    assert values("round(x, 2)", x=[2.675, -2.675, 0.125, 1e300, None]) == [2.68, -2.68, 0.13, 1e300, None]
+    assert values("round(1250, x)", x=[-2.0, -3.0, 0.0, 500.0, -500.0, 0.5, None]) == [1300, 1000, 1250, 1250, 0, None, None]
+    assert values("round(1.7e308, -308)", x=[0.0]) == [None]
+
+
 def test_power_of_a_null_is_null() -> None:
     assert values("power(1, x)", x=[None, 2.0]) == [None, 1.0]
     assert values("power(x, 0)", x=[None, 2.0]) == [None, 1.0]
