@@ -5,8 +5,8 @@
     relaxed(tree, schema) -> Column | None   true at least where the tree is true; None if nothing can be said
 
 The first two are exact or raise `Untranslatable`: whatever Java and Python may do differently (regular expressions, upper and
-lower case, white space, the spelling of numbers and rounding it, powers) is not translated. Filters have the plain form `v > 5 AND type = 'a'`,
-which Spark can push down to its sources.
+lower case, white space, the spelling of numbers and rounding to digits, powers) is not translated. Filters have the plain form
+`v > 5 AND type = 'a'`, which Spark can push down to its sources.
 
 Columns of a frame: numbers (nan and infinity are null), strings, booleans, timestamps and dates (milliseconds), structs of mixed
 types; a column of any other type, and one that the frame lacks, is null. The envelope's names must be columns of the frame."""

@@ -9,6 +9,7 @@ the combinations of dictionary entries that occur), never over its rows."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -278,12 +279,13 @@ def _power(a: Numbers, b: Numbers) -> Numbers:
 def _rounded_to(a: Numbers, digits: Numbers) -> Numbers:
     """By way of decimals, which NumPy has not: value by value."""
     a, digits = np.broadcast_arrays(a, digits)
-    return np.array([_round_one(*pair) for pair in zip(a.ravel().tolist(), digits.ravel().tolist(), strict=True)]).reshape(a.shape)
+    pairs = zip(a.ravel().tolist(), digits.ravel().tolist(), strict=True)
+    return np.array([_round_one(*pair) for pair in pairs], np.float64).reshape(a.shape)
 
 
 def _round_one(x: float, digits: float) -> float:
-    made = None if x != x or digits != digits else rounded_to(x, digits)
-    return np.nan if made is None else made
+    made = None if math.isnan(x) or math.isnan(digits) else rounded_to(x, digits)
+    return math.nan if made is None else made
 
 
 UNARY: dict[str, Callable[[Numbers], Numbers]] = {

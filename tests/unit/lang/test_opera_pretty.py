@@ -94,9 +94,10 @@ def test_phrases_keep_kernel_key_and_filter() -> None:
     said = load(
         SourceText(
             "rules.say",
-            '''"late departure" means departure where delay > 60.
+            """"late departure" means departure where delay > 60.
             "late arrival" means arrival where delay > 90. "late arrival" also means diversion.
-            Report dragged when "late departure" then "late arrival" within "6h" without "late departure" for the same aircraft.''',
+            Report dragged when "late departure" then "late arrival" within "6h" without "late departure"
+            for the same aircraft.""",
         )
     )
     core = load(

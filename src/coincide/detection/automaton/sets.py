@@ -1,7 +1,7 @@
 """Event sets as tests of one event (section 3.1).
 
-Each place where a type or `all` stands is a *leaf*; the filter of a named set is a filter of each type in it. An event is read once for a detector: its
-reading says which leaves hold it, and which values the parameters must have for that (section 3.7)."""
+Each place where a type or `all` stands is a *leaf*; the filter of a named set is a filter of each type in it. An event is read
+once for a detector: its reading says which leaves hold it, and which values the parameters must have for that (section 3.7)."""
 
 from __future__ import annotations
 
