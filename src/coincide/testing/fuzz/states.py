@@ -1,0 +1,77 @@
+"""Mutated snapshots: refused with an InputError, or restored; then the run goes on and comes to an end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from coincide.engines.embedded import Engine
+from coincide.errors import CoincideError, InputError
+from coincide.model.event import Event, record
+from coincide.testing.fuzz.corpus import Example, runnable
+from coincide.testing.fuzz.mutation import mutate_bytes, mutate_packed
+from coincide.testing.fuzz.rules import close_events
+
+TIERS = ("interpreter", "kernel")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A snapshot, and the events after it."""
+
+    example: Example
+    tier: str
+    snapshot: bytes
+    after: list[Event]
+
+
+@dataclass(frozen=True)
+class StateAttempt:
+    taken: Taken
+    snapshot: bytes
+
+    def shown(self) -> str:
+        return f"{self.taken.example.name}, {self.taken.tier}, {len(self.taken.after)} events after\n{self.snapshot!r}"
+
+    def run(self) -> str:
+        engine = Engine(self.taken.example.book, self.taken.tier)
+        try:
+            engine.restore(self.snapshot)
+        except InputError as error:
+            str(error)
+            return "refused"
+        try:
+            for detection in (*engine.process(self.taken.after).events, *engine.finish().events):
+                record(detection)
+            engine.snapshot()
+        except CoincideError as error:
+            str(error)
+            return "stopped"
+        return "run"
+
+
+class StateFuzzer:
+    limit = 4.0
+
+    def __init__(self, corpus: Path) -> None:
+        events = ((example, close_events(example)) for example in runnable(corpus))
+        self._examples = [(example, found) for example, found in events if len(found) > 1]
+        self._taken: dict[tuple[str, str, int], Taken] = {}
+
+    def attempt(self, random: Random) -> StateAttempt:
+        (example, events), tier = random.choice(self._examples), random.choice(TIERS)
+        taken = self._take(example, tier, events, random.randrange(1, len(events)))
+        mutate = mutate_bytes if random.random() < 0.3 else mutate_packed
+        return StateAttempt(taken, mutate(taken.snapshot, random))
+
+    def _take(self, example: Example, tier: str, events: list[Event], cut: int) -> Taken:
+        key = (example.name, tier, cut)
+        if key not in self._taken:
+            engine = Engine(example.book, tier)
+            engine.process(events[:cut])
+            self._taken[key] = Taken(example, tier, engine.snapshot(), events[cut:])
+            # Kernels are compiled now: no attempt has to wait for it.
+            engine.process(events[cut:])
+            engine.finish()
+        return self._taken[key]
