@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coincide.expr.compiled import Condition, supports
 from coincide.expr.parse import parse_expression
 from coincide.expr.print import expression_text
 from coincide.expr.scalar import AliasScope, EventScope, compile_scalar
@@ -60,44 +58,6 @@ def test_vector_over_joined_rows_is_scalar(tree: Expr, pairs: list[tuple[Event, 
     tables = {"A": table_of([a for a, _ in pairs]), "B": table_of([b for _, b in pairs])}  # C has no event
     column = evaluate_joined(tree, tables, len(pairs))
     assert typed_rows(column) == [typed(scalar({"A": a, "B": b})) for a, b in pairs]
-
-
-def compiled_answers(tree: Expr, left: list[Event], right: list[Event], jitted: bool) -> list[bool]:
-    """For every pair, and for each event of the left without a partner."""
-    condition = Condition(tree)
-    bound = condition.bind(condition.hoist({"A": table_of(left), "B": table_of(right)}))
-    function = bound.function if jitted else bound.python
-    with np.errstate(all="ignore"):
-        return [bool(function(row_numbers(condition, a, b), bound.columns, bound.constants)) for a, b in pairs_of(left, right)]
-
-
-def row_numbers(condition: Condition, a: int, b: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    places = {"A": a, "B": b}
-    return np.array([places.get(str(alias), -1) for alias in condition.aliases], np.int64)
-
-
-def pairs_of(left: list[Event], right: list[Event]) -> list[tuple[int, int]]:
-    return [(a, b) for a in range(len(left)) for b in range(-1, len(right))]
-
-
-def scalar_answers(tree: Expr, left: list[Event], right: list[Event]) -> list[bool]:
-    scalar = compile_scalar(tree, AliasScope())
-    environments = [{"A": left[a]} | ({"B": right[b]} if b >= 0 else {}) for a, b in pairs_of(left, right)]
-    return [scalar(e) is True for e in environments]
-
-
-@settings(max_examples=300, deadline=None)
-@given(joined_trees(["A", "B", "C"]), st.lists(events(), max_size=3), st.lists(events(), max_size=3))
-def test_compiled_is_scalar(tree: Expr, left: list[Event], right: list[Event]) -> None:
-    assume(not supports(tree))
-    assert compiled_answers(tree, left, right, jitted=False) == scalar_answers(tree, left, right)
-
-
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-@given(joined_trees(["A", "B"], 20), st.lists(events(), min_size=3, max_size=3), st.lists(events(), min_size=3, max_size=3))
-def test_numba_is_scalar(tree: Expr, left: list[Event], right: list[Event]) -> None:
-    assume(not supports(tree) and len(Condition(tree).aliases) == 2)
-    assert compiled_answers(tree, left, right, jitted=True) == scalar_answers(tree, left, right)
 
 
 def spark_schema() -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from coincide.detection.base import Clock, DetectorPlan, Inputs, Pending, State
-from coincide.detection.machine.program import key_part, key_value
+from coincide.detection.keys import key_part, key_value
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
 from coincide.lang.opera.definition import Limit

@@ -1,16 +1,13 @@
-"""Warnings at the load (ecl.md, section 9), settling (section 2), and what `explain` says of memory."""
+"""Warnings at the load (ecl.md, section 9) and settling (section 2)."""
 
 from __future__ import annotations
 
 import pytest
 
-from coincide.analysis.bound import memory_bound, places
 from coincide.analysis.report import monitor_warnings
 from coincide.analysis.settle import check_settles
-from coincide.detection.machine.construction import construct
-from coincide.detection.machine.literal import LiteralTransducer
 from coincide.errors import RuleError
-from coincide.lang.ecl.definition import File, Machine, Monitor
+from coincide.lang.ecl.definition import File, Machine
 from coincide.lang.ecl.parse import parse
 from coincide.source import SourceText
 
@@ -114,40 +111,3 @@ def test_beyond_the_limit_only_the_start_is_tried() -> None:
 
 def test_impossible_letters_do_not_count() -> None:
     check_settles(machine("machine A { initial o; t: o on a and b -> q; t1: q -> r; t2: r -> q; }"))
-
-
-def test_memory() -> None:
-    def text(source: str) -> str:
-        return memory_bound(rules(source).detectors[0]).text
-
-    assert text("monitor m = repeat { push(x) { true } }") == "one of 1 state"
-    assert text("monitor m = repeat { push(x) { sequential { a, b } } }") == "one of 2 states"
-    by = "monitor m by k = repeat { push(x) { sequential { a, b } } }"
-    assert text(by) == "one of 2 states for each value of k, dropped when it is back at the start"
-    assert text("monitor m by k = push(x) { a }") == "one of 2 states for each value of k, some of them kept for ever"
-    long = "monitor m = repeat { push(x) { loop(5000) { a } } }"
-    assert text(long) == f"at most {3 * 5000 + 6} bits"
-    assert text(long.replace("m =", "m by k =")).endswith("for each value of k, dropped if it is back at the start")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "a",
-        "accumulate { a, b, select { c, do { d } unless { e } } }",
-        "repeat { push(x) { loop(3) { sequential { a, persist(2) { fail { b } } } } } }",
-        "in (p) do { a } in (q) do { parallel { b, select* { c } } }",
-    ],
-)
-def test_places_are_the_states_of_the_construction(body: str) -> None:
-    (definition,) = rules(f"monitor m = {body}").detectors
-    assert isinstance(definition, Monitor)
-    built = construct(definition)
-    states = {built.success, built.failure, *LiteralTransducer(built.machine).states}
-    used = {state for t in built.machine.transitions for state in (*t.clear, *t.target)}
-    assert used <= states
-    assert places(definition) >= len(states)  # what nothing leads to does not occur
-
-
-def test_places_of_a_machine() -> None:
-    assert memory_bound(machine("machine A { initial q; t: q on a -> r push(x); u: r on a -> q; }")).places == 2

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 OUTER = """
-from coincide.detection.compiling import compiled
+from coincide.detection.columns.compiling import compiled
 from one import value
 def call(x):
     return value(x)

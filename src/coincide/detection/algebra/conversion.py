@@ -16,7 +16,7 @@ from coincide.detection.algebra.shape import EITHER, LEAF, WITHOUT, Leaf
 from coincide.detection.algebra.state import Copy, PlanState
 from coincide.detection.algebra.windows import WindowKernel, WindowMemory
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.machine.program import Key
+from coincide.detection.keys import Key
 from coincide.model.event import Event
 from coincide.model.table import EventTable
 

@@ -14,7 +14,7 @@ from coincide.detection.algebra.occurrence import attribute_key
 from coincide.detection.algebra.origins import coded
 from coincide.detection.algebra.program import Program, key_rank
 from coincide.detection.algebra.rows import Mask, Numbers, Rows, Slots
-from coincide.detection.machine.rows import TableRows
+from coincide.detection.columns.rows import TableRows
 from coincide.expr.tree import Alias, Expr, Reference, walk
 from coincide.expr.vector import Rows as VectorRows
 from coincide.expr.vector import Table, evaluate_joined, holds, milliseconds_of

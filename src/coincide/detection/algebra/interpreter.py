@@ -16,7 +16,7 @@ from coincide.detection.algebra.state import Copy, PlanState
 from coincide.detection.algebra.zones import ZoneIndex, zone_index
 from coincide.detection.base import Clock, Pending
 from coincide.detection.eventwise import Cause, Timer, step_eventwise
-from coincide.detection.machine.program import Key
+from coincide.detection.keys import Key
 from coincide.lang.ecco.link import Setting
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event

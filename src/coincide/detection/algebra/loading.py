@@ -16,7 +16,7 @@ from coincide.detection.algebra.sequences import Memory, SequenceKernel
 from coincide.detection.algebra.shape import EITHER, LEAF, WITHOUT, Leaf
 from coincide.detection.algebra.state import Copy, PlanState
 from coincide.detection.algebra.windows import WindowKernel, WindowMemory
-from coincide.detection.machine.program import Key, key_part
+from coincide.detection.keys import Key, key_part
 from coincide.expr.scalar import event_field
 from coincide.model.event import Event
 from coincide.model.table import table_of

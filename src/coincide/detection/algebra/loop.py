@@ -37,7 +37,7 @@ from coincide.detection.algebra.shape import (
     UNRESTRICTED,
     WITHOUT,
 )
-from coincide.detection.compiling import compiled, inner
+from coincide.detection.columns.compiling import compiled, inner
 
 BEGIN, COUNT, MOST = range(3)  # of `counts`
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coincide.detection.algebra.shape import WITHOUT
-from coincide.detection.automaton.pools import record
-from coincide.detection.compiling import compiled, inner
+from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.columns.records import record
 
 OCCURRENCE = record("lo hi left right event operator before after")
 """`event` is a leaf's, by number; `before` and `after` are its neighbours in the list that it waits in."""

@@ -11,7 +11,7 @@ from coincide.detection.algebra.build import Builder
 from coincide.detection.algebra.nodes import Node
 from coincide.detection.algebra.occurrence import Occurrence, attribute_key
 from coincide.detection.algebra.scope import Environment, environment, value_of
-from coincide.detection.machine.program import Key, key_reader, key_value
+from coincide.detection.keys import Key, key_reader, key_value
 from coincide.expr.tree import Expr
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.conditions import resolved

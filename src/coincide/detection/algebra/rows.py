@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from coincide.detection.algebra.chunks import fields_of
 from coincide.detection.algebra.shape import Leaf, Operators, Window, tests_of
-from coincide.detection.automaton.store import gathered
-from coincide.detection.machine.keys import Codes, key_codes
-from coincide.detection.machine.program import Key, key_value
+from coincide.detection.columns.keys import Codes, key_codes
+from coincide.detection.columns.store import gathered
+from coincide.detection.keys import Key, key_value
 from coincide.expr.vector import Microseconds, Spaces, holds
 from coincide.model.column import Column, column_of, concatenated
 from coincide.model.event import Place

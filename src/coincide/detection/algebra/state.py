@@ -13,7 +13,7 @@ from coincide.detection.algebra.occurrence import Leaf, Occurrence
 from coincide.detection.algebra.prefix import Prefix
 from coincide.detection.algebra.program import Program
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.machine.program import Key, key_part, key_value
+from coincide.detection.keys import Key, key_part, key_value
 from coincide.model.event import Event, Value
 from coincide.model.space import Space
 from coincide.model.stamp import OrderKey

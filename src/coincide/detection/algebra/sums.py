@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coincide.detection.compiling import compiled, inner
+from coincide.detection.columns.compiling import compiled, inner
 
 MOST = 64
 """Parts of a sum that do not overlap: doubles have no room for more."""

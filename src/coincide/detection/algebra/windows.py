@@ -16,7 +16,7 @@ from coincide.detection.algebra.rows import Mask, Numbers, Rows, Slots, slots_of
 from coincide.detection.algebra.selection import Windows
 from coincide.detection.algebra.shape import Window
 from coincide.detection.algebra.sums import group_sums
-from coincide.detection.machine.rows import TableRows
+from coincide.detection.columns.rows import TableRows
 from coincide.expr.vector import evaluate
 from coincide.model.column import Column
 from coincide.model.table import EventTable

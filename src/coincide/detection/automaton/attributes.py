@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coincide.detection.automaton.state import Match
-from coincide.detection.machine.program import key_part, key_value
+from coincide.detection.keys import key_part, key_value
 from coincide.expr.functions import FUNCTIONS, finite, number_text
 from coincide.expr.scalar import Evaluate, compile_scalar, event_field
 from coincide.expr.tree import Reference

@@ -15,7 +15,7 @@ from coincide.detection.automaton.state import DetectorState, Match, Run, RunTim
 from coincide.detection.automaton.support import key
 from coincide.detection.automaton.tables import Tables
 from coincide.detection.eventwise import Timer
-from coincide.detection.machine.program import Key
+from coincide.detection.keys import Key
 from coincide.model.event import Event, Place
 from coincide.model.table import table_of
 

@@ -16,11 +16,11 @@ from coincide.detection.automaton.moments import Moments
 from coincide.detection.automaton.pools import MADE, STEP
 from coincide.detection.automaton.sets import Assignment
 from coincide.detection.automaton.state import Aliases, Match
-from coincide.detection.automaton.store import gathered
 from coincide.detection.automaton.support import key
-from coincide.detection.compiling import compiled
-from coincide.detection.machine.emission import caused_places
-from coincide.detection.machine.program import key_value
+from coincide.detection.columns.compiling import compiled
+from coincide.detection.columns.places import caused_places, ranks_of
+from coincide.detection.columns.store import gathered
+from coincide.detection.keys import key_value
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import column_of
 from coincide.model.event import Event, Place, Value, caused
@@ -77,7 +77,7 @@ def detections(memory: Memory, table: EventTable, base: int) -> EventBatch:
 
 
 def _placed(made: EventTable, table: EventTable, moments: Moments, found: Found, order: int) -> EventTable:
-    ranks = _ranks(found.cause)
+    ranks = ranks_of(found.cause)
     if found.cause.min() >= 0:
         orders = np.full(len(ranks), order)
         return replace(made, given_places=LazyPlaces(lambda: caused_places(table, found.cause, orders, ranks)))
@@ -94,13 +94,6 @@ def _row_places(table: EventTable, causes: Numbers) -> tuple[list[int], list[Any
     rows = np.unique(causes[causes >= 0])
     places = [(r[0], 0, r[1], *r[2 : 3 + 2 * r[2]]) for r in table.place_rows(rows).tolist()]
     return rows.tolist(), places
-
-
-def _ranks(causes: Numbers) -> Numbers:
-    """Each detection's number among those of its cause, which stand together."""
-    here = np.arange(len(causes))
-    first = np.concatenate(([True], causes[1:] != causes[:-1]))
-    return here - np.maximum.accumulate(np.where(first, here, 0))
 
 
 # Events.

@@ -11,7 +11,7 @@ from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.sets import Assignment
 from coincide.detection.automaton.state import DetectorState, Instance, Match, Run, RunTimer
 from coincide.detection.eventwise import Timer
-from coincide.detection.machine.program import key_part, key_value
+from coincide.detection.keys import key_part, key_value
 from coincide.model.event import Event, Place, Value
 from coincide.model.space import Space
 from coincide.model.stamp import order_key

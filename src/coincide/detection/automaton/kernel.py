@@ -18,13 +18,13 @@ from coincide.detection.automaton.memory import Memory, fresh, settle, sweep, wi
 from coincide.detection.automaton.pools import DONE, FAILED, NODES, ROW, RUNS, Cells, Rows
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
-from coincide.detection.automaton.store import NOTHING
 from coincide.detection.automaton.support import key
 from coincide.detection.automaton.tables import Tables
 from coincide.detection.base import Clock, Pending
+from coincide.detection.columns.keys import key_codes
+from coincide.detection.columns.rows import TableRows
+from coincide.detection.columns.store import NOTHING
 from coincide.detection.eventwise import step_eventwise
-from coincide.detection.machine.keys import key_codes
-from coincide.detection.machine.rows import TableRows
 from coincide.model.batch import EventBatch
 from coincide.model.table import EventTable
 

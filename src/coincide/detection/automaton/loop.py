@@ -38,7 +38,7 @@ from coincide.detection.automaton.pools import (
     room,
     unlink,
 )
-from coincide.detection.compiling import compiled, inner
+from coincide.detection.columns.compiling import compiled, inner
 
 
 @compiled

@@ -35,10 +35,10 @@ from coincide.detection.automaton.pools import (
     Pools,
     relink,
 )
-from coincide.detection.automaton.store import Store
 from coincide.detection.automaton.tables import EARLY, Tables
-from coincide.detection.compiling import compiled
-from coincide.detection.machine.program import Key
+from coincide.detection.columns.compiling import compiled
+from coincide.detection.columns.store import Store
+from coincide.detection.keys import Key
 from coincide.model.event import Place
 
 Numbers = npt.NDArray[np.int64]

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.automaton.memory import Memory
-from coincide.detection.automaton.store import gathered
-from coincide.detection.machine.program import Key
+from coincide.detection.columns.store import gathered
+from coincide.detection.keys import Key
 from coincide.model.event import Event, Place, timer_place
 from coincide.model.table import EventTable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coincide.detection.automaton.pools import MADE, NODES, ROOT, SEQUENCE, STEP, Consumed, Pools
-from coincide.detection.compiling import inner
+from coincide.detection.columns.compiling import inner
 
 
 @inner

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from coincide.detection.compiling import compiled, inner
+from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.columns.records import record
 
 STAY, FAIL, TAKE = 0, 1, 2  # what a class does in a configuration
 DONE, FULL = 0, 1
@@ -14,10 +13,6 @@ DONE, FULL = 0, 1
 # Numbers that change, in `Pools.n`.
 RUNS, FREE, NODES, TIMERS, QUEUE, MADE, FAILED, SEQUENCE, ENTERED, ENTERING, ROOT, STEP, FIRING, ROW, NEED = range(15)
 COUNTERS = 15
-
-
-def record(names: str) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64) for name in names.split()], align=True)
 
 
 # The automaton: see `tables.py`. A letter is 2 * class, + 1 where the row strongly follows the run.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from coincide.detection.machine.program import key_part
+from coincide.detection.keys import key_part
 from coincide.expr.scalar import EventScope, condition, event_field
 from coincide.expr.tree import And, Compare, Expr, IsNull, Literal, Reference
 from coincide.lang.opera.definition import (

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coincide.detection.columns.places import caused_places, ranks_of
 from coincide.detection.correlation.join import Combinations, Joiner, in_order
 from coincide.detection.correlation.join_rows import typed
 from coincide.detection.correlation.join_trees import Published
-from coincide.detection.machine.emission import caused_places
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import Column, column_of, concatenated
 from coincide.model.table import EventTable, LazyPlaces, Origins
@@ -56,7 +56,7 @@ def published(found: list[list[Piece]], definition: int, table: EventTable, batc
     rows = _padded([piece.rows for piece in flat])[order]
     lo = np.where(rows < 0, np.iinfo(np.int64).max, table.lo[rows]).min(axis=1)
     hi = np.where(rows < 0, np.iinfo(np.int64).min, table.hi[rows]).max(axis=1)
-    ranks, definitions = _ranks(cause), np.full(len(cause), definition)
+    ranks, definitions = ranks_of(cause), np.full(len(cause), definition)
     places = LazyPlaces(lambda: caused_places(batch, cause, definitions, ranks))
     return EventBatch(table=EventTable(lo, hi, _fields(flat, order), 0, places, _origins(table, rows)))
 
@@ -70,13 +70,6 @@ def _sequence(found: list[list[Piece]]) -> Numbers:
                 numbers.append(first + np.arange(len(piece.rows)) * len(group) + number)
         first += len(group) * max((len(piece.rows) for piece in group), default=0)
     return np.concatenate(numbers)
-
-
-def _ranks(causes: Numbers) -> Numbers:
-    """Each detection's number among those of its cause, which stand together."""
-    here = np.arange(len(causes))
-    first = np.concatenate(([True], causes[1:] != causes[:-1]))
-    return here - np.maximum.accumulate(np.where(first, here, 0))
 
 
 def _padded(rows: list[Numbers]) -> Numbers:

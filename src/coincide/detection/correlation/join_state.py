@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from coincide.detection.automaton.store import NOTHING
+from coincide.detection.columns.store import NOTHING
 from coincide.detection.correlation.encoding import expiry_of
 from coincide.detection.correlation.join import Buffer, Combinations, Joiner
 from coincide.detection.correlation.join_rows import Messages, clocks

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.automaton.store import NOTHING, joined, picked
 from coincide.detection.base import Clock
+from coincide.detection.columns.store import NOTHING, joined, picked
 from coincide.detection.correlation import join_state
 from coincide.detection.correlation.interpreter import Interpreter
 from coincide.detection.correlation.join import Buffer, Combinations, Joiner

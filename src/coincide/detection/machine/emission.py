@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from coincide.detection.columns.places import caused_places
+from coincide.detection.columns.rows import TableRows
 from coincide.detection.machine.program import MonitorGroup
-from coincide.detection.machine.rows import TableRows
 from coincide.detection.machine.state import Column
 from coincide.detection.machine.tables import Tables
 from coincide.expr.vector import evaluate
@@ -82,20 +83,6 @@ def _pushes(group: MonitorGroup, running: Sequence[Column], tables: Tables, made
         return Pushes(made.rows, *triples[starts[cells]].T)
     index = np.repeat(starts[cells] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
     return Pushes(np.repeat(made.rows, sizes), *triples[index].T)
-
-
-def caused_places(table: EventTable, rows: Numbers, order: Numbers, ranks: Numbers) -> Numbers:
-    """The place of the cause, one generation on, with (definition, rank) at the end of the path."""
-    cause = table.place_rows(rows)
-    generation = cause[:, 2]
-    width = max(cause.shape[1], 3 + 2 * (int(generation.max()) + 1))
-    places = np.full((len(rows), width), -1, np.int64, order="F")  # read column by column
-    places[:, : cause.shape[1]] = cause
-    here = np.arange(len(rows))
-    places[here, 3 + 2 * generation] = order
-    places[here, 4 + 2 * generation] = ranks
-    places[:, 2] += 1
-    return places
 
 
 def _fields(group: MonitorGroup, table: EventTable, pushes: Pushes) -> dict[str, pa.Array]:

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Sequence
 
 from coincide.detection.base import Clock
-from coincide.detection.machine.program import Key, MonitorGroup, key_reader, key_value
+from coincide.detection.keys import Key, key_reader, key_value
+from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.state import Column
 from coincide.detection.machine.transducer import ENDED
 from coincide.expr.scalar import EventScope, condition

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.base import Clock
+from coincide.detection.columns.keys import key_codes
+from coincide.detection.columns.rows import TableRows
+from coincide.detection.keys import Key, key_reader
 from coincide.detection.machine import emission
 from coincide.detection.machine.interests import Interests
 from coincide.detection.machine.interpreter import Interpreter, report_endless
-from coincide.detection.machine.keys import key_codes
-from coincide.detection.machine.program import Key, MonitorGroup, key_reader
-from coincide.detection.machine.rows import TableRows
+from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.state import Column
 from coincide.detection.machine.tables import IDLE, Tables
 from coincide.expr.classes import Classes, Classifier

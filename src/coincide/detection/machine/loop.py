@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coincide.detection.compiling import compiled
+from coincide.detection.columns.compiling import compiled
 
 DONE, UNKNOWN_STATE, FULL = 0, 1, 2
 OUT, STATE = 32, 0xFFFFFFFF  # a cell is out << OUT | state, or negative if it is not known

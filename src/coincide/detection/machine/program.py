@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from coincide.detection.base import Detector
 from coincide.detection.machine.transducer import Transducer, transducer
-from coincide.expr.scalar import Evaluate, EventScope, compile_scalar, event_field
+from coincide.expr.scalar import Evaluate, EventScope, compile_scalar
 from coincide.expr.tree import Expr
 from coincide.lang.ecl.definition import Correlation, Machine, Monitor, Output, Parallel
 from coincide.lang.ecl.names import predicates
 from coincide.model.event import Event, Value
-
-Key = tuple[object, ...]
-"""Key values; a boolean is wrapped, because Python takes True for 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,22 +119,3 @@ def _components(body: Correlation) -> Iterator[Correlation]:
             yield from _components(part)
     else:
         yield body
-
-
-def key_reader(keys: tuple[str, ...]) -> Callable[[Event], Key | None]:
-    """The key of an event; None if any part of it is null."""
-    fields = [event_field(key) for key in keys]
-
-    def read(event: Event) -> Key | None:
-        values = tuple(key_part(field(event)) for field in fields)
-        return None if None in values else values
-
-    return read
-
-
-def key_part(value: Value) -> object:
-    return (value,) if isinstance(value, bool) else value
-
-
-def key_value(part: object) -> Value:
-    return part[0] if isinstance(part, tuple) else part  # type: ignore[return-value]

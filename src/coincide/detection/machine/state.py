@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from coincide.detection.machine.program import Key, MonitorGroup, key_part, key_value
+from coincide.detection.keys import Key, key_part, key_value
+from coincide.detection.machine.program import MonitorGroup
 
 VERSION = 1
 

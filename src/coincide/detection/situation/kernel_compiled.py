@@ -19,7 +19,7 @@ from numba.core.types.containers import Tuple
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, register_model
 
-from coincide.detection import compiling
+from coincide.detection.columns import compiling
 
 compiled = partial(compiling.compiled, allocates=True)
 inner = partial(compiling.inner, allocates=True)

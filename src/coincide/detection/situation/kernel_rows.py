@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.machine.keys import key_codes
+from coincide.detection.columns.keys import key_codes
 from coincide.detection.situation import kernel_layout as at
 from coincide.detection.situation.kernel_equality import by_equality
 from coincide.detection.situation.kernel_state import Cell, Compact

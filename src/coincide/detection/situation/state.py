@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from coincide.detection.base import Pending
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.machine.program import Key, key_part, key_value
+from coincide.detection.keys import Key, key_part, key_value
 from coincide.model.event import Event, Place
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coincide.detection.machine.program import Key, key_part
+from coincide.detection.keys import Key, key_part
 from coincide.model.column import Column
 
 Codes = npt.NDArray[np.int64] | npt.NDArray[np.int32]
