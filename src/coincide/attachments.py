@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from coincide.access import reading_nothing
+
 Key = tuple[str, ...]
 Attachments = Mapping[Key, Any]
 Value = TypeVar("Value")
@@ -49,6 +51,7 @@ def giving(attachments: Attachments) -> Iterator[None]:
     """Rules that are loaded meanwhile find these, and read nothing."""
     token = _given.set(attachments)
     try:
-        yield
+        with reading_nothing():
+            yield
     finally:
         _given.reset(token)

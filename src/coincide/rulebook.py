@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from coincide.access import allowing
 from coincide.attachments import Attachments, loading
 from coincide.compile import Compiled, compile_rules
 from coincide.detection.base import LARGE, Detector, DetectorPlan
@@ -51,15 +52,26 @@ class Rulebook:
         ]
 
 
-def load(*paths: RuleSource) -> Rulebook:
-    """Rules from files, loaded together in the order given. Raises RuleError at the first error."""
-    with loading() as attachments:
+def load(*paths: RuleSource, allow_paths: Iterable[str | PathLike[str]] = (), allow_db: bool = False) -> Rulebook:
+    """Rules from files, loaded together in the order given. Raises RuleError at the first error.
+
+    What rules name (tables, zones) must be regular files below the folder of the file that names them, or in `allow_paths`;
+    databases are asked only with `allow_db`."""
+    with allowing(allow_paths, allow_db), loading() as attachments:
         return Rulebook(compile_rules([_read(path) for path in paths]), attachments)
 
 
-def loads(text: str, language: str = "ecl", name: str = "rules") -> Rulebook:
-    """Rules from a text; `language` is a language's name (ecl, amit, opera, pretty, ecco, cdl) or a file ending."""
-    return load(SourceText(name + ending_of(language), text))
+def loads(
+    text: str,
+    language: str = "ecl",
+    name: str = "rules",
+    *,
+    allow_paths: Iterable[str | PathLike[str]] = (),
+    allow_db: bool = False,
+) -> Rulebook:
+    """Rules from a text; `language` is a language's name (ecl, amit, opera, pretty, ecco, cdl) or a file ending. They may read
+    what `load` says; their folder is that of `name`."""
+    return load(SourceText(name + ending_of(language), text), allow_paths=allow_paths, allow_db=allow_db)
 
 
 def _read(path: RuleSource) -> SourceText:

@@ -13,7 +13,7 @@ from support import expected, texts, texts_of_rows
 from coincide import spark as on_spark
 from coincide.cdl import forget_providers, register_provider, table
 from coincide.engines.spark import runner
-from coincide.engines.spark.worker import tables_of
+from coincide.engines.spark.tables import tables_of
 from coincide.errors import CoincideError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive
@@ -50,7 +50,7 @@ def _clean() -> Iterator[None]:
 
 def rules(folder: Path, provider: str = "") -> Rulebook:
     given = f"providers: {{badges: {{{provider}, key: badge}}}}" if provider else ""
-    return load(SourceText(str(folder / "r.cdl.yaml"), RULES.format(lookup=LOOKUP, providers=given)))
+    return load(SourceText(str(folder / "r.cdl.yaml"), RULES.format(lookup=LOOKUP, providers=given)), allow_db=True)
 
 
 def write_csv(folder: Path) -> str:

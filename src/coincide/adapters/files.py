@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import mkstemp
 from types import TracebackType
 from typing import IO, Self, cast
 
+from coincide.adapters.scratch import release, remove, scratch_file
 from coincide.errors import InputError
+
+WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 @contextmanager
@@ -44,34 +48,48 @@ def _is_real(stream: IO[str]) -> bool:
     return True
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """A file that is read-only is so on purpose: that its folder lets it be replaced is no permission."""
+    target = Path(os.path.realpath(path))
+    if target.is_file():
+        if not target.stat().st_mode & WRITE_BITS or not os.access(target, os.W_OK):
+            raise InputError(f"cannot write '{path}': it is read-only")
+    elif not target.exists():
+        if not target.parent.is_dir():
+            raise InputError(f"cannot write '{path}': {os.strerror(errno.ENOENT)}")
+        if not os.access(target.parent, os.W_OK):
+            raise InputError(f"cannot write '{path}': its folder is read-only")
+
+
 class CompleteFile:
-    """A file that appears under its name only when it is complete: written beside it, then renamed. What is there and no
-    file, such as a pipe or /dev/null, is written to at once: to rename would put a file in its place."""
+    """A file that appears under its name only when it is complete: written beside it, then renamed. What a symbolic link names is
+    replaced, not the link. What is there and no file, such as a pipe or /dev/null, is written to at once: to rename would put a
+    file in its place."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        check_writable(path)
+        self._target = Path(os.path.realpath(path))
+        direct = self._target.exists() and not self._target.is_file()
+        self.part = self._target if direct else scratch_file(self._target)
         try:
-            if self.path.exists() and not self.path.is_file():
-                self.part, self.stream = self.path, cast(IO[bytes], self.path.open("wb"))
-            else:
-                handle, name = mkstemp(prefix=f".{self.path.name}.", suffix=".part", dir=self.path.parent)
-                self.part, self.stream = Path(name), os.fdopen(handle, "wb")
+            self.stream = cast(IO[bytes], self.part.open("wb" if direct else "xb"))
         except OSError as error:
+            release(self.part)
             raise InputError(f"cannot write '{self.path}': {error.strerror}") from error
 
     def commit(self) -> None:
-        self.stream.flush()
-        if self.part == self.path:
-            self.stream.close()
-            return
-        os.chmod(self.part, 0o666 & ~_umask())  # a temporary file is private, the result should not be
         self.stream.close()
-        os.replace(self.part, self.path)
+        if self.part != self._target:
+            if self._target.exists():
+                os.chmod(self.part, stat.S_IMODE(self._target.stat().st_mode))
+            os.replace(self.part, self._target)
+            release(self.part)
 
     def discard(self) -> None:
         self.stream.close()
-        if self.part != self.path:
-            self.part.unlink(missing_ok=True)
+        if self.part != self._target:
+            remove(self.part)
 
     def __enter__(self) -> Self:
         return self
@@ -81,9 +99,3 @@ class CompleteFile:
             self.commit()
         else:
             self.discard()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
-from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +11,7 @@ import pyarrow.parquet as pq
 
 from coincide.adapters.files import CompleteFile
 from coincide.adapters.frames import arrow_batch
+from coincide.adapters.scratch import remove, scratch_folder
 from coincide.adapters.segments import SegmentWriter, read_segments
 from coincide.adapters.write import DetectionWriter
 from coincide.model.batch import EMPTY, EventBatch
@@ -25,7 +23,7 @@ class ParquetDetections(DetectionWriter):
 
     def __init__(self, path: str | os.PathLike[str], *, ids: bool = False) -> None:
         self._file = CompleteFile(path)
-        self._folder = Path(mkdtemp(prefix="coincide-"))
+        self._folder = scratch_folder()
         self._segments = SegmentWriter(self._folder / "detections.arrow")
         self._kinds: dict[str, set[pa.DataType]] = {}
         self._made: Counter[str] | None = Counter() if ids else None
@@ -51,12 +49,12 @@ class ParquetDetections(DetectionWriter):
             self._file.discard()
             raise
         finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove(self._folder)
 
     def discard(self) -> None:
         self._segments.close()
         self._file.discard()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
 
     def _note(self, columns: pa.RecordBatch) -> None:
         for field in columns.schema:

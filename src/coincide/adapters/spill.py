@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 import pyarrow as pa
 
+from coincide.adapters.scratch import remove, scratch_folder
 from coincide.adapters.segments import SegmentWriter, read_segments
 from coincide.adapters.tableorder import joined, key_of, sliced, sorted_table
 from coincide.model.batch import EventBatch
@@ -27,7 +26,7 @@ class Runs:
     def __init__(self, memory_rows: int, target: int) -> None:
         self._chunk = max(1, min(target, memory_rows // FAN_IN))
         self._target = target
-        self._folder = Path(mkdtemp(prefix="coincide-"))
+        self._folder = scratch_folder()
         self._paths: list[Path] = []
         self._made = 0
 
@@ -49,7 +48,7 @@ class Runs:
         return path
 
     def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
 
     def _written(self, tables: Iterable[EventTable]) -> Path | None:
         path = self._folder / f"{self._made}.arrow"

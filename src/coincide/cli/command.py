@@ -29,7 +29,16 @@ class Command:
         summary, layout = text.splitlines()[0].rstrip("."), argparse.RawDescriptionHelpFormatter
         parser = commands.add_parser(self.name, help=summary, description=text, formatter_class=layout)
         self.arguments(parser)
+        _access_arguments(parser)
         parser.set_defaults(command=self.action)
+
+
+def _access_arguments(parser: argparse.ArgumentParser) -> None:
+    """Every command loads rules."""
+    group = parser.add_argument_group("what rules may read")
+    text = "rules may read files below DIR, too (default: below their own folder)"
+    group.add_argument("--allow-path", metavar="DIR", action="append", default=[], help=text)
+    group.add_argument("--allow-db", action="store_true", help="rules may ask the databases that they name")
 
 
 def rules_argument(parser: argparse.ArgumentParser, nargs: str = "+") -> None:

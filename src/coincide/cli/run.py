@@ -99,6 +99,7 @@ def _check(given: Given) -> None:
 
 def _check_outputs(given: Given) -> None:
     """No output may replace an input or another output. A state may replace the one that the run goes on from."""
+    from coincide.adapters.files import check_writable
     from coincide.errors import CoincideError
 
     taken = {Path(name).resolve(): "is read" for name in (*given.rules, *given.events) if name != "-"}
@@ -109,6 +110,8 @@ def _check_outputs(given: Given) -> None:
         if path in taken and option != "resume":
             raise CoincideError(f"--{option} would replace '{name}', which {taken[path]} too")
         taken[path] = f"--{option} {'reads' if option == 'resume' else 'writes'}"
+        if option != "resume":
+            check_writable(name)
 
 
 def _part_rules_from_events(given: Given) -> None:

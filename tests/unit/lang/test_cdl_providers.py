@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -15,6 +14,7 @@ import pytest
 from coincide.api import detect
 from coincide.attachments import giving
 from coincide.cdl import forget_providers, register_context, register_provider, table
+from coincide.engines.spark.tables import tables_of
 from coincide.errors import RuleError, RunError
 from coincide.lang.cdl import providers, tables
 from coincide.lang.cdl.tables import NoTable
@@ -42,7 +42,7 @@ predicates: {{P: {{any: D}}}}
 expressions: {{X: P}}
 events: {{entered: {{attributes: {{who: {{string: "lookup('badges', '{column}', B)"}}}}}}}}
 """
-    return load(SourceText(str(folder / "r.cdl.yaml"), text))
+    return load(SourceText(str(folder / "r.cdl.yaml"), text), allow_db=True)
 
 
 def sql(href: str, key: str = "badge") -> str:
@@ -96,10 +96,11 @@ def test_keys_are_compared_as_the_column_has_them(database: Path) -> None:
 
 def test_a_database_travels_as_a_table(database: Path, queries: list[str]) -> None:
     book = rules(database, sql("sqlite:///ward.db#badges"))
-    data = pickle.dumps(book.attachments)
+    sent = tables_of(book, None)
+    assert sent is not None
     assert len(queries) == 1
     (database / "ward.db").unlink()
-    with giving(pickle.loads(data)):
+    with giving(sent.read()):
         assert who(rules(database, sql("sqlite:///ward.db#badges"))) == ["Jones", None, "Jones", "Jones"]
     assert len(queries) == 1
 

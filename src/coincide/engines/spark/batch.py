@@ -20,7 +20,8 @@ from coincide.engines.spark.frame import Source
 from coincide.engines.spark.groups import Group, groups
 from coincide.engines.spark.outputs import Outputs, outputs
 from coincide.engines.spark.policies import arrivals_batch, goes_by_arrival
-from coincide.engines.spark.worker import Span, Tables, Task, detect_partition, sources_of, tables_of
+from coincide.engines.spark.tables import Tables, tables_of
+from coincide.engines.spark.worker import Span, Task, detect_partition, sources_of
 from coincide.rulebook import Rulebook
 
 

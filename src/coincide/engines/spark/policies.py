@@ -20,7 +20,8 @@ from coincide.engines.spark.groups import Group
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import BARE, PACKED, Packing, Unpacking
 from coincide.engines.spark.stateful import RESULT, arrived_rows, value_bytes
-from coincide.engines.spark.worker import Task, sources_of, tables_of
+from coincide.engines.spark.tables import tables_of
+from coincide.engines.spark.worker import Task, sources_of
 from coincide.rulebook import Rulebook
 
 

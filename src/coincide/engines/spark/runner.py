@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -18,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.records import LIMIT
+from coincide.adapters.scratch import remove, scratch_folder
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.policies import PolicyRun
 from coincide.engines.spark.batch import detect_batch
@@ -123,12 +122,12 @@ def _awaited(found: DataFrame, target: Path, checkpoint: Path, attempts: int = 3
 @contextmanager
 def _spooled(batches: Iterable[EventBatch], until: float | None, files: int) -> Iterator[tuple[SparkSession, Spool]]:
     spark = SparkSession.getActiveSession() or session()
-    spool = Spool(Path(mkdtemp(prefix="coincide-spark-")))
+    spool = Spool(scratch_folder("coincide-spark-"))
     try:
         spool.fill(batches, files, ROWS_PER_FILE, -LIMIT if until is None else FOREVER if until == inf else int(until))
         yield spark, spool
     finally:
-        rmtree(spool.folder, ignore_errors=True)
+        remove(spool.folder)
 
 
 def _numbered(frame: DataFrame) -> list[str]:

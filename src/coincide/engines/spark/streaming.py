@@ -26,7 +26,8 @@ from coincide.engines.spark.packing import BARE, PACKED, Packing, Unpacking, bal
 from coincide.engines.spark.policies import arrivals_streaming, goes_by_arrival, sources_by_key
 from coincide.engines.spark.session import ROCKSDB, STATE_STORE
 from coincide.engines.spark.stateful import RESULT, Processor
-from coincide.engines.spark.worker import Tables, Task, sources_of, tables_of
+from coincide.engines.spark.tables import Tables, tables_of
+from coincide.engines.spark.worker import Task, sources_of
 from coincide.errors import Diagnostic, InputError
 from coincide.expr.tokens import UNITS
 from coincide.model.event import HEARTBEAT

@@ -3,11 +3,9 @@ are read on the driver and broadcast."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from coincide.engines.embedded import chosen_tier
 from coincide.engines.graph import Graph
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
-from coincide.errors import CoincideError, Diagnostic
+from coincide.engines.spark.tables import Tables
 from coincide.lang.registry import is_rule_file
 from coincide.model.batch import EventBatch
 from coincide.model.table import EventTable
@@ -28,27 +26,6 @@ from coincide.source import SourceText
 
 Sources = tuple[tuple[str, str], ...]
 """Names and texts of rule files, and of other files that are part of them."""
-
-
-@dataclass(frozen=True)
-class Tables:
-    """Attachments of rules, broadcast: each process unpickles them once.
-
-    The process that Spark asks for the state's schema has no broadcasts, so the reference is followed when it is needed."""
-
-    digest: str
-    shipped: Any = field(compare=False, repr=False)  # Spark's Broadcast, in workers how to make it; bytes, where there is none
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Tables, (self.digest, self.shipped if isinstance(self.shipped, bytes) else self.shipped.__reduce__())
-
-    def read(self) -> dict[Any, Any]:
-        shipped = self.shipped
-        if isinstance(shipped, tuple):
-            make, arguments = shipped
-            shipped = make(*arguments)
-        found: dict[Any, Any] = pickle.loads(shipped if isinstance(shipped, bytes) else shipped.value)
-        return found
 
 
 @dataclass(frozen=True)
@@ -75,22 +52,6 @@ class Span:
 def sources_of(rules: Rulebook) -> Sources:
     others = ((key[1], text) for key, text in rules.attachments.items() if key[0] == TEXT)
     return (*((source.name, source.text) for source, _ in rules.files), *others)
-
-
-def tables_of(rules: Rulebook, spark: Any) -> Tables | None:
-    """Called on the driver. A session of Spark Connect cannot broadcast: there they go with the function."""
-    tables = {key: value for key, value in rules.attachments.items() if key[0] != TEXT}
-    if not tables:
-        return None
-    from pyspark import cloudpickle
-
-    try:
-        data: bytes = cloudpickle.dumps(tables)
-    except (TypeError, AttributeError, pickle.PicklingError) as error:
-        names = ", ".join(" ".join(filter(None, key)) for key in tables)
-        raise CoincideError(Diagnostic(f"what the rules use cannot be sent to Spark's workers ({names}): {error}")) from error
-    context = getattr(spark, "_sc", None)
-    return Tables(blake2b(data, digest_size=16).hexdigest(), data if context is None else context.broadcast(data))
 
 
 @lru_cache(maxsize=8)

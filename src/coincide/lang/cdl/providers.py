@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from coincide.access import check_databases, permitted_file
 from coincide.attachments import attached, attachment
 from coincide.lang.cdl.functions import PredicateKind, registered_predicates
 from coincide.lang.cdl.shape import fail
@@ -117,6 +118,7 @@ def use_contexts(cd: Description) -> None:
 
 
 def _sql(provider: Provider) -> Lookup:
+    check_databases()
     from coincide.lang.cdl.sql import sql_table
 
     return sql_table(provider.base, provider.href, provider.key or "")
@@ -131,7 +133,7 @@ KINDS: dict[str, Callable[[Provider], Any]] = {
 
 
 def path_of(provider: Provider) -> Path:
-    return Path(provider.base) / provider.href
+    return permitted_file(provider.base, provider.href)
 
 
 def read_provider(provider: Provider) -> Any:

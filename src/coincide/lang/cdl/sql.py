@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError, SQLAlchemyError
 
+from coincide.access import permitted_file
 from coincide.errors import Diagnostic, RunError, nearest
 from coincide.lang.cdl.tables import NoTable, Table, check_column, foreign, key_text, records_table
 from coincide.model.event import Value
@@ -26,7 +27,7 @@ class SqlTable:
         self.engine = engine
         self.table = table
         self.key = key
-        self.columns = frozenset(column.name for column in table.columns)
+        self.columns = frozenset(str(column.name) for column in table.columns)
         self._row: Callable[[str], dict[str, Value]] = lru_cache(ROWS)(self._asked)
 
     def find(self, key: Value, column: str) -> Value:
@@ -47,11 +48,10 @@ class SqlTable:
                 found = connection.execute(query).mappings().all()
         except SQLAlchemyError as error:
             raise RunError(Diagnostic(f"the table '{self.table}' cannot be read any more: {reason_of(error)}")) from error
-        return ({name: foreign(value) for name, value in row.items()} for row in found)
+        return ({str(name): foreign(value) for name, value in row.items()} for row in found)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        whole: Table = records_table(self._rows(sa.select(self.table)), self.key, self.columns)
-        return Table, (whole.rows, whole.columns)
+    def whole(self) -> Table:
+        return records_table(self._rows(sa.select(self.table)), self.key, self.columns)
 
 
 def _typed(text: str, kind: Any) -> Any:
@@ -92,10 +92,10 @@ def _located(url: URL, base: str) -> URL:
     """A SQLite file that is not there would be made."""
     if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
         return url
-    path = Path(base) / str(url.database)
-    if not path.is_file():
-        raise NoTable(f"there is no file '{path}'")
-    return url.set(database=str(path))
+    try:
+        return url.set(database=str(permitted_file(base, str(url.database))))
+    except FileNotFoundError:
+        raise NoTable(f"there is no file '{Path(base) / str(url.database)}'") from None
 
 
 def reason_of(error: SQLAlchemyError) -> str:

@@ -8,6 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from coincide.access import permitted_file
 from coincide.attachments import TEXT, attachment
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.ecco.definition import ZoneFile
@@ -21,9 +22,9 @@ class NoZones(Exception):
 
 def zones_of(file: ZoneFile, span: Span) -> dict[str, Area]:
     """By name. RuleError at the statement that names the file, whose path is relative to the rules."""
-    path = Path(span.file).parent / file.path
+    folder = Path(span.file).parent
     try:
-        text = attachment((TEXT, str(path)), lambda: path.read_text(encoding="utf-8"))
+        text = attachment((TEXT, str(folder / file.path)), lambda: permitted_file(folder, file.path).read_text(encoding="utf-8"))
         return _zones(json.loads(text), file.property)
     except json.JSONDecodeError as error:
         problem = f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
