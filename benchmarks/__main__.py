@@ -11,6 +11,7 @@ QUESTIONS = (
     "many_monitors",
     "workload_k",
     "late_events",
+    "single_events",
     "amit_worlds",
     "cdl_visit",
     "ecco_windows",

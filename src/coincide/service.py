@@ -14,10 +14,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from coincide.adapters.mapping import DEFAULT
-from coincide.adapters.records import event_of
+from coincide.engines.embedded import external_event
 from coincide.engines.instance import Instance, StabilityPolicy
 from coincide.errors import CoincideError
 from coincide.model.event import HEARTBEAT, Event, record
@@ -99,21 +99,24 @@ class CompositeEventService:
     # Events.
 
     def create_ce(self, type: str, **attributes: Any) -> dict[str, Any]:
-        """An event of the type: a record. `time` is now unless it is given, `id` the next number."""
+        """An event of the type: a record. `time` (milliseconds, ISO-8601 or a datetime) is now unless it is given, `id` the
+        next number."""
         self._known(type)
         self._count += 1
         return {"type": type, "id": f"{type}-{self._count}", "time": self._clock(), **attributes}
 
     def publish(self, event: Record, publisher: str) -> None:
-        """Hands an event to everyone concerned. From within a callback, it is handed on when its cause is dealt with."""
-        if event["type"] != HEARTBEAT and event["type"] not in self._publishers.get(publisher, ()):
-            raise NotRegistered(f"'{publisher}' has not registered '{event['type']}'")
+        """Hands an event (a record with `type`, `time` and attributes) to everyone concerned. From within a callback, it is
+        handed on when its cause is dealt with. Raises InputError for a record that is no event."""
+        made = external_event({"source": publisher, **event}, self._count + 1)
+        if made.type != HEARTBEAT and made.type not in self._publishers.get(publisher, ()):
+            raise NotRegistered(f"'{publisher}' has not registered '{made.type}'")
         self._count += 1
-        self._published.append(event_of({"source": publisher, **event}, DEFAULT, self._count))
+        self._published.append(made)
         self._work()
 
-    def heartbeat(self, publisher: str, time: float | None = None) -> None:
-        """The publisher has nothing to say up to this time (milliseconds)."""
+    def heartbeat(self, publisher: str, time: float | str | datetime | None = None) -> None:
+        """The publisher has nothing to say up to this time (milliseconds, ISO-8601 or a datetime)."""
         self.publish({"type": HEARTBEAT, "time": self._clock() if time is None else time}, publisher)
 
     # Subscribers.

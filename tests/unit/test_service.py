@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from coincide.errors import CoincideError, RuleError
+from coincide.errors import CoincideError, InputError, RuleError
 from coincide.opera import Param, detect, event
 from coincide.service import CompositeEventService, NotRegistered, QualityOfService, UnknownType
 
@@ -164,3 +165,20 @@ def test_what_is_refused(service: CompositeEventService) -> None:
     service.unregister_ce_type("Enter", "door")
     with pytest.raises(NotRegistered):
         enter(service, "Brian", 1)
+
+
+def test_times_of_every_form(service: CompositeEventService) -> None:
+    seen: list[Any] = []
+    service.subscribe("Visit", "me", GUARANTEED, seen.append)
+    moment = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    service.publish(service.create_ce("Enter", who="Brian", time=moment, id="b"), "door")
+    service.publish({"type": "Enter", "who": "Peter", "time": "2026-03-01T12:00:01Z", "id": "p"}, "door")
+    service.heartbeat("door", "2026-03-01T12:00:02Z")
+    service.heartbeat("door", moment + timedelta(seconds=3))
+    assert seen == [{"type": "Visit", "time": [1_772_366_400_000, 1_772_366_401_000], "from": ["b", "p"]}]
+
+
+@pytest.mark.parametrize("event", [{}, {"type": "Enter"}, {"type": "Enter", "time": "noon"}])
+def test_a_bad_record_is_an_input_error(service: CompositeEventService, event: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="record 1: "):
+        service.publish(event, "door")

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from coincide.adapters.faults import Faults, Mask
 from coincide.adapters.mapping import FieldMapping
-from coincide.adapters.records import LIMIT, BadRecord, instant, missing, no_instant, out_of_range
+from coincide.adapters.records import BadRecord, instant, missing, no_instant, out_of_range
+from coincide.model.stamp import LIMIT
 
 Instants = npt.NDArray[np.int64]
 

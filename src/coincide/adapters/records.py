@@ -6,19 +6,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from math import floor, isfinite
 
 from coincide.adapters.mapping import FieldMapping, is_type_name
 from coincide.model.compound import compound_of, is_compound
 from coincide.model.event import Event, Value, plain_number, primitive
 from coincide.model.space import Space
-from coincide.model.stamp import parse_instant
+from coincide.model.stamp import LIMIT, instant_of, parse_instant
 
 EXACT = 2**53
 """Integers up to here are doubles without loss."""
-
-LIMIT = 2**62
-"""Instants lie within this many microseconds of the epoch (146,000 years): a duration added to one still fits in 64 bits."""
 
 LONGEST_NUMBER = 4_000
 """Digits of an id that is a whole number; Python converts no more than 4,300."""
@@ -106,9 +104,11 @@ def _interval(raw: Mapping[str, object], mapping: FieldMapping) -> tuple[int, in
 
 
 def instant(raw: object, mapping: FieldMapping, field: str) -> int:
-    """Microseconds of a number in the mapping's unit or of an ISO-8601 text."""
+    """Microseconds of a number in the mapping's unit, of an ISO-8601 text or of a datetime."""
     if isinstance(raw, str):
         moment = _parsed(raw, field)
+    elif isinstance(raw, datetime):
+        moment = instant_of(raw)
     elif isinstance(raw, bool) or not isinstance(raw, (int, float)):
         raise BadRecord(no_instant(field))
     elif isinstance(raw, int) or raw.is_integer():  # exact, however large: a column of doubles cannot tell 5 from 5.0

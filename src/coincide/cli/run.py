@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,17 +145,15 @@ def _continued(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> I
     from coincide.engines.embedded import Engine
     from coincide.engines.stopping import up_to_a_stop
 
-    waiting = iter(batches)
-    first = next(waiting, None)
-    engine = Engine(book, given.tier, 0 if first is None else len(first))
+    engine = Engine(book, given.tier)
     if given.resume is not None:
         restore_state(engine, given.resume)
         report_afresh(book, given.resume)
     with statistics_file(engine, given.stats):
-        for batch in waiting if first is None else chain([first], waiting):
+        for batch in batches:
             yield from up_to_a_stop(partial(engine.process, batch))
         if given.snapshot is None or given.until is not None:
-            yield from up_to_a_stop(partial(engine.finish, given.until))
+            yield from up_to_a_stop(partial(engine.finish_at, given.until))
     report_late(engine.late)
     if given.snapshot is not None:
         keep_state(engine, given.snapshot)

@@ -19,47 +19,29 @@ class Continued(Protocol):
 
     def snapshot(self) -> bytes: ...
 
-    def restore(self, snapshot: bytes, /) -> None: ...
+    def restore(self, snapshot: bytes, *, changed: bool = False) -> None: ...
 
 
 def restore_state(engine: Continued, path: Path) -> None:
-    import msgspec
+    from dataclasses import replace
 
     from coincide.adapters.files import readable
-    from coincide.errors import Diagnostic, InputError
+    from coincide.errors import InputError
 
     with readable(str(path)):
         data = path.read_bytes()
     try:
-        engine.restore(data)
-    except (ValueError, msgspec.DecodeError) as error:
-        if (taken := _taken_otherwise(engine, data)) is not None:
-            raise InputError(f"'{path}' is not a snapshot that this run can go on from: it was taken {taken}") from error
-        hint = "give a file that `coincide run --snapshot` has written"
-        raise InputError(Diagnostic(f"'{path}' is not a snapshot: {error}", hint=hint)) from error
-
-
-def _taken_otherwise(engine: Continued, data: bytes) -> str | None:
-    """With a policy or without one, and the run goes on the other way: the usual reason why a snapshot cannot be read."""
-    import msgspec
-
-    from coincide.engines import graph, policies
-
-    under = isinstance(engine, policies.PolicyEngine)
-    try:
-        msgspec.msgpack.decode(data, type=graph.Snapshot if under else policies.Snapshot)
-    except (ValueError, msgspec.DecodeError):
-        return None
-    return "without a policy" if under else "under a policy"
+        engine.restore(data, changed=True)
+    except InputError as error:
+        named = (replace(d, message=f"'{path}' is {d.message}") for d in error.diagnostics)
+        raise InputError(*named) from error
 
 
 def report_afresh(book: Rulebook, path: Path) -> None:
     """Names the definitions for which a snapshot has no state. It has been read before, so it is known to be one."""
-    import msgspec
+    from coincide.engines.snapshots import GraphSnapshot, read_snapshot
 
-    from coincide.engines.graph import Snapshot
-
-    parts = msgspec.msgpack.decode(path.read_bytes(), type=Snapshot).parts
+    parts = read_snapshot(path.read_bytes(), GraphSnapshot).parts
     if afresh := [detector.name for detector in book.detectors if detector.digest not in parts]:
         shown = ", ".join(afresh[:10]) + (f" and {len(afresh) - 10:,} more" if len(afresh) > 10 else "")
         print(f"note: new or changed since '{path}' was taken, so starting afresh: {shown}", file=sys.stderr)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
 
+import msgspec
+
 from coincide.expr.tree import Expr
 from coincide.model.batch import EventBatch
 from coincide.source import Span
@@ -21,8 +23,7 @@ State = Any
 """A plan's own; engines only hand it back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(msgspec.Struct, frozen=True):
     """How far time has come: every event before `bound` (microseconds, exclusive) has been seen, so timers due before
     it may fire. `start` is the hi of the run's first external event, of any type. `arrival` is given where events are
     consumed as they arrive: the clock at which the (one) event is, which no timer then goes before. `end` is given when the

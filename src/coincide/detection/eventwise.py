@@ -8,10 +8,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from coincide.detection.base import Clock, Pending
-from coincide.model.batch import EventBatch
+from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import Event, Place, Value, caused, detection, timer_place
 from coincide.model.stamp import OrderKey
 
@@ -116,19 +117,25 @@ def step_eventwise(
     """Events and timers in order of their places; then the timers that are due before the clock's bound."""
     made: list[Event] = []
 
-    def fire_before(reached: Callable[[Timer], bool]) -> None:
-        while (timer := timers.first()) is not None and not reached(timer):
-            timers.pop()
-            on_timer(timer, Cause(_firing(timer.place, clock), timers, made))
+    def fire(timer: Timer) -> None:
+        timers.pop()
+        on_timer(timer, Cause(_firing(timer.place, clock), timers, made))
 
     for event in batch.events:
         place = event.place
         if clock.arrival is None:
-            fire_before(lambda timer, place=place: timer.place > place)  # type: ignore[misc]
+            while (timer := timers.first()) is not None and timer.place <= place:
+                fire(timer)
         on_event(event, Cause(place, timers, made))
-    fire_before(lambda timer: timer.due >= clock.bound)
-    made.sort(key=lambda d: d.place)
+    while (timer := timers.first()) is not None and timer.due < clock.bound:
+        fire(timer)
+    if not made:
+        return EMPTY
+    made.sort(key=_place)
     return EventBatch(made)
+
+
+_place = attrgetter("place")
 
 
 def _firing(place: Place, clock: Clock) -> Place:

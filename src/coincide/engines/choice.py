@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from math import inf, isfinite
+from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from coincide.errors import CoincideError, Diagnostic, nearest
 from coincide.model.batch import EventBatch
-from coincide.model.stamp import EPOCH, MILLISECOND, parse_instant
+from coincide.model.stamp import LIMIT, MILLISECOND, instant_of, parse_instant
 from coincide.rulebook import Rulebook
 
 if TYPE_CHECKING:
@@ -69,32 +69,33 @@ def until_microseconds(until: Until) -> float | None:
     if until is None:
         return None
     if isinstance(until, datetime):
-        moment = until if until.tzinfo else until.replace(tzinfo=UTC)
-        return float(round((moment - EPOCH).total_seconds() * 1_000_000))
+        return instant_of(until)
     if isinstance(until, str):
         return _from_text(until.strip())
-    if isfinite(until):
-        return round(until * MILLISECOND)
-    if until == inf:
-        return inf
-    raise _no_time(str(until))
+    if isinstance(until, bool) or not isinstance(until, (int, float)):
+        raise _no_time(str(until))
+    return _from_number(until)
 
 
 def _from_text(text: str) -> float:
-    if text.lower() in ("inf", "+inf", "infinity"):
-        return inf
     try:
         number = float(text)
     except ValueError:
         pass
     else:
-        if not isfinite(number):
-            raise _no_time(text)
-        return round(number * MILLISECOND)
+        return _from_number(number)
     try:
         return parse_instant(text)
     except (ValueError, OverflowError):
         raise _no_time(text) from None
+
+
+def _from_number(number: float) -> float:
+    if number == inf:
+        return inf
+    if not abs(number) <= LIMIT // MILLISECOND:  # nan neither
+        raise _no_time(str(number))
+    return round(number * MILLISECOND)
 
 
 def _no_time(text: str) -> CoincideError:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.order import sort_batch
+from coincide.adapters.records import BadRecord, event_of
 from coincide.detection.base import LARGE
+from coincide.engines.choice import TIERS, Until, check_name, until_microseconds
 from coincide.engines.graph import Graph
+from coincide.engines.snapshots import GraphSnapshot, read_snapshot
 from coincide.engines.stopping import up_to_a_stop
+from coincide.errors import InputError, RunError
 from coincide.model.batch import EMPTY, EventBatch
-from coincide.model.event import Event
+from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook, RuleSource, rulebook
+
+PATIENCE = 32
+"""After so many small batches in a row kernels hand over to interpreters: each costs them about a millisecond."""
+
+Given = Event | Mapping[str, Any]
+"""One event: an object, or a record (a dict with `type`, `time` and attributes)."""
 
 
 def chosen_tier(tier: str, size: int) -> str:
@@ -23,49 +36,92 @@ class Engine:
 
     `process` takes events that are not older than those before; older ones are *late*: counted and not consumed. State can
     be taken (`snapshot`) and given back (`restore`) between any two calls, also under changed rules. With the tier `auto`
-    each plan is in the tier that is faster for inputs of `size` events."""
+    each plan is in the tier that is faster for batches of the size that comes. `on_detection` is called with every detection,
+    as a record."""
 
-    def __init__(self, rules: Rulebook | RuleSource | Sequence[RuleSource], tier: str = "interpreter", size: int = 0) -> None:
+    def __init__(
+        self,
+        rules: Rulebook | RuleSource | Sequence[RuleSource],
+        tier: str = "auto",
+        *,
+        on_detection: Callable[[dict[str, Any]], object] | None = None,
+    ) -> None:
+        check_name("tier", tier, TIERS)
         self.tier = tier
-        self.size = size
         self.late = 0
-        self._graph = Graph(rulebook(rules).plans(tier, size))
+        self._on_detection = on_detection
+        self._graphs = Graphs(rulebook(rules), tier)
+        self._graph = self._graphs.graph
         self._state = self._graph.initial()
-        self._last: object = None
 
-    def process(self, events: EventBatch | Iterable[Event | Mapping[str, Any]]) -> EventBatch:
-        """The detections that these events (objects or records) make. Raises BadRecord for a record that is no event."""
-        from coincide.adapters.order import sort_batch
+    def process(self, events: EventBatch | Given | Iterable[Given]) -> EventBatch:
+        """The detections that these events, or this one, make. `time` is milliseconds, ISO-8601, a datetime, or a list of two
+        of these. Raises InputError for a record that is no event; then none is consumed."""
+        batch = self._batch(events)
+        if not len(batch):
+            return EMPTY
+        self._move(self._graphs.suited_to(len(batch)))
+        return self._told(partial(self._graph.advance, self._state, self._timely(sort_batch(batch))))
 
-        batch = sort_batch(events if isinstance(events, EventBatch) else EventBatch(self._events(events)))
-        return self._graph.advance(self._state, self._timely(batch)) if len(batch) else EMPTY
+    def finish(self, until: Until = None) -> EventBatch:
+        """The end of input; `until` (milliseconds, ISO-8601, a datetime, or 'inf') moves the clock on."""
+        return self.finish_at(until_microseconds(until))
 
-    def finish(self, until: float | None = None) -> EventBatch:
-        """The end of input; `until` (microseconds, or inf) moves the clock on."""
-        return self._graph.finish(self._state, until)
+    def finish_at(self, until: float | None) -> EventBatch:
+        """The same, in the microseconds (or inf) that engines count."""
+        return self._told(partial(self._graph.finish, self._state, until))
 
     def statistics(self) -> dict[str, Any]:
         """Counts of the run so far, as `--stats` writes them."""
         return self._graph.statistics(self._state)
 
     def snapshot(self) -> bytes:
+        """The state, to be kept anywhere and given to `restore`."""
         return self._graph.encode(self._state)
 
-    def restore(self, snapshot: bytes) -> None:
-        self._state = self._graph.decode(snapshot)
+    def restore(self, snapshot: bytes, *, changed: bool = False) -> None:
+        """Goes on from a snapshot: definitions whose text is unchanged have their state again, others start afresh. Raises
+        InputError for what is no snapshot and, unless the rules may have `changed` in all, for one of other rules."""
+        kept = read_snapshot(snapshot, GraphSnapshot)
+        if not changed and kept.parts and self._graphs.digests.isdisjoint(kept.parts):
+            raise InputError("not a snapshot of these rules: it has none of their definitions as they are now")
+        self._state = self._graph.restored(kept)
 
     def change_rules(self, rules: Rulebook | RuleSource | Sequence[RuleSource]) -> None:
         """New rules from the next event on. Definitions whose text is unchanged keep their state."""
-        graph = Graph(rulebook(rules).plans(self.tier, self.size))
-        self._state = graph.decode(self._graph.encode(self._state))
-        self._graph = graph
+        self._graphs = Graphs(rulebook(rules), self.tier)
+        self._move(self._graphs.graph)
 
-    def _events(self, items: Iterable[Event | Mapping[str, Any]]) -> list[Event]:
-        from coincide.adapters.mapping import DEFAULT
-        from coincide.adapters.records import event_of
+    def _move(self, graph: Graph) -> None:
+        """Go on in another graph: tiers read and write the same state."""
+        if graph is not self._graph:
+            self._state = graph.decode(self._graph.encode(self._state))
+            self._graph = graph
 
-        numbered = enumerate(items, self._state.consumed + self.late + 1)
-        return [item if isinstance(item, Event) else event_of(item, DEFAULT, position) for position, item in numbered]
+    def _told(self, step: Callable[[], EventBatch]) -> EventBatch:
+        """What a step makes; a callback gets it even if the run has to stop in it."""
+        if self._on_detection is None:
+            return step()
+        try:
+            made = step()
+        except RunError as error:
+            self._tell(error.detections or EMPTY)
+            raise
+        self._tell(made)
+        return made
+
+    def _tell(self, made: EventBatch) -> None:
+        assert self._on_detection is not None
+        for event in made.events:
+            self._on_detection(record(event))
+
+    def _batch(self, events: EventBatch | Given | Iterable[Given]) -> EventBatch:
+        if isinstance(events, EventBatch):
+            return events
+        first = self._state.consumed + self.late + 1
+        if isinstance(events, (dict, Event, Mapping)):  # the most likely first: a test for an abstract class takes time
+            return EventBatch((external_event(events, first),))
+        return EventBatch([external_event(item, first + n) for n, item in enumerate(events)])
 
     def _timely(self, batch: EventBatch) -> EventBatch:
         first = batch.table.hi[0] if batch.has_table else batch.events[0].hi
@@ -76,17 +132,54 @@ class Engine:
         return EventBatch(timely)
 
 
+class Graphs:
+    """The plans of one rulebook, joined to a graph for each size of batches at which a plan changes its tier."""
+
+    def __init__(self, book: Rulebook, tier: str) -> None:
+        self.book = book
+        self.tier = tier
+        self.digests = {detector.digest for detector in book.detectors}
+        self._sizes = sorted({getattr(p, "pays_from", LARGE) for p in book.plans()}) if tier == "auto" else []
+        self._level = 0
+        self._small = 0  # batches in a row that are of a lower level
+        self._made: dict[int, Graph] = {}
+
+    @property
+    def graph(self) -> Graph:
+        """The one in use."""
+        if self._level not in self._made:
+            size = self._sizes[self._level - 1] if self._level else 0
+            self._made[self._level] = Graph(self.book.plans(self.tier, size))
+        return self._made[self._level]
+
+    def suited_to(self, size: int) -> Graph:
+        """The graph for a batch of this size: at once for a large one, after some patience for small ones."""
+        level = bisect_right(self._sizes, size)
+        self._small = self._small + 1 if level < self._level else 0
+        if level > self._level or self._small > PATIENCE:
+            self._level, self._small = level, 0
+        return self.graph
+
+
+def external_event(item: Given, position: int) -> Event:
+    """An event as it is given by a program; `position` is its id where it has none. Raises InputError."""
+    if isinstance(item, Event):
+        return item
+    try:
+        return event_of(item, DEFAULT, position)
+    except BadRecord as bad:
+        raise InputError(f"record {position}: {bad}") from bad
+
+
 def run(
     rules: Rulebook | RuleSource | Sequence[RuleSource],
     batches: Iterable[EventBatch],
     until: float | None = None,
     tier: str = "auto",
 ) -> Iterator[EventBatch]:
-    """Detections of a whole input, batch by batch. The batches must be in total order, one after another."""
-    engine: Engine | None = None
-    book = rulebook(rules)
+    """Detections of a whole input, batch by batch. The batches must be in total order, one after another; `until` is in
+    microseconds."""
+    engine = Engine(rules, tier)
     for batch in batches:
-        engine = engine or Engine(book, tier, len(batch))
         yield from up_to_a_stop(partial(engine.process, batch))
-    if engine is not None:
-        yield from up_to_a_stop(partial(engine.finish, until))
+    yield from up_to_a_stop(partial(engine.finish_at, until))

@@ -13,12 +13,11 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from coincide.detection.base import Clock, DetectorPlan, State
+from coincide.engines.snapshots import VERSION, GraphSnapshot, only_input_errors, read_snapshot
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.event import HEARTBEAT
-
-VERSION = 1
 
 
 @dataclass
@@ -31,21 +30,13 @@ class GraphState:
     hi: int = -(2**63)
 
 
-class Snapshot(msgspec.Struct, array_like=True):
-    """The state as it is written: plans' parts by the digests of their definitions."""
-
-    version: int
-    consumed: int
-    start: int | None
-    hi: int
-    parts: dict[str, bytes]
-
-
 class Graph:
     """Plans in an order in which none feeds an earlier one."""
 
     def __init__(self, plans: Sequence[DetectorPlan]) -> None:
         self.plans = tuple(plans)
+        self._feeders = _feeders(self.plans)
+        self._untimed = [None if plan.timed else plan.inputs.external for plan in self.plans]
 
     def initial(self) -> GraphState:
         return GraphState([plan.initial() for plan in self.plans])
@@ -71,14 +62,19 @@ class Graph:
         clock = Clock(state.hi if bound is None else bound, state.start, arrival, end, until == inf)
         made: list[EventBatch] = []
         stop = Stop()
+        types = external.few_types if until is None else None
         for number, plan in enumerate(self.plans):
+            fed = self._fed(number, made)
+            if types is not None and not fed and self._ignores(number, types):
+                made.append(EMPTY)
+                continue
             try:
-                inputs = stop.cut(self._inputs(plan, external, made))
+                inputs = stop.cut(merged([external, *fed]) if fed else external)
                 state.states[number], detections = plan.step(state.states[number], inputs, clock)
             except RunError as error:
                 detections = stop.take(error)
             made.append(detections)
-        shown = [detections.given_out() for detections in made]
+        shown = [detections.given_out() for detections in made if len(detections)]
         stop.raise_with(shown)
         return merged(shown)
 
@@ -102,24 +98,27 @@ class Graph:
         parts: dict[str, bytes] = {}
         for plan, own in zip(self.plans, state.states, strict=True):
             parts.update(plan.encode(own))
-        return msgspec.msgpack.encode(Snapshot(VERSION, state.consumed, state.start, state.hi, parts))
+        return msgspec.msgpack.encode(GraphSnapshot(VERSION, state.consumed, state.start, state.hi, parts))
 
     def decode(self, data: bytes) -> GraphState:
         """The state from a snapshot, of these rules or of others: what is unchanged goes on, the rest starts afresh."""
-        snapshot = msgspec.msgpack.decode(data, type=Snapshot)
-        if snapshot.version != VERSION:
-            raise ValueError(f"snapshot of version {snapshot.version}; this release reads version {VERSION}")
-        states = [plan.decode(snapshot.parts) for plan in self.plans]
+        return self.restored(read_snapshot(data, GraphSnapshot))
+
+    def restored(self, snapshot: GraphSnapshot) -> GraphState:
+        with only_input_errors():
+            states = [plan.decode(snapshot.parts) for plan in self.plans]
         return GraphState(states, snapshot.consumed, snapshot.start, snapshot.hi)
 
-    def _inputs(self, plan: DetectorPlan, external: EventBatch, made: Sequence[EventBatch]) -> EventBatch:
-        wanted = plan.inputs.detections
-        fed = [
-            detections.of_types(wanted)
-            for other, detections in zip(self.plans, made, strict=False)
-            if len(detections) and not wanted.isdisjoint(other.outputs)
-        ]
-        return merged([external, *fed])
+    def _fed(self, number: int, made: Sequence[EventBatch]) -> list[EventBatch]:
+        """The detections of earlier plans that a plan reads."""
+        feeders = [made[other] for other in self._feeders[number] if len(made[other])]
+        wanted = self.plans[number].inputs.detections
+        return [detections.of_types(wanted) for detections in feeders]
+
+    def _ignores(self, number: int, types: frozenset[str]) -> bool:
+        """Does it make no difference to the plan that events of these types, and only these, occur?"""
+        read = self._untimed[number]
+        return read is not None and read.isdisjoint(types)
 
     def due(self, state: GraphState) -> int | None:
         """When the next timer is due."""
@@ -141,6 +140,17 @@ class Graph:
 
     def _next_finite(self, state: GraphState) -> int | None:
         return self.due(state) if self.waits(state) else None
+
+
+def _feeders(plans: Sequence[DetectorPlan]) -> list[list[int]]:
+    """For each plan, the numbers of the earlier ones whose detections it reads."""
+    makers: dict[str, list[int]] = {}
+    feeders = []
+    for number, plan in enumerate(plans):
+        feeders.append(sorted({maker for wanted in plan.inputs.detections for maker in makers.get(wanted, ())}))
+        for output in plan.outputs:
+            makers.setdefault(output, []).append(number)
+    return feeders
 
 
 @runtime_checkable

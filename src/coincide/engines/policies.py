@@ -13,14 +13,13 @@ import msgspec
 from coincide.detection.base import Detector
 from coincide.engines.embedded import chosen_tier
 from coincide.engines.instance import IN_ORDER, Instance, StabilityPolicy
-from coincide.errors import RunError
+from coincide.engines.snapshots import VERSION, PolicySnapshot, only_input_errors, read_snapshot
+from coincide.errors import InputError, RunError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
 from coincide.model.stamp import milliseconds
 from coincide.rulebook import Rulebook, RuleSource, rulebook
 from coincide.stages import Moment
-
-VERSION = 1
 
 Turn = tuple[int, int]
 """When something is made: how many records have arrived, and by which instance."""
@@ -180,26 +179,22 @@ class PolicyEngine:
         return {each.policy: each.stage.refused for each in self.instances}
 
     def snapshot(self) -> bytes:
-        return msgspec.msgpack.encode(Snapshot(VERSION, {str(each.policy): each.encode() for each in self.instances}))
+        return msgspec.msgpack.encode(PolicySnapshot(VERSION, {str(each.policy): each.encode() for each in self.instances}))
 
-    def restore(self, data: bytes) -> None:
-        snapshot = msgspec.msgpack.decode(data, type=Snapshot)
-        if snapshot.version != VERSION:
-            raise ValueError(f"snapshot of version {snapshot.version}; this release reads version {VERSION}")
-        for each in self.instances:
-            if (kept := snapshot.instances.get(str(each.policy))) is not None:
-                each.decode(kept)
+    def restore(self, snapshot: bytes, *, changed: bool = False) -> None:
+        """Goes on from a snapshot. Raises InputError for anything else, and, unless the rules or their policies may have
+        `changed`, for a snapshot that has nothing of these."""
+        kept = read_snapshot(snapshot, PolicySnapshot).instances
+        if not changed and self.instances and not any(str(each.policy) in kept for each in self.instances):
+            raise InputError("not a snapshot of these policies: it has none of them")
+        with only_input_errors():
+            for each in self.instances:
+                if (own := kept.get(str(each.policy))) is not None:
+                    each.decode(own)
 
     def _report(self, index: int, detection: Event, moment: Moment, policy: StabilityPolicy) -> None:
         clock, number = moment
         self._made.append(((number, index), detection, clock, policy))
-
-
-class Snapshot(msgspec.Struct, array_like=True, tag="policies"):
-    """The state as it is written: instances by their policies."""
-
-    version: int
-    instances: dict[str, bytes]
 
 
 def _by_policy(detectors: Sequence[Detector], default: StabilityPolicy) -> dict[StabilityPolicy, list[Detector]]:

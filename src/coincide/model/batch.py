@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from coincide.model.table import EventTable
 
 
+FEW = 32
+
+
 class EventBatch:
     """Rows in the order of processing."""
 
@@ -60,6 +63,13 @@ class EventBatch:
             return sum(map(len, self._parts))
         return len(self._events) if self._events is not None else len(self.table)
 
+    @property
+    def few_types(self) -> frozenset[str] | None:
+        """The types of its rows, where they are few objects: counting many would cost more than it saves."""
+        if self._events is None or not 0 < len(self._events) <= FEW:
+            return None
+        return frozenset([event.type for event in self._events])
+
     def records(self) -> list[dict[str, Any]]:
         """The rows as records of JSON Lines."""
         return [record(event) for event in self.events]
@@ -75,12 +85,14 @@ class EventBatch:
         if self._table is not None and self._events is None:
             texts = self._table.column("type").texts
             return self.of_types(frozenset(texts) - {kind}) if kind in texts else self
-        return EventBatch([e for e in self.events if e.type != kind]) if any(e.type == kind for e in self.events) else self
+        others = [e for e in self.events if e.type != kind]
+        return self if len(others) == len(self.events) else EventBatch(others)
 
     def given_out(self) -> EventBatch:
         """Without detections that only other detectors see (internal ones of CDL and Amit)."""
         if self._events is not None:
-            return EventBatch([e for e in self._events if not e.hidden]) if any(e.hidden for e in self._events) else self
+            shown = [e for e in self._events if not e.hidden]
+            return self if len(shown) == len(self._events) else EventBatch(shown)
         if self._table is None:
             return merged([part.given_out() for part in self._parts])
         hidden = self._table.hidden

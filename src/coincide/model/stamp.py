@@ -9,6 +9,9 @@ from typing import NamedTuple
 MILLISECOND = 1_000  # of the microseconds that stamps count
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+LIMIT = 2**62
+"""Instants lie within this many microseconds of the epoch (146,000 years): a duration added to one still fits in 64 bits."""
+
 
 class Stamp(NamedTuple):
     """`[lo, hi]` in microseconds since the epoch; a point has lo = hi."""
@@ -81,10 +84,13 @@ def allen(a: Stamp, b: Stamp) -> Allen:
 
 def parse_instant(text: str) -> int:
     """ISO-8601 (UTC where no zone is given) to microseconds. Raises ValueError."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - EPOCH) // timedelta(microseconds=1)
+    return instant_of(datetime.fromisoformat(text))
+
+
+def instant_of(moment: datetime) -> int:
+    """A datetime (UTC where it has no zone) as microseconds."""
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (zoned - EPOCH) // timedelta(microseconds=1)
 
 
 def format_instant(microseconds: int) -> str:

@@ -36,11 +36,10 @@ def _check_statistics(case: Case, setup: Setup) -> list[Problem]:
     path = case.path("stats.json")
     if path is None or setup.engine != "embedded":
         return []
-    batches = list(_batches(case))
-    engine = Engine(load(*case.rules), setup.tier, sum(map(len, batches)))
-    for batch in batches:
+    engine = Engine(load(*case.rules), setup.tier)
+    for batch in _batches(case):
         engine.process(batch)
-    engine.finish(until_microseconds(case.text("until")))
+    engine.finish(case.text("until"))
     lines = answers(msgspec.json.decode(path.read_bytes()), engine.statistics())
     return [Problem("!", f"stats.json: {line}") for line in lines]
 

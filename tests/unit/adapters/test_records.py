@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
-from coincide.adapters.records import LIMIT, BadRecord, event_of
+from coincide.adapters.records import BadRecord, event_of
 from coincide.errors import InputError
 from coincide.model.space import Space
+from coincide.model.stamp import LIMIT
 
 BAD = [
     ({"time": 1}, "missing type"),

@@ -8,7 +8,6 @@ import pytest
 
 from coincide.adapters.order import in_total_order
 from coincide.adapters.read import open_events
-from coincide.engines.choice import until_microseconds
 from coincide.engines.embedded import Engine
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
@@ -47,7 +46,7 @@ def test_case_event_by_event(case: Case, snapshots: bool) -> None:
                 engine = Engine(load(*case.rules))
                 engine.restore(data)
                 assert engine.snapshot() == data
-    made += engine.finish(until_microseconds(case.text("until"))).events
+    made += engine.finish(case.text("until")).events
     assert unmatched(read_records(case.folder / "expected.jsonl"), map(record, made)) == ([], [])
 
 
@@ -57,5 +56,5 @@ def test_columns_say_the_same(case: Case) -> None:
     batches = list(in_total_order(open_events(case.folder / "events.jsonl", strict=True)))
     engine = Engine(load(*case.rules))
     made = [e for batch in batches for e in engine.process(EventBatch(table=batch.table)).events]
-    made += engine.finish(until_microseconds(case.text("until"))).events
+    made += engine.finish(case.text("until")).events
     assert unmatched(read_records(case.folder / "expected.jsonl"), map(record, made)) == ([], [])

@@ -50,6 +50,6 @@ def test_statistics(case: Case, snapshots: bool) -> None:
         engine.process([event])
         if snapshots:
             engine.restore(engine.snapshot())
-    engine.finish(until_microseconds(case.text("until")))
+    engine.finish(case.text("until"))
     expected = json.loads(case.text("stats.json") or "")
     assert answers(expected, engine.statistics()) == []

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from coincide.adapters.mapping import FieldMapping
-from coincide.adapters.records import LIMIT
 from coincide.errors import InputError
+from coincide.model.stamp import LIMIT
 
 DAY = 86_400_000_000
 _ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"

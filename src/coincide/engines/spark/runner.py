@@ -15,7 +15,6 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from coincide.adapters.mapping import FieldMapping
-from coincide.adapters.records import LIMIT
 from coincide.adapters.scratch import remove, scratch_folder
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.policies import PolicyRun
@@ -27,6 +26,7 @@ from coincide.engines.spark.session import session
 from coincide.engines.spark.spool import CLOSING, NUMBER, Spool
 from coincide.engines.spark.streaming import detect_streaming
 from coincide.model.batch import EventBatch
+from coincide.model.stamp import LIMIT
 from coincide.rulebook import Rulebook
 
 MAPPING = FieldMapping(unit="us")

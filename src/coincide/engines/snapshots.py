@@ -1,0 +1,74 @@
+"""States as they are written, and what is said of bytes that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
+
+from coincide.errors import Diagnostic, InputError
+
+VERSION = 1
+
+
+class GraphSnapshot(msgspec.Struct, array_like=True):
+    """A graph's state: plans' parts by the digests of their definitions."""
+
+    version: int
+    consumed: int
+    start: int | None
+    hi: int
+    parts: dict[str, bytes]
+
+
+class PolicySnapshot(msgspec.Struct, array_like=True, tag="policies"):
+    """The state of a run under policies: instances by their policies."""
+
+    version: int
+    instances: dict[str, bytes]
+
+
+S = TypeVar("S", GraphSnapshot, PolicySnapshot)
+
+TAKEN: dict[type[msgspec.Struct], str] = {GraphSnapshot: "without a policy", PolicySnapshot: "under a policy"}
+
+
+def read_snapshot(data: bytes, kind: type[S]) -> S:
+    """A snapshot of a kind from its bytes. Raises InputError."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise InputError(f"a snapshot is bytes, not {type(data).__name__}")
+    try:
+        snapshot = msgspec.msgpack.decode(data, type=kind)
+    except (ValueError, msgspec.DecodeError) as error:
+        raise _no_snapshot(data, kind, error) from error
+    if snapshot.version != VERSION:
+        raise InputError(f"not a snapshot of version {VERSION}, which this release reads, but of version {snapshot.version}")
+    return snapshot
+
+
+@contextmanager
+def only_input_errors() -> Iterator[None]:
+    """Parts of a snapshot that its plans cannot read are InputErrors, too."""
+    try:
+        yield
+    except (ValueError, msgspec.DecodeError) as error:
+        raise InputError(f"not a snapshot: {error}") from error
+
+
+def _no_snapshot(data: bytes, kind: type[S], error: Exception) -> InputError:
+    """The usual reason: it was taken with a policy or without one, and the run goes on the other way."""
+    for other, taken in TAKEN.items():
+        if other is not kind and _is_one(data, other):
+            return InputError(f"not a snapshot that this run can go on from: it was taken {taken}")
+    hint = "give what `Engine.snapshot()` has made, or `coincide run --snapshot` has written"
+    return InputError(Diagnostic(f"not a snapshot: {error}", hint=hint))
+
+
+def _is_one(data: bytes, kind: type[msgspec.Struct]) -> bool:
+    try:
+        msgspec.msgpack.decode(data, type=kind)
+    except (ValueError, msgspec.DecodeError):
+        return False
+    return True
