@@ -115,10 +115,17 @@ def printed_here(arguments: list[str]) -> str:
     return b"".join(stream.buffer.getvalue() for stream in (out, err)).decode()  # type: ignore[attr-defined]
 
 
+def anchors(page: Path) -> set[str]:
+    """What its headings are called in links."""
+    heads = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
 def test_links_lead_somewhere() -> None:
     broken = []
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if not (page.parent / target).exists():
-                broken.append(f"{page.name}: {target}")
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", FENCE.sub("", page.read_text(encoding="utf-8"))):
+            path = page.parent / target if target else page
+            if not path.exists() or (anchor and anchor not in anchors(path)):
+                broken.append(f"{page.name}: {target}#{anchor}")
     assert not broken
