@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from coincide.api import detect, explain, run
     from coincide.engines.embedded import Engine
+    from coincide.errors import DataWarning
     from coincide.rulebook import Rulebook, load, loads
 
 __version__ = "0.1.0"
-__all__ = ["Engine", "Rulebook", "__version__", "detect", "explain", "load", "loads", "run"]
+__all__ = ["DataWarning", "Engine", "Rulebook", "__version__", "detect", "explain", "load", "loads", "run"]
 
 # Imported when first asked for: whoever wants one part does not wait for all.
 _HOMES = {
+    "DataWarning": "coincide.errors",
     "detect": "coincide.api",
     "explain": "coincide.api",
     "run": "coincide.api",

@@ -41,6 +41,8 @@ def detect(
     order. `until` moves the clock on after the last event: milliseconds, ISO-8601, or 'inf'. A bad record raises
     InputError unless `strict` is false; then it is left out.
 
+    What the rules read and no event had is told as DataWarning.
+
     With a `policy` (best-effort, guaranteed or 'probabilistic 0.95'; also where rules name one) events are taken in the order
     in which they stand, as they arrived.
 
@@ -82,15 +84,23 @@ def run(
     11 31
     12 32
     """
+    from coincide.adapters.order import in_total_order
+    from coincide.adapters.seen import Seen
     from coincide.engines.policies import names_policies
+    from coincide.unmet import Unmet, warn
 
     book, end = rulebook(rules), until_microseconds(until)
+    unmet, seen = Unmet(book), Seen()
+    batches = _batches(events, mapping, strict)
+    if (kinds := getattr(batches, "kinds", None)) is not None:
+        warn(unmet.in_table(kinds))
     if policy is not None or names_policies(book):
-        made = _as_they_arrived(book, _batches(events, mapping, strict), end, policy, engine, tier)
+        made = _as_they_arrived(book, seen.watch(batches), end, policy, engine, tier)
     else:
-        made = detections(book, in_order(events, mapping, strict), end, engine, tier)
+        made = detections(book, in_total_order(seen.watch(batches)), end, engine, tier)
     for batch in made:
         yield from (record(event) for event in batch.events)
+    warn(unmet.after(seen))
 
 
 def _as_they_arrived(

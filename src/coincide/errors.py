@@ -69,7 +69,20 @@ class RunError(CoincideError):
     detections: EventBatch | None = None
 
 
+class DataWarning(UserWarning):
+    """Rules and events that do not fit together: most likely not meant, and no reason to stop."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """A hint that names the nearest known name, if there is a near one."""
-    found = get_close_matches(name[:100], list(known), n=1, cutoff=0.6)
-    return f"did you mean '{found[0]}'?" if found else None
+    found = nearest_name(name, known)
+    return f"did you mean '{found}'?" if found is not None else None
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """One that differs in case only is the nearest."""
+    names = list(known)
+    folded = name.casefold()
+    same = next((other for other in names if other.casefold() == folded), None)
+    found = [same] if same is not None else get_close_matches(name[:100], names, n=1, cutoff=0.6)
+    return found[0] if found else None

@@ -15,6 +15,7 @@ from coincide.compile import Compiled, compile_rules
 from coincide.detection.base import LARGE, Detector, DetectorPlan
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.registry import ending_of
+from coincide.lang.shared.reads import Reads
 from coincide.source import SourceText
 
 RuleSource = str | PathLike[str] | SourceText
@@ -40,6 +41,11 @@ class Rulebook:
     def warnings(self) -> tuple[Diagnostic, ...]:
         """What is accepted but most likely not meant."""
         return tuple(self.compiled.warnings())
+
+    @cached_property
+    def reads(self) -> tuple[Reads, ...]:
+        """What each detector reads of events, and where it says so."""
+        return tuple(self.compiled.languages[d.language].reads(d) for d in self.detectors)
 
     def plans(self, tier: str = "interpreter", size: int = 0) -> list[DetectorPlan]:
         """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier is

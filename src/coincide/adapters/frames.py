@@ -10,11 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from coincide.adapters.arrowfile import events_of_chunks
+from coincide.adapters.columns import is_number
+from coincide.adapters.instants import is_text
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.read import BATCH, EventReader
 from coincide.adapters.records import BadRecord, event_of
 from coincide.adapters.report import Intake
 from coincide.errors import InputError
+from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 from coincide.model.batch import EventBatch
 from coincide.model.column import column_from_arrow
 from coincide.model.event import Event
@@ -29,7 +32,9 @@ def from_arrow(
     table: Any, mapping: FieldMapping = DEFAULT, *, strict: bool = False, rejects: Rejects = None, batch_size: int = BATCH
 ) -> EventReader:
     """A reader of a Table, RecordBatch, RecordBatchReader, or anything that offers Arrow's stream interface."""
-    return _reader(_chunks(table, batch_size), "<arrow>", mapping, strict, rejects)
+    chunks = _chunks(table, batch_size)
+    schema = chunks.schema if isinstance(chunks, pa.RecordBatchReader) else table.schema
+    return _reader(chunks, schema, "<arrow>", mapping, strict, rejects)
 
 
 def from_pandas(
@@ -41,7 +46,7 @@ def from_pandas(
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):  # a column of objects of several types
         columns = {str(name): frame[name] for name in frame.columns}
         return _record_reader(_pandas_records(columns, len(frame)), "<pandas>", mapping, strict, rejects, batch_size)
-    return _reader(_chunks(table, batch_size), "<pandas>", mapping, strict, rejects)
+    return _reader(_chunks(table, batch_size), table.schema, "<pandas>", mapping, strict, rejects)
 
 
 def from_polars(
@@ -53,7 +58,7 @@ def from_polars(
         table = frame.to_arrow()
     except Exception:  # Polars has its own exceptions for columns of Python objects, which is not imported here
         return _record_reader(frame.iter_rows(named=True), "<polars>", mapping, strict, rejects, batch_size)
-    return _reader(_chunks(table, batch_size), "<polars>", mapping, strict, rejects)
+    return _reader(_chunks(table, batch_size), table.schema, "<polars>", mapping, strict, rejects)
 
 
 def batches_of_frame(
@@ -78,8 +83,31 @@ def _chunks(table: Any, batch_size: int) -> Any:
     return table.to_batches(max_chunksize=batch_size)
 
 
-def _reader(chunks: Iterable[Any], name: str, mapping: FieldMapping, strict: bool, rejects: Rejects) -> EventReader:
-    return EventReader(lambda intake: events_of_chunks(chunks, name, mapping, intake), Intake(strict=strict, rejects=rejects))
+def _reader(
+    chunks: Iterable[Any], schema: pa.Schema, name: str, mapping: FieldMapping, strict: bool, rejects: Rejects
+) -> EventReader:
+    def batches(intake: Intake) -> Iterator[EventBatch]:
+        return events_of_chunks(chunks, name, mapping, intake)
+
+    return EventReader(batches, Intake(strict=strict, rejects=rejects), kinds_of(schema, mapping))
+
+
+def kinds_of(schema: pa.Schema, mapping: FieldMapping) -> dict[str, str | None]:
+    """The attributes that rows of a table have (and `source`), with the types of their values; None: unknown or mixed."""
+    kinds: dict[str, str | None] = {"source": TEXT} if mapping.source in schema.names else {}
+    for field in schema:
+        if field.name not in mapping.envelope:
+            kinds[field.name] = _kind(field.type)
+    return kinds
+
+
+def _kind(kind: pa.DataType) -> str | None:
+    if pa.types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if is_text(kind) or pa.types.is_boolean(kind):
+        return BOOLEAN if pa.types.is_boolean(kind) else TEXT
+    temporal = pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_duration(kind)
+    return NUMBER if is_number(kind) or temporal else None
 
 
 def _pandas_records(columns: dict[str, Any], rows: int) -> Iterator[dict[str, object]]:

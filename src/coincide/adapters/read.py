@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from coincide.adapters.blocks import BLOCK, Allowance
 from coincide.adapters.files import open_bytes, readable
@@ -25,11 +25,15 @@ Path = str | os.PathLike[str]
 class EventReader:
     """Batches of events in the order of the input; `report` tells what became of the records.
 
-    It can be iterated once. Batches are neither sorted nor numbered."""
+    It can be iterated once. Batches are neither sorted nor numbered. Of a table, `kinds` are the types of its attributes
+    (number, string, boolean, or None for what is unknown); files have none before they are read."""
 
-    def __init__(self, batches: Callable[[Intake], Iterator[EventBatch]], intake: Intake) -> None:
+    def __init__(
+        self, batches: Callable[[Intake], Iterator[EventBatch]], intake: Intake, kinds: Mapping[str, str | None] | None = None
+    ) -> None:
         self._batches = batches
         self._intake = intake
+        self.kinds = kinds
 
     @property
     def report(self) -> ReadReport:

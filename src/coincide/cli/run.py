@@ -62,19 +62,23 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: Given) -> int:
     from coincide.adapters.read import open_events
+    from coincide.adapters.seen import Seen
     from coincide.adapters.write import open_detections
     from coincide.rulebook import load
+    from coincide.unmet import Unmet
 
     _check(given)
     book = load(*given.rules)
     show_warnings(book.warnings)
+    unmet, seen = Unmet(book), Seen()
     reader = open_events(given.events, field_mapping(given), strict=given.strict, rejects=given.rejects)
     find = _under_policies if has_policy(book, given) else _detections
     with Progress(quiet=given.out is None) as progress, open_detections(given.out) as writer:
-        for batch in find(book, progress.watch(reader), given):
+        for batch in find(book, seen.watch(progress.watch(reader)), given):
             writer.write(batch)
             progress.found(len(batch))
     report_reading(reader.report, given.rejects)
+    show_warnings(unmet.after(seen, part=given.snapshot is not None or given.resume is not None))
     return 0
 
 

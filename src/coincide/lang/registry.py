@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from coincide.detection.base import Detector, DetectorPlan
 from coincide.errors import Diagnostic, RuleError
+from coincide.lang.shared.reads import Reads
 from coincide.source import SourceText
 
 MODULES = {
@@ -41,6 +42,9 @@ class Language(Protocol):
         """Plans for detectors of one stage of the graph."""
 
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]: ...
+
+    def reads(self, detector: Detector) -> Reads:
+        """What a definition reads of events, and where it says so."""
 
     def print_file(self, file: Any) -> str: ...
 

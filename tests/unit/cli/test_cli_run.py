@@ -193,3 +193,19 @@ def test_two_outputs_are_two_files(coincide: Coincide, rules: Path, events: Path
     outcome = coincide("run", rules, "--events", events, "--out", same, "--rejects", same)
     assert (outcome.code, same.exists()) == (2, False)
     assert "which --out writes too" in outcome.err
+
+
+def test_names_that_no_event_had_are_told_with_the_nearest(coincide: Coincide, tmp_path: Path, events: Path) -> None:
+    rules = written(tmp_path / "typo.ecl", "monitor pairs by dor = repeat { push(pair, v: v) { sequential { opn, close } } }")
+    outcome = coincide("run", rules, "--events", events)
+    heads = [line for line in outcome.err.splitlines() if "warning" in line]
+    assert (outcome.code, outcome.out) == (0, "")
+    assert heads == [
+        f"{rules}:1:65: warning: no event had the type 'opn'; did you mean 'open' (2 events)?",
+        f"{rules}:1:18: warning: no event had the key 'dor'; did you mean 'door' (4 events)?",
+    ]
+
+
+def test_a_run_without_events_says_so_in_one_line(coincide: Coincide, tmp_path: Path, rules: Path) -> None:
+    outcome = coincide("run", rules, "--events", written(tmp_path / "none.jsonl", ""))
+    assert (outcome.code, outcome.err) == (0, "warning: there were no events\n")

@@ -13,7 +13,7 @@ from coincide.detection.algebra.interpreter import Interpreter
 from coincide.detection.algebra.program import CERTAINTY, Program
 from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk
-from coincide.lang.ecco.definition import AGGREGATES, Filter, Null, Ref, Sel, With
+from coincide.lang.ecco.definition import AGGREGATES, Filter, Ref, Sel, With, trees_of
 from coincide.lang.ecco.definition import walk as walk_expression
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.link import Linked, Setting
@@ -53,7 +53,7 @@ class AlgebraPlan(PlanOfSeveral):
         """Without a `give` list, all attributes go into the detection."""
         if any(p.linked.definition.give is None for p in self.programs) or self._linked_setting.stamps:
             return None
-        trees = [tree for p in self.programs for tree in _trees(p.linked)]
+        trees = [tree for p in self.programs for tree in trees_of(p.linked.definition)]
         names = {node.name.rpartition(".")[2] for tree in trees for node in walk(tree) if isinstance(node, Reference)}
         keys = {key for p in self.programs for key in p.keys} | {k for r in self._linked_setting.duplicates for k in r.keys}
         return frozenset(names | keys) - ENVELOPE
@@ -135,16 +135,6 @@ class AlgebraPlan(PlanOfSeveral):
 
 
 # Push-down.
-
-
-def _trees(linked: Linked) -> Iterator[Expr]:
-    definition = linked.definition
-    yield from (item.value for item in definition.give or ())
-    for node in walk_expression(definition.body):
-        if isinstance(node, (Filter, Null)) and node.condition is not None:
-            yield node.condition
-        elif isinstance(node, Sel) and node.argument is not None:
-            yield node.argument
 
 
 def _counts(linked: Linked) -> bool:

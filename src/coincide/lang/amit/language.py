@@ -13,9 +13,11 @@ from coincide.lang.amit.arrange import arranged, partitions
 from coincide.lang.amit.definition import File, Situation
 from coincide.lang.amit.forms import printed
 from coincide.lang.amit.parse import parse as parse_xml_file
+from coincide.lang.amit.reads import reads_of
 from coincide.lang.amit.resolve import Resolved, resolve
 from coincide.lang.amit.templates import expand
 from coincide.lang.amit.warnings import warnings_of
+from coincide.lang.shared.reads import Reads
 from coincide.source import SourceText
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "plans",
     "print_file",
     "printed",
+    "reads",
     "room",
     "warnings",
 ]
@@ -109,3 +112,7 @@ def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
 
 def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
     return warnings_of([d.definition for d in detectors])
+
+
+def reads(detector: Detector) -> Reads:
+    return reads_of(detector.definition)

@@ -8,14 +8,16 @@ from dataclasses import replace
 from coincide.detection.base import Detector, DetectorPlan
 from coincide.detection.correlation.plan import plans as correlation_plans
 from coincide.errors import Diagnostic
-from coincide.lang.cdl.definition import Description, File
+from coincide.lang.cdl.definition import Description, File, TimeEvent
 from coincide.lang.cdl.explain import explained as explained_description
 from coincide.lang.cdl.feeds import check_circles, inputs_of
 from coincide.lang.cdl.parse import parse as parse_xml_file
 from coincide.lang.cdl.partition import partition_of
 from coincide.lang.cdl.print import print_file as print_xml
+from coincide.lang.cdl.typing import KINDS
 from coincide.lang.cdl.versions import in_force
 from coincide.lang.cdl.warning import warnings_of
+from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute
 from coincide.source import SourceText
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "plans",
     "print_file",
     "printed",
+    "reads",
     "warnings",
 ]
 
@@ -104,3 +107,15 @@ def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
 
 def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
     return [warning for detector in detectors for warning in warnings_of(detector.definition)]
+
+
+def reads(detector: Detector) -> Reads:
+    """What its sources declare: a message without an attribute that is not optional is none of theirs."""
+    cd: Description = detector.definition
+    sources = [source for source in cd.sources if not isinstance(source, TimeEvent)]
+    found = [Mention(TYPE, source.message_class, source.span) for source in sources if source.message_class != "*"]
+    for source in sources:
+        for a in source.attributes:
+            if not a.optional and a.lookup is None and is_attribute(a.name):
+                found.append(Mention(ATTRIBUTE, a.name, a.span, KINDS[a.type]))
+    return Reads(tuple(found), gives=frozenset(a.name for event in cd.events for a in event.attributes))

@@ -208,6 +208,16 @@ class Definition:
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)  # of the word `detect` or `let`
 
 
+def trees_of(definition: Definition) -> Iterator[Expr]:
+    """All conditions and values, as they were written."""
+    yield from (item.value for item in definition.give or ())
+    for node in walk(definition.body):
+        if isinstance(node, (Filter, Null)) and node.condition is not None:
+            yield node.condition
+        elif isinstance(node, Sel) and node.argument is not None:
+            yield node.argument
+
+
 @dataclass(frozen=True)
 class Options:
     skew: float = 0.0  # a ratio

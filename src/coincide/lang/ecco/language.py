@@ -7,21 +7,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from coincide.detection.algebra.plan import plans as algebra_plans
-from coincide.detection.algebra.program import digest
+from coincide.detection.algebra.program import CERTAINTY, digest
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic, nearest
+from coincide.expr.tree import with_aliases
+from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.check import check_spaces, resolved_place
-from coincide.lang.ecco.definition import At, Definition, DuplicatesRule, File, walk
+from coincide.lang.ecco.definition import AGGREGATES, At, Definition, DuplicatesRule, File, Iter, Ref, Sel, trees_of, walk
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.lasting import warnings as definition_warnings
 from coincide.lang.ecco.link import Linked, Setting, components, link, reads_any, referred
 from coincide.lang.ecco.parse import parse
 from coincide.lang.ecco.print import print_file
 from coincide.lang.ecco.unbounded import unbounded, unbounded_duplicates
+from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, keys_of, mentions_of
 from coincide.model.area import Area
 from coincide.source import SourceText
 
-__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "warnings"]
+__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "reads", "warnings"]
 
 NAME = "ecco"
 
@@ -133,3 +136,25 @@ def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
     found += [warning for item in items for warning in unbounded(item.definition, item.setting.options.policies)]
     found += [warning for item in items for warning in _unknown_zones(item.definition)]
     return found + (list(unbounded_duplicates(items[0].setting.duplicates)) if items else [])
+
+
+def reads(detector: Detector) -> Reads:
+    """Of the definition itself; those that it refers to are detectors too."""
+    item: Linked = detector.definition
+    definition = item.definition
+    aliases = Aliases(definition.body)
+    trees = [with_aliases(tree, aliases.given | aliases.implicit) for tree in trees_of(definition)]
+    found = [Mention(TYPE, node.type, node.span) for node in walk(definition.body) if isinstance(node, Ref) and node.type]
+    found += keys_of(definition.keys, definition.span)
+    own = _of_composites(definition)
+    found += [m for tree in trees for m in mentions_of(tree) if not m.name.startswith("space.") and m.name not in own]
+    found += [Mention(ATTRIBUTE, rule.hops) for rule in item.setting.stamps if rule.hops is not None]
+    found += [m for rule in item.setting.duplicates for m in keys_of(rule.keys, rule.span)]
+    given = own if definition.give is None else frozenset(item.name for item in definition.give)
+    return Reads(tuple(found), tuple(trees), given.union(definition.keys))
+
+
+def _of_composites(definition: Definition) -> frozenset[str]:
+    """Attributes that occurrences have though no event has: results of iterations and selections, and how certain they are."""
+    counted = any(isinstance(node, (Iter, Sel)) for node in walk(definition.body))
+    return frozenset({CERTAINTY, *(AGGREGATES.values() if counted else ())})

@@ -9,13 +9,15 @@ from coincide.analysis.settle import check_settles
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.machine.plan import plans as machine_plans
 from coincide.errors import Diagnostic
-from coincide.lang.ecl.definition import File, Machine, Monitor
+from coincide.expr.tree import Expr
+from coincide.lang.ecl.definition import File, Machine, Monitor, Output, Predicate, Push, walk
 from coincide.lang.ecl.parse import mentions, outputs
 from coincide.lang.ecl.parse import parse as parse_text
 from coincide.lang.ecl.print import print_file
+from coincide.lang.shared.reads import Reads, keys_of, mentions_of
 from coincide.source import SourceText
 
-__all__ = ["NAME", "detectors", "names", "parse", "plans", "print_file", "warnings"]
+__all__ = ["NAME", "detectors", "names", "parse", "plans", "print_file", "reads", "warnings"]
 
 NAME = "ecl"
 
@@ -58,3 +60,25 @@ def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
 
 def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
     return [warning for d in detectors for warning in monitor_warnings(d.definition)]
+
+
+def reads(detector: Detector) -> Reads:
+    definition: Monitor | Machine = detector.definition
+    outputs = [*_outputs(definition)]
+    trees = [*_tests(definition), *(tree for output in outputs for _, tree in output.attributes)]
+    found = [*keys_of(definition.keys, definition.span), *(mention for tree in trees for mention in mentions_of(tree))]
+    given = frozenset((*definition.keys, *(name for output in outputs for name, _ in output.attributes)))
+    return Reads(tuple(found), tuple(trees), given)
+
+
+def _tests(definition: Monitor | Machine) -> Iterator[Expr]:
+    """With named predicates in their places."""
+    if isinstance(definition, Machine):
+        return (transition.test.test for transition in definition.transitions if transition.test is not None)
+    return (node.test for node in walk(definition.body) if isinstance(node, Predicate))
+
+
+def _outputs(definition: Monitor | Machine) -> Iterator[Output]:
+    if isinstance(definition, Machine):
+        return (transition.output for transition in definition.transitions if transition.output is not None)
+    return (node.output for node in walk(definition.body) if isinstance(node, Push))

@@ -10,15 +10,18 @@ from coincide.detection.automaton.partition import partition
 from coincide.detection.automaton.plan import plans as automaton_plans
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
-from coincide.lang.opera.attributes import check_ids
+from coincide.expr.tree import Reference
+from coincide.expr.tree import walk as walk_tree
+from coincide.lang.opera.attributes import aggregate_parts, check_ids
 from coincide.lang.opera.check import Checker, used_types
-from coincide.lang.opera.definition import All, Definition, File, Item, walk
+from coincide.lang.opera.definition import All, Attribute, Bind, Condition, Definition, File, Item, OfType, walk
 from coincide.lang.opera.parse import parse as parse_text
 from coincide.lang.opera.print import print_file
 from coincide.lang.opera.warnings import definition_warnings
+from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute, mentions_of
 from coincide.source import SourceText, room_for_recursion
 
-__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "warnings"]
+__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "reads", "warnings"]
 
 NAME = "opera"
 
@@ -77,3 +80,23 @@ def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
 
 def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
     return [warning for d in detectors for warning in definition_warnings(d.definition)]
+
+
+def reads(detector: Detector) -> Reads:
+    definition: Definition = detector.definition
+    nodes = list(walk(definition.body))
+    tests = tuple(node.test for node in nodes if isinstance(node, Condition))
+    found = [Mention(TYPE, node.name, node.span) for node in nodes if isinstance(node, OfType)]
+    found += [Mention(ATTRIBUTE, n.attribute, n.span) for n in nodes if isinstance(n, Bind) and is_attribute(n.attribute)]
+    found += [mention for test in tests for mention in mentions_of(test)]
+    found += [mention for attribute in definition.attributes for mention in _of_aliases(attribute)]
+    return Reads(tuple(found), tests, frozenset((*definition.parameters, *(a.name for a in definition.attributes))))
+
+
+def _of_aliases(attribute: Attribute) -> Iterator[Mention]:
+    """What a `with` clause reads of the events that were matched; all else in it are parameters."""
+    for node in walk_tree(attribute.value):
+        if isinstance(node, Reference) and node.alias is not None:
+            _, name = aggregate_parts(node.name) or ("", node.name)
+            if name and is_attribute(name):
+                yield Mention(ATTRIBUTE, name, node.span or attribute.span)

@@ -8,12 +8,12 @@ from dataclasses import replace
 from coincide.detection.base import Detector
 from coincide.lang.opera import language as opera
 from coincide.lang.opera.definition import File
-from coincide.lang.opera.language import linked, names, plans, warnings
+from coincide.lang.opera.language import linked, names, plans, reads, warnings
 from coincide.lang.pretty.parse import parse
 from coincide.lang.pretty.print import print_file
 from coincide.source import SourceText
 
-__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "warnings"]
+__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "reads", "warnings"]
 
 NAME = "pretty"
 

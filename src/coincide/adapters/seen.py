@@ -1,0 +1,51 @@
+"""What was there: types and attributes of the events that went by, counted. Columns are counted as columns, which costs
+next to nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from coincide.model.batch import EventBatch
+from coincide.model.event import HEARTBEAT
+
+if TYPE_CHECKING:
+    from coincide.model.table import EventTable
+
+
+class Seen:
+    """Counts of events, by type and by attribute (or `source`) that they have."""
+
+    def __init__(self) -> None:
+        self.types: Counter[str] = Counter()
+        self.attributes: Counter[str] = Counter()
+
+    @property
+    def events(self) -> int:
+        return self.types.total()
+
+    def watch(self, batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
+        """The batches as they come, each looked at when it passes."""
+        for batch in batches:
+            self.add(batch)
+            yield batch
+
+    def add(self, batch: EventBatch) -> None:
+        if batch.has_table:
+            self._add_columns(batch.table)
+        else:
+            self.types.update(event.type for event in batch.events)
+            self.attributes.update(chain.from_iterable(event.attributes for event in batch.events))
+            self.attributes["source"] += sum(event.source is not None for event in batch.events)
+        del self.types[HEARTBEAT]
+
+    def _add_columns(self, table: EventTable) -> None:
+        import pyarrow.compute as pc
+
+        for entry in pc.value_counts(table.fields["type"]).to_pylist():
+            self.types[entry["values"]] += entry["counts"]
+        for name in (*table.attributes, *({"source"} & table.fields.keys())):
+            column = table.fields[name]
+            self.attributes[name] += len(column) - column.null_count

@@ -1,0 +1,149 @@
+"""What rules read and no event has: a name that is mistyped makes no error, only silence.
+
+`Unmet` is asked twice: with the schema of a table, before anything is run, and with what was there, when all events have gone by.
+It tells nothing twice. A type or an attribute that some rule makes is not missed."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+
+from coincide.adapters.seen import Seen
+from coincide.errors import DataWarning, Diagnostic, RuleError, nearest_name
+from coincide.expr.tree import Reference
+from coincide.expr.typing import infer
+from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, keys_of
+from coincide.rulebook import Rulebook
+
+SHOWN = 5
+"""Of what was there, so many names are shown where none is near."""
+
+
+class Unmet:
+    """Compares what the rules of a book read with what is there."""
+
+    def __init__(self, book: Rulebook) -> None:
+        self._book = book
+        self._told: set[tuple[bool, str]] = set()
+
+    # Before the run.
+
+    def in_table(self, kinds: Mapping[str, str | None]) -> list[Diagnostic]:
+        """What columns cannot give: `kinds` are the attributes that a table has, with the types of their values where these are
+        known (number, string, boolean)."""
+        found = [self._no_column(mention, kinds) for mention in self._missing((KEY, ATTRIBUTE), kinds)]
+        found += [_other_kind(m, kinds[m.name]) for m in self._declared_otherwise(kinds)]
+        return found + list(self._clashes(kinds))
+
+    def _no_column(self, mention: Mention, kinds: Mapping[str, object]) -> Diagnostic:
+        near = nearest_name(mention.name, kinds)
+        meant = f"; did you mean '{near}'?" if near is not None else ""
+        hint = None if near is not None else _there("the columns", list(kinds))
+        return _warning(f"the table has no column for the {mention.what} '{mention.name}'{meant}", mention, hint)
+
+    def _declared_otherwise(self, kinds: Mapping[str, str | None]) -> list[Mention]:
+        declared = [m for m in self._mentions((KEY, ATTRIBUTE)) if m.kind is not None and kinds.get(m.name) is not None]
+        return list({m.name: m for m in declared if m.kind != kinds[m.name]}.values())
+
+    def _clashes(self, kinds: Mapping[str, str | None]) -> Iterator[Diagnostic]:
+        """Comparisons that are null for every event."""
+        for reads in self._book.reads:
+            known = {name: kind for name, kind in kinds.items() if name not in self._given_to(reads)}
+            for tree in dict.fromkeys(reads.tests):
+                try:
+                    infer(tree, partial(_kind, known))
+                except RuleError as clash:
+                    (told,) = clash.diagnostics
+                    hint = "so say the types of the table's columns; such a comparison is null"
+                    yield Diagnostic(told.message, told.span or tree.span, "warning", hint, "types")
+
+    # After the run.
+
+    def after(self, seen: Seen, *, part: bool = False) -> list[Diagnostic]:
+        """What no event had. In a part of a longer run something may well be missing, if there is nothing like it."""
+        if not seen.events:
+            return [] if part else [Diagnostic("there were no events", severity="warning")]
+        attributes = {name: count for name, count in seen.attributes.items() if count}
+        found = [_not_there(m, seen.types, "types of events") for m in self._missing((TYPE,), seen.types)]
+        found += [_not_there(m, attributes, "attributes") for m in self._missing((KEY, ATTRIBUTE), attributes)]
+        return [told for told, is_near in found if is_near or not part]
+
+    # What is read, and what is made.
+
+    def _missing(self, what: Collection[str], there: Collection[str]) -> Iterator[Mention]:
+        """Each name once, where it is mentioned first."""
+        for mention in self._mentions(what):
+            told = mention.what == TYPE, mention.name
+            if mention.name not in there and told not in self._told:
+                self._told.add(told)
+                yield mention
+
+    def _mentions(self, what: Collection[str]) -> Iterator[Mention]:
+        """Of what events must have: not of what rules make for those that mention it."""
+        for reads in self._book.reads:
+            made = self._given_to(reads)
+            for mention in reads.mentions:
+                if mention.what in what and mention.name not in (self._makers if mention.what == TYPE else made):
+                    yield mention
+        for limit in self._book.compiled.limits:
+            mentions = (Mention(TYPE, limit.type, limit.span), *keys_of(limit.keys, limit.span))
+            yield from (mention for mention in mentions if mention.what in what)
+
+    def _given_to(self, reads: Reads) -> frozenset[str]:
+        """Attributes of the detections that a definition reads."""
+        feeding = [self._makers[name] for name in reads.names(TYPE) if name in self._makers]
+        return frozenset(name for makers in feeding for maker in makers for name in maker.gives)
+
+    @cached_property
+    def _makers(self) -> dict[str, list[Reads]]:
+        """By the types of detections, and by the names of definitions that others refer to."""
+        makers: dict[str, list[Reads]] = {}
+        for detector, reads in zip(self._book.detectors, self._book.reads, strict=True):
+            for name in {detector.name, *detector.outputs}:
+                makers.setdefault(name, []).append(reads)
+        return makers
+
+
+def _kind(kinds: Mapping[str, str | None], reference: Reference) -> str | None:
+    return kinds.get(reference.name)
+
+
+def _warning(message: str, mention: Mention, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(message, mention.span, "warning", hint, "unmet")
+
+
+def _other_kind(mention: Mention, kind: str | None) -> Diagnostic:
+    return _warning(f"attribute '{mention.name}' is a {mention.kind} to the rules, its column holds a {kind}", mention)
+
+
+def _not_there(mention: Mention, there: Mapping[str, int], words: str) -> tuple[Diagnostic, bool]:
+    """Also whether there is something like it."""
+    near = nearest_name(mention.name, there)
+    message = f"no event had the {mention.what} '{mention.name}'"
+    if near is None:
+        return _warning(message, mention, _there(words, sorted(there, key=lambda name: -there[name]))), False
+    count = there[near]
+    return _warning(f"{message}; did you mean '{near}' ({count:,} event{'' if count == 1 else 's'})?", mention), True
+
+
+def _there(words: str, names: list[str]) -> str | None:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{words} that were there: {', '.join(names[:SHOWN])}{more}" if names else None
+
+
+def warn(found: Iterable[Diagnostic]) -> None:
+    """To a Python program: as DataWarning, at the line that called this package."""
+    for diagnostic in found:
+        warnings.warn(diagnostic.render().removeprefix("warning: "), DataWarning, stacklevel=_levels())
+
+
+def _levels() -> int:
+    """How many frames up the caller of the package is, from the caller of this."""
+    home = str(Path(__file__).parent)
+    levels, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
+        levels, frame = levels + 1, frame.f_back
+    return levels

@@ -1,0 +1,142 @@
+"""What rules read and no event has is told, with the nearest name that is there."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import coincide
+from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.records import event_of
+from coincide.adapters.seen import Seen
+from coincide.errors import Diagnostic
+from coincide.model.batch import EventBatch
+from coincide.unmet import Unmet
+
+EVENTS = [{"type": "login", "time": t, "user": "eve", "tries": t} for t in range(3)] + [
+    {"type": "logout", "time": 9, "user": "eve"}
+]
+
+RULES = {
+    "ecl": "monitor m by usr = repeat { push(found, n: trys) { logn } }",
+    "ecco": "detect found per usr = logn as a where a.trys > 1 give n = a.trys",
+    "opera": "detect found = [logn(usr = ?u, trys > 1)]",
+    "pretty": "\"Bad\" means logn where trys > 1 and usr = 'eve'.\nReport found when \"Bad\".",
+    "amit": """<amit>
+  <event name="logn"><eventAttribute name="trys" type="number"/><eventAttribute name="usr" type="string"/></event>
+  <lifespan name="l"><initiator><eventInitiator event="logn"/></initiator><terminator><noTerminator/></terminator>
+    <keyBy attribute="usr"/></lifespan>
+  <situation name="found" lifespan="l"><operator>
+    <atleast quantity="1"><operandAtleast event="logn" threshold="trys &gt; 1"/></atleast></operator></situation>
+</amit>""",
+    "cdl": """<cd id="found" version="1">
+  <sources><source class="logn" anchor="A"><attribute name="trys" type="int"/>
+    <attribute name="usr" type="string"/></source></sources>
+  <predicates><predicate name="greater" anchor="P">A.trys, 1</predicate></predicates>
+  <expressions><expression anchor="X">P</expression></expressions>
+  <events><event class="found" trigger="X"/></events>
+</cd>""",
+}
+
+
+def told(rules: str, language: str, events: list[dict[str, Any]] = EVENTS) -> dict[str, Diagnostic]:
+    seen = Seen()
+    made = [event_of(e, DEFAULT, number) for number, e in enumerate(events, 1)]
+    seen.add(EventBatch(made))
+    columns = Seen()
+    columns.add(EventBatch(table=EventBatch(made).table))
+    assert (seen.types, +seen.attributes) == (columns.types, +columns.attributes)
+    found = Unmet(coincide.loads(rules, language)).after(seen)
+    return {diagnostic.message: diagnostic for diagnostic in found}
+
+
+@pytest.mark.parametrize("language", RULES)
+def test_every_language_tells_what_no_event_had_and_where_it_is_read(language: str) -> None:
+    found = told(RULES[language], language)
+    assert "no event had the type 'logn'; did you mean 'login' (3 events)?" in found
+    assert any(m.endswith("'trys'; did you mean 'tries' (3 events)?") for m in found)
+    assert any(m.endswith("'usr'; did you mean 'user' (4 events)?") for m in found)
+    for name in ("logn", "trys", "usr"):
+        (span,) = {d.span for m, d in found.items() if f"'{name}'" in m}
+        assert span is not None
+        assert name in span.source.line(span.line)
+
+
+def test_what_rules_make_is_not_missed() -> None:
+    assert not told(
+        """monitor m by user = repeat { push(found, what: tries) { login } }
+           monitor n by user = repeat { push(more, what: what) { found and what > 1 } }""",
+        "ecl",
+    )
+    assert list(
+        told("monitor m = repeat { push(a, x: nothing) { login } } monitor n = repeat { push(b) { a and x > y } }", "ecl")
+    ) == [
+        "no event had the attribute 'nothing'",
+        "no event had the attribute 'y'",
+    ]
+    assert not told("let hot = login where tries > 1  detect many = hot*{2}  give count", "ecco")
+    assert list(told("detect many = login ; logout  give count", "ecco")) == ["no event had the attribute 'count'"]
+
+
+def test_what_was_there_is_named_where_nothing_is_near() -> None:
+    (found,) = told("monitor m = repeat { push(x) { purchase } }", "ecl").values()
+    assert found.hint == "types of events that were there: login, logout"
+
+
+def test_a_name_that_differs_in_case_is_near() -> None:
+    assert "no event had the type 'LOGIN'; did you mean 'login' (3 events)?" in told(
+        "monitor m = repeat { push(x) { LOGIN } }", "ecl"
+    )
+
+
+def test_limits_are_read_too() -> None:
+    found = told("limit logn per usr every 1h\ndetect found = [login]", "opera")
+    assert [m.partition(";")[0] for m in found] == ["no event had the type 'logn'", "no event had the key 'usr'"]
+
+
+def test_a_run_without_events_says_only_that() -> None:
+    assert list(told(RULES["ecl"], "ecl", [])) == ["there were no events"]
+    assert list(told(RULES["ecl"], "ecl", [{"type": "heartbeat", "time": 1}])) == ["there were no events"]
+
+
+FRAME = pd.DataFrame(EVENTS)
+
+
+@pytest.mark.parametrize("table", [FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME)], ids=["pandas", "polars", "arrow"])
+def test_columns_of_a_table_are_checked_before_the_run(table: Any) -> None:
+    rules = coincide.loads("monitor m by usr = repeat { push(x, n: trys) { login and user > 5 } }")
+    with pytest.warns(coincide.DataWarning) as caught:
+        assert coincide.detect(rules, table) == []
+    texts = [str(each.message) for each in caught]
+    assert [text.splitlines()[0] for text in texts] == [
+        "rules.ecl:1:14: warning: the table has no column for the key 'usr'; did you mean 'user'?",
+        "rules.ecl:1:40: warning: the table has no column for the attribute 'trys'; did you mean 'tries'?",
+        "rules.ecl:1:63: warning: cannot compare a string with a number",
+    ]
+    assert {each.filename for each in caught} == {__file__}
+
+
+def test_a_column_of_another_type_than_is_declared() -> None:
+    rules = coincide.loads(RULES["amit"].replace("logn", "login").replace("usr", "user").replace("trys", "tries"), "amit")
+    with pytest.warns(coincide.DataWarning, match="attribute 'user' is a string to the rules, its column holds a number"):
+        coincide.detect(rules, FRAME.assign(user=5))
+
+
+def test_where_all_is_there_nothing_is_told() -> None:
+    rules = coincide.loads("monitor m by user = repeat { push(x, n: tries) { login and tries > 1 } }")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(coincide.detect(rules, FRAME)) == len(coincide.detect(rules, EVENTS)) == 1
+
+
+def test_records_and_files_are_checked_when_they_have_gone_by(tmp_path: Any) -> None:
+    rules = coincide.loads(RULES["ecl"])
+    with pytest.warns(coincide.DataWarning, match="no event had the type 'logn'; did you mean 'login' \\(3 events\\)\\?"):
+        coincide.detect(rules, EVENTS)
+    with pytest.warns(coincide.DataWarning, match="there were no events"):
+        coincide.detect(rules, [])
