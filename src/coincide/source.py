@@ -67,7 +67,7 @@ class Span:
         line, column = self.source.place(self.start)
         text = self.source.line(line).replace("\t", " ")
         width = max(1, min(self.end - self.start, len(text) - column + 1))
-        cut = max(0, column - 60)
+        cut = max(0, min(column - 60, len(text) - 120))
         shown = text[cut : cut + 120]
         caret = " " * (column - 1 - cut) + "^" * min(width, 120)
         return f"    {shown}\n    {caret}"

@@ -63,19 +63,22 @@ class Unmet:
     # After the run.
 
     def after(self, seen: Seen, *, part: bool = False) -> list[Diagnostic]:
-        """What no event had. In a part of a longer run something may well be missing, if there is nothing like it."""
+        """What no event had. In a part of a longer run something may well be missing, as may what rules refuse anywhere: then it
+        is told only if there is something like it."""
         if not seen.events:
             return [] if part else [Diagnostic("there were no events", severity="warning")]
         attributes = {name: count for name, count in seen.attributes.items() if count}
-        found = [_not_there(m, seen.types, "types of events") for m in self._missing((TYPE,), seen.types)]
-        found += [_not_there(m, attributes, "attributes") for m in self._missing((KEY, ATTRIBUTE), attributes)]
-        return [told for told, is_near in found if is_near or not part]
+        types: Mapping[str, int] = seen.types
+        missing = [(m, types, "types of events") for m in self._missing((TYPE,), types)]
+        missing += [(m, attributes, "attributes") for m in self._missing((KEY, ATTRIBUTE), attributes)]
+        found = [_not_there(mention, there, words, part or mention.refused) for mention, there, words in missing]
+        return [told for told in found if told is not None]
 
     # What is read, and what is made.
 
     def _missing(self, what: Collection[str], there: Collection[str]) -> Iterator[Mention]:
-        """Each name once, where it is mentioned first."""
-        for mention in self._mentions(what):
+        """Each name once, where it is mentioned first; what is refused, after all else."""
+        for mention in sorted(self._mentions(what), key=lambda mention: mention.refused):
             told = mention.what == TYPE, mention.name
             if mention.name not in there and told not in self._told:
                 self._told.add(told)
@@ -119,14 +122,13 @@ def _other_kind(mention: Mention, kind: str | None) -> Diagnostic:
     return _warning(f"attribute '{mention.name}' is a {mention.kind} to the rules, its column holds a {kind}", mention)
 
 
-def _not_there(mention: Mention, there: Mapping[str, int], words: str) -> tuple[Diagnostic, bool]:
-    """Also whether there is something like it."""
+def _not_there(mention: Mention, there: Mapping[str, int], words: str, only_near: bool) -> Diagnostic | None:
     near = nearest_name(mention.name, there)
     message = f"no event had the {mention.what} '{mention.name}'"
-    if near is None:
-        return _warning(message, mention, _there(words, sorted(there, key=lambda name: -there[name]))), False
-    count = there[near]
-    return _warning(f"{message}; did you mean '{near}' ({count:,} event{'' if count == 1 else 's'})?", mention), True
+    if near is not None:
+        count = there[near]
+        return _warning(f"{message}; did you mean '{near}' ({count:,} event{'' if count == 1 else 's'})?", mention)
+    return None if only_near else _warning(message, mention, _there(words, sorted(there, key=lambda name: -there[name])))
 
 
 def _there(words: str, names: list[str]) -> str | None:

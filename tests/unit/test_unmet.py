@@ -26,7 +26,7 @@ RULES = {
     "ecl": "monitor m by usr = repeat { push(found, n: trys) { logn } }",
     "ecco": "detect found per usr = logn as a where a.trys > 1 give n = a.trys",
     "opera": "detect found = [logn(usr = ?u, trys > 1)]",
-    "pretty": "\"Bad\" means logn where trys > 1 and usr = 'eve'.\nReport found when \"Bad\".",
+    "pretty": '"Bad" means logn where trys > 1 and usr = \'eve\'.\nReport found when "Bad".',
     "amit": """<amit>
   <event name="logn"><eventAttribute name="trys" type="number"/><eventAttribute name="usr" type="string"/></event>
   <lifespan name="l"><initiator><eventInitiator event="logn"/></initiator><terminator><noTerminator/></terminator>
@@ -140,3 +140,17 @@ def test_records_and_files_are_checked_when_they_have_gone_by(tmp_path: Any) -> 
         coincide.detect(rules, EVENTS)
     with pytest.warns(coincide.DataWarning, match="there were no events"):
         coincide.detect(rules, [])
+
+
+@pytest.mark.parametrize(
+    ("language", "rules"),
+    [
+        ("ecl", "monitor m = repeat { do { push(x) { login } } unless { TYPE } }"),
+        ("ecco", "detect x = login ; not TYPE over 5s"),
+        ("ecco", "detect x = (login ; logout) - TYPE"),
+        ("opera", "detect x = [!TYPE in {TYPE, login}]"),
+    ],
+)
+def test_what_is_refused_is_told_only_if_there_is_something_like_it(language: str, rules: str) -> None:
+    assert not told(rules.replace("{TYPE, login}", "login").replace("TYPE", "purchase"), language)
+    assert "no event had the type 'logot'; did you mean 'logout' (1 event)?" in told(rules.replace("TYPE", "logot"), language)

@@ -14,8 +14,7 @@ from coincide.source import Span
 
 def reads_of(situation: Resolved) -> Reads:
     kinds = {name: kind for _, attributes in situation.types for name, kind in attributes}
-    roles, operands = situation.lifespan.roles, situation.operator.operands
-    found = [Mention(TYPE, node.event, node.span) for node in (*roles, *operands)]
+    found = [*_types(situation)]
     found += _keys(situation.lifespan.keys, situation.global_keys, kinds)
     found += _keys(situation.operator.keys, situation.local_keys, kinds)
     for tree, span in _expressions(situation):
@@ -23,6 +22,16 @@ def reads_of(situation: Resolved) -> Reads:
             if isinstance(node, Reference) and node.alias not in (LOCAL_KEY, GLOBAL_KEY) and is_attribute(node.name):
                 found.append(Mention(ATTRIBUTE, node.name, span, kinds.get(node.name)))
     return Reads(tuple(found), gives=frozenset(a.name for a in situation.situation.attributes))
+
+
+def _types(situation: Resolved) -> Iterator[Mention]:
+    """An end that never comes is no surprise, nor is what `not` is about, or the second operand of `unless`."""
+    operator = situation.operator
+    yield from (Mention(TYPE, i.event, i.span) for i in situation.lifespan.initiators)
+    yield from (Mention(TYPE, t.event, t.span, None, True) for t in situation.lifespan.terminators)
+    for number, operand in enumerate(operator.operands):
+        refused = operator.kind == "not" or (operator.kind == "unless" and number == 1)
+        yield Mention(TYPE, operand.event, operand.span, None, refused)
 
 
 def _keys(written: tuple[KeyBy, ...], tables: tuple[KeyTable, ...], kinds: dict[str, str]) -> Iterator[Mention]:

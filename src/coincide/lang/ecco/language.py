@@ -13,7 +13,21 @@ from coincide.errors import Diagnostic, nearest
 from coincide.expr.tree import with_aliases
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.check import check_spaces, resolved_place
-from coincide.lang.ecco.definition import AGGREGATES, At, Definition, DuplicatesRule, File, Iter, Ref, Sel, trees_of, walk
+from coincide.lang.ecco.definition import (
+    AGGREGATES,
+    At,
+    Definition,
+    DuplicatesRule,
+    Expression,
+    File,
+    Iter,
+    Neg,
+    Not,
+    Ref,
+    Sel,
+    trees_of,
+    walk,
+)
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.lasting import warnings as definition_warnings
 from coincide.lang.ecco.link import Linked, Setting, components, link, reads_any, referred
@@ -144,7 +158,9 @@ def reads(detector: Detector) -> Reads:
     definition = item.definition
     aliases = Aliases(definition.body)
     trees = [with_aliases(tree, aliases.given | aliases.implicit) for tree in trees_of(definition)]
-    found = [Mention(TYPE, node.type, node.span) for node in walk(definition.body) if isinstance(node, Ref) and node.type]
+    nodes = list(walk(definition.body))
+    refused = {id(inner) for node in nodes for inner in _refused(node)}
+    found = [Mention(TYPE, n.type, n.span, None, id(n) in refused) for n in nodes if isinstance(n, Ref) and n.type]
     found += keys_of(definition.keys, definition.span)
     own = _of_composites(definition)
     found += [m for tree in trees for m in mentions_of(tree) if not m.name.startswith("space.") and m.name not in own]
@@ -152,6 +168,13 @@ def reads(detector: Detector) -> Reads:
     found += [m for rule in item.setting.duplicates for m in keys_of(rule.keys, rule.span)]
     given = own if definition.give is None else frozenset(item.name for item in definition.give)
     return Reads(tuple(found), tuple(trees), given.union(definition.keys))
+
+
+def _refused(node: Expression) -> Iterator[Expression]:
+    if isinstance(node, Not):
+        yield from walk(node.operand)
+    elif isinstance(node, Neg):
+        yield from walk(node.right)
 
 
 def _of_composites(definition: Definition) -> frozenset[str]:

@@ -10,7 +10,7 @@ from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.machine.plan import plans as machine_plans
 from coincide.errors import Diagnostic
 from coincide.expr.tree import Expr
-from coincide.lang.ecl.definition import File, Machine, Monitor, Output, Predicate, Push, walk
+from coincide.lang.ecl.definition import DoUnless, File, Machine, Monitor, Output, Predicate, Push, walk
 from coincide.lang.ecl.parse import mentions, outputs
 from coincide.lang.ecl.parse import parse as parse_text
 from coincide.lang.ecl.print import print_file
@@ -64,18 +64,23 @@ def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
 
 def reads(detector: Detector) -> Reads:
     definition: Monitor | Machine = detector.definition
+    tests = [*_tests(definition)]
     outputs = [*_outputs(definition)]
-    trees = [*_tests(definition), *(tree for output in outputs for _, tree in output.attributes)]
-    found = [*keys_of(definition.keys, definition.span), *(mention for tree in trees for mention in mentions_of(tree))]
+    values = [tree for output in outputs for _, tree in output.attributes]
+    found = [*keys_of(definition.keys, definition.span)]
+    found += [mention for test, refused in tests for mention in mentions_of(test, refused)]
+    found += [mention for tree in values for mention in mentions_of(tree)]
     given = frozenset((*definition.keys, *(name for output in outputs for name, _ in output.attributes)))
-    return Reads(tuple(found), tuple(trees), given)
+    return Reads(tuple(found), (*(test for test, _ in tests), *values), given)
 
 
-def _tests(definition: Monitor | Machine) -> Iterator[Expr]:
-    """With named predicates in their places."""
+def _tests(definition: Monitor | Machine) -> Iterator[tuple[Expr, bool]]:
+    """With named predicates in their places, and whether they stand in an `unless`."""
     if isinstance(definition, Machine):
-        return (transition.test.test for transition in definition.transitions if transition.test is not None)
-    return (node.test for node in walk(definition.body) if isinstance(node, Predicate))
+        return ((transition.test.test, False) for transition in definition.transitions if transition.test is not None)
+    nodes = list(walk(definition.body))
+    refused = {id(inner) for node in nodes if isinstance(node, DoUnless) for inner in walk(node.unless)}
+    return ((node.test, id(node) in refused) for node in nodes if isinstance(node, Predicate))
 
 
 def _outputs(definition: Monitor | Machine) -> Iterator[Output]:

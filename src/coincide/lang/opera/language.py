@@ -14,7 +14,7 @@ from coincide.expr.tree import Reference
 from coincide.expr.tree import walk as walk_tree
 from coincide.lang.opera.attributes import aggregate_parts, check_ids
 from coincide.lang.opera.check import Checker, used_types
-from coincide.lang.opera.definition import All, Attribute, Bind, Condition, Definition, File, Item, OfType, walk
+from coincide.lang.opera.definition import All, Atom, Attribute, Bind, Condition, Definition, File, Item, OfType, walk
 from coincide.lang.opera.parse import parse as parse_text
 from coincide.lang.opera.print import print_file
 from coincide.lang.opera.warnings import definition_warnings
@@ -86,7 +86,8 @@ def reads(detector: Detector) -> Reads:
     definition: Definition = detector.definition
     nodes = list(walk(definition.body))
     tests = tuple(node.test for node in nodes if isinstance(node, Condition))
-    found = [Mention(TYPE, node.name, node.span) for node in nodes if isinstance(node, OfType)]
+    refused = {id(inner) for n in nodes if isinstance(n, Atom) and n.negated for item in n.items for inner in walk(item)}
+    found = [Mention(TYPE, n.name, n.span, None, id(n) in refused) for n in nodes if isinstance(n, OfType)]
     found += [Mention(ATTRIBUTE, n.attribute, n.span) for n in nodes if isinstance(n, Bind) and is_attribute(n.attribute)]
     found += [mention for test in tests for mention in mentions_of(test)]
     found += [mention for attribute in definition.attributes for mention in _of_aliases(attribute)]

@@ -16,12 +16,13 @@ TYPE, KEY, ATTRIBUTE = "type", "key", "attribute"
 @dataclass(frozen=True)
 class Mention:
     """A name of something that events have: `what` is TYPE, KEY or ATTRIBUTE; `kind` the type that its values are declared to be
-    of, if they are."""
+    of, if they are. `refused` is what a definition waits for in vain where all goes well (`unless`, `not`)."""
 
     what: str
     name: str
     span: Span | None = None
     kind: str | None = None
+    refused: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,15 @@ class Reads:
         return frozenset(mention.name for mention in self.mentions if mention.what in what)
 
 
-def mentions_of(tree: Expr) -> Iterator[Mention]:
+def mentions_of(tree: Expr, refused: bool = False) -> Iterator[Mention]:
     """Types that a tree tests for, and attributes that it reads."""
     for node in walk(tree):
         if isinstance(node, Reference) and is_attribute(node.name):
-            yield Mention(ATTRIBUTE, node.name, node.span)
+            yield Mention(ATTRIBUTE, node.name, node.span, None, refused)
         elif isinstance(node, Compare) and node.op == "=":
-            yield from (*_types(node.left, (node.right,)), *_types(node.right, (node.left,)))
+            yield from (*_types(node.left, (node.right,), refused), *_types(node.right, (node.left,), refused))
         elif isinstance(node, In):
-            yield from _types(node.operand, node.options)
+            yield from _types(node.operand, node.options, refused)
 
 
 def is_attribute(name: str) -> bool:
@@ -53,11 +54,11 @@ def is_attribute(name: str) -> bool:
     return name not in ENVELOPE or name == "source"
 
 
-def _types(tested: Expr, options: Iterable[Expr]) -> Iterator[Mention]:
+def _types(tested: Expr, options: Iterable[Expr], refused: bool) -> Iterator[Mention]:
     if isinstance(tested, Reference) and tested.name == "type":
         for option in options:
             if isinstance(option, Literal) and isinstance(option.value, str):
-                yield Mention(TYPE, option.value, option.span)
+                yield Mention(TYPE, option.value, option.span, None, refused)
 
 
 def keys_of(names: Iterable[str], definition: Span | None) -> Iterator[Mention]:
