@@ -63,6 +63,10 @@ class ExpressionParser:
     def expression(self) -> Expr:
         return self._deeper(self._or)
 
+    def conjunction(self) -> Expr:
+        """Where a bare `or` belongs to the language around: an expression that has one only in parentheses."""
+        return self._deeper(self._and)
+
     def expect(self, text: str, after: str) -> Token:
         token = self.tokens.take(text)
         if token is None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coincide.errors import RuleError
 from coincide.lang.opera.print import print_file as core
 from coincide.lang.pretty.parse import parse
 from coincide.lang.pretty.print import NotExpressible, print_file
@@ -45,6 +46,17 @@ def test_cases(case) -> None:
         ("A 3 times", "[A] [A] [A]"),
         ("A at least 2 times", "[A] [A] [A]*"),
         ("A then B any number of times", "[A] [B]*"),
+        ('A 3 times within "5min"', "([A], [A] [A]) T-1 = 5min"),
+        ('A at least 2 times within "5min" then B within "1h"', "(([A], [A] [A]*) T-1 = 5min, [B]) T-2 = 1h"),
+        ('B after A 2 times within "5min"', "([A], [A]) T-1 = 5min ; [B]"),
+        ('A then B 2 times within "5min"', "([A], [B] [B]) T-1 = 5min"),
+        ("A where x = 1 and y > 2 3 times", "[A(x = 1 and y > 2)] [A(x = 1 and y > 2)] [A(x = 1 and y > 2)]"),
+        ("A where (x = 1 or y = 2) called a or B", "[A(x = 1 or y = 2) as a] | [B]"),
+        ('A where x not followed by B where y in (1, 2) within "1h"', "([A(x)], [T-1 in {T-1, B(y in (1, 2))}]) T-1 = 1h"),
+        ("D then any of A where x = 1, B before C where z", "[D] [A(x = 1), B in {A(x = 1), B, C(z)}]"),
+        ("2 of A, B, C called x", "[A as x] [B as x, C as x] | [B as x] [A as x, C as x] | [C as x] [A as x, B as x]"),
+        ('2 of A, B within "1h"', "([A], [B]) T-1 = 1h | ([B], [A]) T-2 = 1h"),
+        ("A called a if count(a) > 0 and duration() < 5", "[A as a] where count(a) > 0 and duration() < 5"),
         ("any of A, B called x", "[A as x, B as x]"),
         ('A then (B then C within "5min") within "1h"', "([A], ([B], [C]) T-1 = 5min) T-2 = 1h"),
         ("A then B then C followed by D", "[A] [B] [C] ; [D]"),
@@ -87,6 +99,23 @@ def test_what_has_no_sentence() -> None:
 
     with pytest.raises(NotExpressible):
         print_file(parse_core(SourceText("rules.ce", "detect X = [[A] in {B}]")))
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("A where x = 1 or y = 2", "1:34: error: expected '.', found '='", "a condition with 'or' stands in parentheses"),
+        ('A 1 times within "1h"', "1:25: error: 'within' wants something that comes at least 2 times", ""),
+        ("3 of A, B", "1:15: error: there are only 2 to take 3 of", ""),
+        ("5 of A, B, C, D, E, F, G, H", "1:15: error: there are more than 500 ways to take 5 of 8", ""),
+        ("A called a if distinct(b.x) > 1", "'distinct(b.x)' is neither a parameter nor an attribute of an alias of 'X'", ""),
+    ],
+)
+def test_errors_of_conditions_and_repeats(text: str, message: str, hint: str) -> None:
+    with pytest.raises(RuleError) as found:
+        parsed(f"Report X when {text}.")
+    assert message in str(found.value)
+    assert hint in str(found.value)
 
 
 def test_phrases_keep_kernel_key_and_filter() -> None:

@@ -1,4 +1,4 @@
-"""Attributes of a detection: the parameters used, then the `with` clause (section 3.5)."""
+"""Attributes of a detection: the parameters used, then the `with` clause (section 3.5); and the condition of its `where`."""
 
 from __future__ import annotations
 
@@ -33,12 +33,17 @@ class Attributes:
         self.parameters = definition.parameters
         scope = MatchScope()
         self._computed = [(a.name, compile_scalar(a.value, scope, FUNCTIONS)) for a in definition.attributes]
+        condition = definition.condition
+        self._condition = None if condition is None else compile_scalar(condition.value, scope, FUNCTIONS)
 
-    def of(self, match: Match) -> dict[str, Value]:
+    def of(self, match: Match) -> dict[str, Value] | None:
+        """None: the match does not satisfy the condition."""
         bound = {parameter: key_value(part) for parameter, part in match.bindings}
         attributes: dict[str, Value] = {name: bound[name] for name in self.parameters if name in bound}
-        if self._computed:
+        if self._computed or self._condition is not None:
             environment = _environment(match, attributes)
+            if self._condition is not None and self._condition(environment) is not True:
+                return None
             attributes.update((name, evaluate(environment)) for name, evaluate in self._computed)
         return {name: value for name, value in attributes.items() if value is not None}
 
@@ -84,11 +89,12 @@ class MatchScope:
         if function == "count":
             return lambda environment: float(len(environment.events.get(alias, ())))
         read, combine = event_field(attribute), AGGREGATES[function]
+        of_none = 0.0 if function == "distinct" else None
 
         def evaluate(environment: Environment) -> Value:
             values = [read(event) for event in environment.events.get(alias, ())]
             present = [value for value in values if value is not None]
-            return combine(present) if present else None
+            return combine(present) if present else of_none
 
         return evaluate
 
@@ -114,4 +120,5 @@ AGGREGATES: dict[str, Callable[[Sequence[Value]], Value]] = {
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
     "join": _join,
+    "distinct": lambda values: float(len(set(map(key_part, values)))),
 }

@@ -63,8 +63,10 @@ def detections(memory: Memory, table: EventTable, base: int) -> EventBatch:
     p.n[[MADE, STEP]] = 0
     moments = Moments(memory, [*memory.store.chunks, table])
     fields: dict[str, pa.Array] = {}
-    if program.definition.attributes:
+    if program.definition.computed:
         found, fields = _computed(memory, moments, found)
+        if not len(found.cause):
+            return EMPTY
     elif program.definition.parameters:
         fields = _parameters(memory, table, moments, found)
     kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(found.cause), np.int32)), pa.array([program.name]))
@@ -170,7 +172,8 @@ Kept = dict[tuple[int, tuple[Place, ...], str], tuple[int, dict[str, Value]]]
 
 
 def _computed(memory: Memory, moments: Moments, found: Found) -> tuple[Found, dict[str, pa.Array]]:
-    """With a `with` clause: one by one. Of equal events and attributes one is kept; the attributes' text decides ties."""
+    """With a `with` or `where` clause: one by one. Of equal events and attributes one is kept; the attributes' text decides
+    ties."""
     paths = _paths(memory.pools.nodes, found.node)
     events, keys, of = moments.events(paths.events), moments.keys(), memory.tables.program.attributes.of
     parameters = [parameter for _, parameter in key(memory.tables.program)]
@@ -182,8 +185,8 @@ def _computed(memory: Memory, moments: Moments, found: Found) -> tuple[Found, di
         matched = [events[event] for event in paths.events[some].tolist()]
         bindings: Assignment = frozenset(zip(parameters, keys[slot], strict=True)) if bound else frozenset()
         match = Match(tuple(matched), bindings, _aliases(memory, matched, paths.aliases[some].tolist()))
-        attributes = of(match)
-        kept.setdefault((cause, match.places, json_text(attributes)), (number, attributes))
+        if (attributes := of(match)) is not None:
+            kept.setdefault((cause, match.places, json_text(attributes)), (number, attributes))
     order = _ordered(kept, found)
     values = [attributes for _, attributes in order]
     names = dict.fromkeys(name for some in values for name in some)

@@ -12,7 +12,7 @@ from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.sets import FREE, Assignment, Reading, timer_reading
 from coincide.detection.automaton.state import DetectorState, Holder, Match, Run, RunTimer
 from coincide.detection.eventwise import Cause, Timer
-from coincide.model.event import Event, Place, united_origin
+from coincide.model.event import Event, Place, Value, united_origin
 
 Sides = list[tuple[list[Match], list[Match]]]
 """For each `||` node of an automaton, what its sides detect on the event."""
@@ -83,7 +83,7 @@ class Step:
         self.cause = cause
         self.own = own  # of a time event: the runs that see it
         self.fired = fired  # the place of the timer that it is of
-        self.found: dict[tuple[tuple[Place, ...], str], Match] = {}
+        self.found: dict[tuple[tuple[Place, ...], str], tuple[Match, dict[str, Value]]] = {}
         self.entered: list[tuple[int, Assignment, Run]] = []
 
     def automaton(self, automaton: Automaton, assignment: Assignment) -> list[Match]:
@@ -165,13 +165,14 @@ class Step:
     # Detections and timers, in the order of section 3.5 and 3.8.
 
     def collect(self, match: Match) -> None:
-        self.found[match.places, json_text(self.program.attributes.of(match))] = match
+        attributes = self.program.attributes.of(match)
+        if attributes is not None:
+            self.found[match.places, json_text(attributes)] = match, attributes
 
     def emit(self) -> None:
         """Equal events and attributes are one detection."""
         for key in sorted(self.found):
-            match = self.found[key]
-            attributes = self.program.attributes.of(match)
+            match, attributes = self.found[key]
             self.cause.emit(self.program.order, self.program.name, (match.lo, match.hi), attributes, united_origin(match.events))
 
     def set_timers(self) -> None:

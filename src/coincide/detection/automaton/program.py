@@ -34,7 +34,7 @@ class Program:
         self.automata: list[Automaton] = numbering.automata
         self.timings: list[Timing] = numbering.timings
         self.leaves: Leaves = numbering.leaves
-        self.aliases = used_aliases(definition.attributes)
+        self.aliases = used_aliases(definition.computed)
         self.attributes = Attributes(definition)
         self.types = frozenset(used_types(definition.body))
         self.every = any(isinstance(node, All) for node in walk(definition.body))
@@ -49,8 +49,8 @@ class Program:
 
     @cached_property
     def read_later(self) -> frozenset[str]:
-        """Attributes of matched events that the `with` clause reads."""
-        nodes = [n for a in self.definition.attributes for n in walk_expression(a.value) if isinstance(n, Reference)]
+        """Attributes of matched events that the `with` and `where` clauses read."""
+        nodes = [n for a in self.definition.computed for n in walk_expression(a.value) if isinstance(n, Reference)]
         return frozenset(parts[1] if (parts := aggregate_parts(node.name)) else node.name for node in nodes)
 
     @cached_property

@@ -20,13 +20,16 @@ from coincide.model.event import ENVELOPE
 def resolved_attributes(
     statement: Detect, body: Expression, parameters: Sequence[str], composites: frozenset[str], declared: Declared
 ) -> tuple[Attribute, ...]:
-    """The attributes with aliases told from dotted names; an aggregate `sum(a.x)` is the reference `sum(x)` of alias a."""
+    """The attributes with aliases told from dotted names; an aggregate `sum(a.x)` is the reference `sum(x)` of alias a. A
+    condition comes last."""
     items = [node for node in walk_nodes(body) if isinstance(node, Item) and node.alias is not None]
     seen: set[str] = set()
     kinds = WithTypes(body, declared)
     resolved = []
-    for attribute in statement.attributes:
-        _check_name(attribute, seen, parameters)
+    condition = () if statement.condition is None else (statement.condition,)
+    for attribute in (*statement.attributes, *condition):
+        if attribute is not statement.condition:
+            _check_name(attribute, seen, parameters)
         value = _resolved(attribute.value, frozenset(item.alias for item in items if item.alias))
         _check_references(replace(attribute, value=value), statement.name, parameters, kinds)
         check_ids(replace(attribute, value=value), items, composites)

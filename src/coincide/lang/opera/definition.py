@@ -265,7 +265,7 @@ class ExpressionDefinition(Node):
 
 @dataclass(frozen=True)
 class Attribute(Node):
-    """`name = value` of a `with` clause."""
+    """`name = value` of a `with` clause; under the name `where`, the condition of a detection."""
 
     name: str
     value: Expr
@@ -280,6 +280,7 @@ class Detect(Node):
     restart: bool = False
     policy: Policy | None = None
     attributes: tuple[Attribute, ...] = ()
+    condition: Attribute | None = None  # `where`: what is detected must satisfy it
 
 
 Statement = Sources | EventDeclaration | Limit | SetDefinition | ExpressionDefinition | Detect
@@ -295,7 +296,13 @@ class Definition(Node):
     policy: Policy | None
     attributes: tuple[Attribute, ...]
     parameters: tuple[str, ...]  # in the order of first appearance
+    condition: Attribute | None = field(default=None, repr=False)
     sources: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def computed(self) -> tuple[Attribute, ...]:
+        """What is computed of a match: its attributes, and the condition that it must satisfy."""
+        return self.attributes if self.condition is None else (*self.attributes, self.condition)
 
 
 @dataclass(frozen=True)

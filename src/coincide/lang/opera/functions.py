@@ -15,7 +15,7 @@ FILTER_FUNCTIONS = {
     if name != "distance"
 }
 
-AGGREGATES = {"count": NUMBER, "sum": NUMBER, "first": ANY, "last": ANY, "join": TEXT}
+AGGREGATES = {"count": NUMBER, "sum": NUMBER, "first": ANY, "last": ANY, "join": TEXT, "distinct": NUMBER}
 """Over all events matched under an alias, with the types of their results."""
 
 WITH_FUNCTIONS = FUNCTIONS | {name: Function(name, 1, 1, (ANY,), result, None) for name, result in AGGREGATES.items()}

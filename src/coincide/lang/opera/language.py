@@ -63,7 +63,7 @@ def linked(mine: Sequence[Detector], everyone: Sequence[Detector]) -> Sequence[D
     for definition in (detector.definition for detector in mine):
         checker.ids(definition.body)
         items = [node for node in walk(definition.body) if isinstance(node, Item) and node.alias is not None]
-        for attribute in definition.attributes:
+        for attribute in definition.computed:
             check_ids(attribute, items, composites)
     return mine
 
@@ -71,7 +71,8 @@ def linked(mine: Sequence[Detector], everyone: Sequence[Detector]) -> Sequence[D
 def digest(definition: Definition) -> str:
     """Of the definition with all names resolved; its place in the file, and how it is laid out, do not count."""
     with room_for_recursion():
-        return hashlib.sha256(f"{NAME} {definition!r}".encode()).hexdigest()
+        condition = "" if definition.condition is None else f" where {definition.condition.value!r}"
+        return hashlib.sha256(f"{NAME} {definition!r}{condition}".encode()).hexdigest()
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

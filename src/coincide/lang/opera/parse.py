@@ -111,8 +111,13 @@ class Parser(SetParser):
                 policy = self._policy()
         self._expect("=")
         body = self.expression()
+        condition = self._condition()
         attributes = tuple(self._list(self._attribute)) if self._take("with") else ()
-        return Detect(name.text, body, restart, policy, attributes, span=self.tokens.span(name))
+        return Detect(name.text, body, restart, policy, attributes, condition, span=self.tokens.span(name))
+
+    def _condition(self) -> Attribute | None:
+        word = self._take("where")
+        return None if word is None else Attribute("where", self._free_of_parameters(self.withs), span=self.tokens.span(word))
 
     def _policy(self) -> Policy:
         token = self.tokens.peek()

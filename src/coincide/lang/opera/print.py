@@ -73,6 +73,8 @@ def _detect(statement: Detect) -> str:
     if statement.policy is not None:
         head += f" policy {policy_text(statement.policy)}"
     text = f"{head} = {core_text(statement.body)}"
+    if statement.condition is not None:
+        text += f" where {expression_text(statement.condition.value)}"
     attributes = [f"{a.name} = {expression_text(a.value)}" for a in statement.attributes]
     return f"{text} with {', '.join(attributes)}" if attributes else text
 

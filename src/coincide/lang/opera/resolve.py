@@ -11,6 +11,7 @@ from coincide.lang.opera.check import Checker, parameters
 from coincide.lang.opera.definition import (
     Alternation,
     Atom,
+    Attribute,
     Concatenation,
     Definition,
     Detect,
@@ -93,9 +94,12 @@ class _Resolver:
         self.checker.expression(body)
         self.checker.parameters(body)
         names = parameters(body)
-        attributes = resolved_attributes(statement, body, names, self.composites, self.declared)
+        attributes: Several[Attribute] = resolved_attributes(statement, body, names, self.composites, self.declared)
         policy, restart = statement.policy, statement.restart
-        return Definition(statement.name, body, restart, policy, attributes, names, span=statement.span)
+        condition = None
+        if statement.condition is not None:
+            *attributes, condition = attributes
+        return Definition(statement.name, body, restart, policy, tuple(attributes), names, condition, span=statement.span)
 
     # Expressions. `stack` are the names that are being inlined.
 

@@ -16,7 +16,7 @@ from coincide.model.event import ENVELOPE
 from coincide.source import Span
 
 RESERVED = frozenset(
-    {"event", "set", "expr", "detect", "sources", "limit", "with", "as", "in", "all", "eps", "at", "restart", "policy"}
+    {"event", "set", "expr", "detect", "sources", "limit", "with", "as", "in", "all", "eps", "at", "restart", "policy", "where"}
 )
 OPERATORS = (*EXPRESSION_OPERATORS, "[", "]", "{", "}", ";", "|", "||", "&", "\\", "!", "?", "⊆", "¬", "‖")
 

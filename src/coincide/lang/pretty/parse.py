@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial, reduce
+from math import perm
 from typing import TypeVar
 
 from coincide.detection.automaton.starts import start_can_fail
 from coincide.errors import RuleError
-from coincide.expr.parse import MAXIMUM_DEPTH, ExpressionParser
+from coincide.expr.parse import COMPARISONS, MAXIMUM_DEPTH, ExpressionParser
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
 from coincide.lang.opera.definition import (
     Alternation,
@@ -44,6 +46,7 @@ from coincide.source import SourceText, Span, room_for_recursion
 
 T = TypeVar("T")
 
+MOST_WAYS = 500
 OPERATORS = (*EXPRESSION_OPERATORS, ".", "?")
 
 
@@ -111,11 +114,16 @@ class _Parser:
         body = self._pattern()
         if self._take_words("for", "the", "same"):
             body = with_parameters(body, self._several("and", self._parameter))
+        condition = self._condition()
         attributes = tuple(self._several(",", self._attribute)) if self._take("with") else ()
         policy = self._policy() if self._take("using") else None
         restart = manner is not None and manner.text.lower() == "always"
-        detect = Detect(name.text, body, restart, policy, attributes, span=self.tokens.span(name))
+        detect = Detect(name.text, body, restart, policy, attributes, condition, span=self.tokens.span(name))
         return detect, manner is not None
+
+    def _condition(self) -> Attribute | None:
+        word = self._take("if")
+        return None if word is None else Attribute("where", self.withs.expression(), span=self.tokens.span(word))
 
     def _parameter(self) -> Bind:
         token = self._name("an attribute")
@@ -167,7 +175,7 @@ class _Parser:
 
     def _chain(self) -> Expression:
         start = self.tokens.peek()
-        tree = self._step()
+        tree = self._step(timed=True)
         while (link := self._link(tree, start)) is not None:
             tree = link
         return tree
@@ -183,7 +191,7 @@ class _Parser:
         if self._take_words("not", "followed", "by"):
             return self._not_followed(chain, start)
         if self._take("after"):
-            return chained(Sequence, self._step(), chain)
+            return chained(Sequence, self._step(timed=True), chain)
         return None
 
     def _succession(self, kind: type[Sequence] | type[Concatenation], chain: Expression, start: Token) -> Expression:
@@ -214,33 +222,67 @@ class _Parser:
         span = self._since(start)
         return Timing(first, second(Named(timer, span=span)), timer, time, span=span, timer_span=span)
 
-    def _step(self) -> Expression:
+    def _step(self, timed: bool = False) -> Expression:
+        """With a time of its own (`3 times within "5 min"`) where no link has one: at the start of a chain and after `after`."""
         optional = self._take("optionally")
-        tree = self._repeated(self._unit())
+        start = self.tokens.peek()
+        some_of = start.kind == "number" and self._at("of", 1)
+        tree = self._some_of(timed) if some_of else self._repeated(self._unit(), start, timed)
         return chained(Alternation, tree, Empty()) if optional else tree
 
-    def _repeated(self, unit: Expression) -> Expression:
+    def _repeated(self, unit: Expression, start: Token, timed: bool) -> Expression:
         if self._take_words("any", "number", "of", "times"):
             return self._iteration(unit)
         more = self._take_words("at", "least")
         if more is None and self.tokens.peek().kind != "number":
             return unit
-        tree, count = unit, self._count()
-        for _ in range(count - 1):
-            tree = chained(Concatenation, tree, unit)
-        return chained(Concatenation, tree, self._iteration(unit)) if more else tree
+        rest = [unit] * (self._count() - 1) + ([self._iteration(unit)] if more else [])
+        if timed and self._at("within"):
+            return self._repeated_within(unit, rest, start)
+        return reduce(partial(chained, Concatenation), rest, unit)
+
+    def _repeated_within(self, unit: Expression, rest: list[Expression], start: Token) -> Expression:
+        """The first one sets the timer; the others must come in its time."""
+        word = self.tokens.next()
+        if not rest:
+            raise self.tokens.fail(word, "'within' wants something that comes at least 2 times")
+        return self._timed(unit, lambda _: reduce(partial(chained, Concatenation), rest), self._time(), start)
+
+    def _some_of(self, timed: bool) -> Expression:
+        """`2 of A, B, C`: so many of them, in any order; with `within`, each may be the one that sets the timer."""
+        start = self.tokens.peek()
+        count = self._whole()
+        self._expect("of")
+        events = self._several(",", self._one)
+        alias = self._called()
+        if count > len(events):
+            raise self.tokens.fail(start, f"there are only {len(events)} to take {count} of")
+        if perm(len(events), count - 1) > MOST_WAYS:
+            raise self.tokens.fail(start, f"there are more than {MOST_WAYS} ways to take {count} of {len(events)}")
+        atoms = [Atom((Item(e, alias, span=e.span),), span=e.span) for e in events]
+        if not (timed and count > 1 and self._take("within")):
+            return _in_any_order(atoms, count)
+        time = self._time()
+        ways: list[Expression] = []
+        for number, first in enumerate(atoms):
+            rest = _in_any_order(_without(atoms, number), count - 1)
+            ways.append(self._timed(first, lambda _, rest=rest: rest, time, start))  # type: ignore[misc]
+        return reduce(partial(chained, Alternation), ways)
 
     def _iteration(self, unit: Expression) -> Iteration:
         assert self.tokens.last is not None
         return Iteration(unit, span=self.tokens.span(self.tokens.last))
 
     def _count(self) -> int:
+        count = self._whole()
+        self._expect("times")
+        return count
+
+    def _whole(self) -> int:
         token = self.tokens.peek()
         if token.kind != "number" or not token.text.isdecimal() or int(token.text) < 1:
             raise self._unexpected("a whole number above 0")
-        self.tokens.next()
-        self._expect("times")
-        return int(token.text)
+        return int(self.tokens.next().text)
 
     def _unit(self) -> Expression:
         start = self.tokens.peek()
@@ -267,12 +309,16 @@ class _Parser:
     def _one(self) -> EventSet:
         if not self._at_phrase():
             token = self._name("an event type or a phrase")
-            return Named(token.text, span=self.tokens.span(token))
+            return Named(token.text, self._where(), span=self.tokens.span(token))
         token = self.tokens.next()
         name = self.phrases.name(token.value) or (token.value if is_name(token.value) else None)
         if name is None:
             raise self.tokens.fail(token, f'unknown phrase "{token.value}"', self.phrases.hint(token.value))
-        return Named(name, span=self.tokens.span(token))
+        return Named(name, self._where(), span=self.tokens.span(token))
+
+    def _where(self) -> tuple[Condition, ...]:
+        """`or` goes on with the pattern: a condition with `or` stands in parentheses."""
+        return (Condition(self.filters.conjunction()),) if self._take("where") else ()
 
     def _time(self) -> TimeSpec:
         token = self.tokens.peek()
@@ -326,8 +372,21 @@ class _Parser:
 
     def _unexpected(self, wanted: str) -> RuleError:
         token = self.tokens.peek()
-        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}")
+        hint = "a condition with 'or' stands in parentheses" if token.text in COMPARISONS and token.kind == "op" else None
+        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}", hint)
 
     def _since(self, start: Token) -> Span:
         assert self.tokens.last is not None
         return self.tokens.source.span(start.start, self.tokens.last.end)
+
+
+def _in_any_order(atoms: list[Atom], count: int) -> Expression:
+    """So many of the atoms. The last one is whichever comes: one atom."""
+    if count == 1:
+        return Atom(tuple(item for atom in atoms for item in atom.items), span=atoms[0].span)
+    ways = [chained(Concatenation, atom, _in_any_order(_without(atoms, n), count - 1)) for n, atom in enumerate(atoms)]
+    return reduce(partial(chained, Alternation), ways)
+
+
+def _without(atoms: list[Atom], number: int) -> list[Atom]:
+    return atoms[:number] + atoms[number + 1 :]

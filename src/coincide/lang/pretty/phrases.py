@@ -8,7 +8,7 @@ from coincide.errors import nearest
 
 KEYWORDS = frozenset((
     "after", "always", "also", "any", "anything", "at", "before", "by", "called", "detection", "except", "followed",
-    "for", "in", "least", "means", "not", "number", "of", "once", "optionally", "or", "report", "same", "the", "then",
+    "for", "if", "in", "least", "means", "not", "number", "of", "once", "optionally", "or", "report", "same", "the", "then",
     "times", "together", "using", "wait", "when", "where", "with", "within", "without",
 ))  # fmt: skip
 NAME = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")

@@ -8,6 +8,7 @@ from coincide.detection.automaton.starts import start_can_fail
 from coincide.errors import CoincideError, RuleError
 from coincide.expr.functions import number_text
 from coincide.expr.print import expression_text
+from coincide.expr.tree import Expr, Or
 from coincide.lang.opera.definition import (
     Alternation,
     Atom,
@@ -88,6 +89,8 @@ def _report(statement: Detect, definition: Definition, printer: _Printer) -> str
     text = f"{manner} {statement.name} when {printer.at(statement.body, PATTERN)}"
     if printer.parameters:
         text += f" for the same {' and '.join(bind.attribute for bind in printer.parameters)}"
+    if statement.condition is not None:
+        text += f" if {expression_text(statement.condition.value)}"
     if statement.attributes:
         text += f" with {', '.join(f'{a.name} = {expression_text(a.value)}' for a in statement.attributes)}"
     return f"{text}{_policy(statement.policy)}."
@@ -100,8 +103,22 @@ def _policy(policy: Policy | None) -> str:
     return f" using {policy.kind.replace('-', ' ')}{threshold} detection"
 
 
+def _test(test: Expr) -> str:
+    """Behind `where` in a pattern, whose own `or` it must not be taken for."""
+    return f"({expression_text(test)})" if isinstance(test, Or) else expression_text(test)
+
+
 def _time(word: str, time: TimeSpec) -> str:
     return f'{"by" if word == "within" and isinstance(time, At) else word} "{time.text}"'
+
+
+def _times(node: Timing) -> str | None:
+    """How often the first part comes, if the second is nothing else."""
+    rest = list(node.second.parts) if isinstance(node.second, Concatenation) else [node.second]
+    more = rest[-1] == Iteration(node.first)
+    if any(part != node.first for part in rest[: -1 if more else None]) or isinstance(node.time, At):
+        return None
+    return f"at least {len(rest)} times" if more else f"{1 + len(rest)} times"
 
 
 class _Printer:
@@ -147,6 +164,8 @@ class _Printer:
         return self.at(node, STEP)
 
     def _timing(self, node: Timing) -> str:
+        if (times := _times(node)) is not None:
+            return f"{self.at(node.first, UNIT)} {times} {_time('within', node.time)}"
         first, second, timer = self.at(node.first, CHAIN), node.second, Named(node.timer)
         if isinstance(second, Atom) and [item.events for item in second.items] == [timer]:
             if second.domain is None:
@@ -176,6 +195,8 @@ class _Printer:
         return texts[0] if len(texts) == 1 else f"any of {', '.join(texts)}"
 
     def _one(self, events: EventSet) -> str:
-        if not isinstance(events, Named) or (events.terms and list(events.terms) != self.parameters):
+        if not isinstance(events, Named):
             raise NotExpressible("only event types and phrases can be said")
-        return _phrase(events.name) if events.name in self.phrases else events.name
+        tests = [term.test for term in events.terms if isinstance(term, Condition)]
+        name = _phrase(events.name) if events.name in self.phrases else events.name
+        return " where ".join([name, *map(_test, tests)])
