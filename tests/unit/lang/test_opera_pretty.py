@@ -47,7 +47,8 @@ def test_cases(case) -> None:
         ("A at least 2 times", "[A] [A] [A]*"),
         ("A then B any number of times", "[A] [B]*"),
         ('A 3 times within "5min"', "([A], [A] [A]) T-1 = 5min"),
-        ('A at least 2 times within "5min" then B within "1h"', "(([A], [A] [A]*) T-1 = 5min, [B]) T-2 = 1h"),
+        ('A at least 2 times within "5min"', "([A], [A] [A]*) T-1 = 5min"),
+        ('A 2 times within "5min" then B within "1h"', "(([A], [A]) T-1 = 5min, [B]) T-2 = 1h"),
         ('B after A 2 times within "5min"', "([A], [A]) T-1 = 5min ; [B]"),
         ('A then B 2 times within "5min"', "([A], [B] [B]) T-1 = 5min"),
         ("A where x = 1 and y > 2 3 times", "[A(x = 1 and y > 2)] [A(x = 1 and y > 2)] [A(x = 1 and y > 2)]"),
@@ -106,6 +107,7 @@ def test_what_has_no_sentence() -> None:
     [
         ("A where x = 1 or y = 2", "1:34: error: expected '.', found '='", "a condition with 'or' stands in parentheses"),
         ('A 1 times within "1h"', "1:25: error: 'within' wants something that comes at least 2 times", ""),
+        ('A at least 1 times within "1h" then B', "1:46: error: 'at least … times within' can only end a pattern", "leave out"),
         ("3 of A, B", "1:15: error: there are only 2 to take 3 of", ""),
         ("5 of A, B, C, D, E, F, G, H", "1:15: error: there are more than 500 ways to take 5 of 8", ""),
         ("A called a if distinct(b.x) > 1", "'distinct(b.x)' is neither a parameter nor an attribute of an alias of 'X'", ""),

@@ -176,9 +176,22 @@ class _Parser:
     def _chain(self) -> Expression:
         start = self.tokens.peek()
         tree = self._step(timed=True)
+        self._check_open_end(tree)
         while (link := self._link(tree, start)) is not None:
             tree = link
         return tree
+
+    def _check_open_end(self, tree: Expression) -> None:
+        """In the core a loop in a timing and what follows it have one time: not what these words say."""
+        rest = tree.second if isinstance(tree, Timing) else None
+        loop = rest.parts[-1] if isinstance(rest, Concatenation) else rest
+        if (
+            isinstance(tree, Timing)
+            and loop == Iteration(tree.first)
+            and any(map(self._at, ("followed", "then", "not", "after")))
+        ):
+            hint = "leave out 'at least': more of them are further matches"
+            raise self.tokens.fail(self.tokens.peek(), "'at least … times within' can only end a pattern", hint)
 
     def _link(self, chain: Expression, start: Token) -> Expression | None:
         """What follows all of the chain so far."""
