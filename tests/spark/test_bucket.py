@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pyarrow as pa
@@ -26,8 +27,9 @@ FIELDS = ("hi", "lo", "type", "id", ".k", ".s", ".v", ".w")
 
 
 class Run:
-    def __init__(self, rules: Rulebook, delay: int, pages: int = 3, tier: str = "interpreter") -> None:
+    def __init__(self, rules: Rulebook, delay: int, pages: int = 3, tier: str = "interpreter", timed: bool = False) -> None:
         self.tier = tier
+        self.timed = timed
         self.change(rules)
         self.delay, self.pages = delay, pages
         self.store = Memory()
@@ -41,7 +43,7 @@ class Run:
     def take(self, events: list[Event], closing: int | None = None) -> Outcome:
         blobs = [self._blob(part) for part in (events[::2], events[1::2]) if part]  # of two tasks
         stamps = [event.hi for event in events] or [0]
-        bucket = Bucket(self.task, self.delay, False, ([], 1, self.pages), self.store)
+        bucket = Bucket(self.task, self.delay, self.timed, ([], 1, self.pages), self.store)
         outcome = bucket.advance(Arrived(min(stamps), max(stamps), blobs, closing))
         self.made += outcome.detections.events
         self.late += outcome.late
@@ -82,6 +84,43 @@ def test_out_of_order_within_the_delay(seed: int, forgetful: bool, room: int, ti
     run.take([], closing=FOREVER)
     assert run.late == 0
     assert texts(run.made) == expected(rules, events)
+
+
+TIMED = {
+    "pretty": 'Report alone when a not followed by b within "3s" for the same k.',
+    "amit": """<amit>
+  <event name="a"><eventAttribute name="k" type="number"/></event>
+  <event name="b"><eventAttribute name="k" type="number"/></event>
+  <key name="K"><eventKey event="a" attribute="k"/><eventKey event="b" attribute="k"/></key>
+  <lifespan name="L">
+    <initiator><eventInitiator event="a"/></initiator>
+    <terminator><expirationInterval timeInterval="3s"/></terminator>
+    <keyBy name="K"/>
+  </lifespan>
+  <situation name="alone" lifespan="L"><operator><not><operandNot event="b"/></not></operator></situation>
+</amit>""",
+}
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+@pytest.mark.parametrize("steps", [1, 5, pages.STEPS])
+@pytest.mark.parametrize("language", TIMED)
+def test_logs_hold_the_steps_of_time(language: str, steps: int, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that is rebuilt from its log has the timers that it had; those that fired without an event do not fire again."""
+    monkeypatch.setattr(pages, "STEPS", steps)
+    rng = random.Random(steps)
+    rules = loads(TIMED[language], language)
+    events = sorted(random_events(400, steps), key=lambda e: e.hi)
+    run, rest = Run(rules, 0, tier=tier, timed=True), list(events)
+    while rest:
+        size = rng.randrange(1, 40)
+        run.take(rest[:size])
+        rest = rest[size:]
+        if rng.random() < 0.7:
+            pages.MEMORY.states.clear()
+    run.take([], closing=FOREVER)
+    assert run.made
+    assert texts(run.made) == expected(rules, events, math.inf)
 
 
 @pytest.mark.parametrize("forgetful", [False, True])

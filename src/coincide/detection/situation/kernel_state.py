@@ -50,7 +50,7 @@ class Compact:
 
     @property
     def next_due(self) -> int | None:
-        due = min([at.NEVER, *self.spans[:, at.DUE], *self.timers[:, at.DUE_AT]])
+        due = min(self.spans[:, at.DUE].min(initial=at.NEVER), self.timers[:, at.DUE_AT].min(initial=at.NEVER))
         return int(due) if due != at.NEVER else None
 
 

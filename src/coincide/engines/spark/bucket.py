@@ -21,7 +21,7 @@ from coincide.adapters.tableorder import total_order
 from coincide.engines.graph import Graph
 from coincide.engines.spark.marks import REACHED, advance, broken
 from coincide.engines.spark.packing import from_bytes, to_bytes
-from coincide.engines.spark.pages import Page, Pages, PageStore
+from coincide.engines.spark.pages import Page, Pages, PageStore, Step
 from coincide.engines.spark.worker import Task, events_of
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
@@ -98,7 +98,7 @@ class Bucket:
         self.timed = timed
         self.store = store
         self.meta = self._meta(list(division))
-        self.pages = Pages(task, not timed, store, self.meta.pages, self.meta.rules)
+        self.pages = Pages(task, store, self.meta.pages, self.meta.rules)
         self.outcome = Outcome()
 
     def _meta(self, division: list[Any]) -> Meta:
@@ -211,7 +211,7 @@ class Bucket:
             state.hi = max(state.hi, self.meta.clock)
             made = merged([first, graph.finish(state, inf if closing == FOREVER else closing)])
         self._note_due(graph, state, page)
-        self.pages.save(page, state, table)
+        self.pages.save(page, state, Step(table, bound, state.start) if closing is None else None)
         return made
 
     def _events(self, table: pa.Table) -> EventBatch:

@@ -1,9 +1,10 @@
 """Pages of a bucket: detectors' state for some of its keys, kept so that a micro-batch costs what it touches.
 
-A page is a *base* (the encoded state) and a *log* (events consumed since). Events are appended to the log; only when it has
-grown large is the state encoded anew. A worker that still holds the very state that was stored goes on from there; any other
-decodes the base and replays the log, which costs little: kernels are far faster than codecs. A random token, new with each
-write, tells whether a state in memory is the one in the store, whatever was retried, restarted or reused in between."""
+A page is a *base* (the encoded state) and a *log* (the steps since: events consumed, and how far time came with them). Steps are
+appended to the log; only when it has grown large is the state encoded anew. A worker that still holds the very state that was
+stored goes on from there; any other decodes the base and replays the log, which costs little: kernels are far faster than
+codecs. A random token, new with each write, tells whether a state in memory is the one in the store, whatever was retried,
+restarted or reused in between."""
 
 from __future__ import annotations
 
@@ -20,11 +21,13 @@ from coincide.engines.graph import Graph, GraphState
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.packing import from_bytes, to_bytes
 from coincide.engines.spark.worker import Task, events_of, graph_of
-from coincide.model.batch import EventBatch
+from coincide.model.batch import EMPTY, EventBatch
 
 ROOM = 1_000_000
 """Bytes that a log may always have; and it may have as many times the base's as GROWTH says."""
 GROWTH = 4
+STEPS = 64
+"""So many entries a log may have: a worker that has just started takes all of them again."""
 REMEMBERED = 64_000_000
 """Bytes of encoded state whose decoded form a worker keeps."""
 
@@ -48,6 +51,25 @@ class PageStore(Protocol):
     def drop_entry(self, page: int, number: int) -> None: ...
     def rules(self, digest: str) -> bytes: ...
     def put_rules(self, digest: str, data: bytes) -> None: ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """What leads from one state of a page to the next. `bound`: how far time has come; `start`: when the run began."""
+
+    events: pa.Table | None
+    bound: int | None  # None: only to the last event, as logs had it before they told
+    start: int | None
+
+    def to_bytes(self) -> bytes:
+        told = {name: str(value) for name, value in (("bound", self.bound), ("start", self.start)) if value is not None}
+        return to_bytes((pa.table({}) if self.events is None else self.events).replace_schema_metadata(told))
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Step:
+        table = from_bytes(data)
+        told = {name.decode(): int(value) for name, value in (table.schema.metadata or {}).items()}
+        return Step(table if len(table) else None, told.get("bound"), told.get("start"))
 
 
 @dataclass
@@ -78,8 +100,7 @@ MEMORY = _Memory()
 class Pages:
     """`known` and `kept` (digests of the rules that the store has) are the bucket's, which stores them."""
 
-    def __init__(self, task: Task, logged: bool, store: PageStore, known: dict[int, Page], kept: list[str]) -> None:
-        self.logged = logged
+    def __init__(self, task: Task, store: PageStore, known: dict[int, Page], kept: list[str]) -> None:
         self.store = store
         self.known = known
         self.kept = kept
@@ -102,18 +123,22 @@ class Pages:
         data = self.store.base(number)
         state = graph.initial() if data is None else graph.decode(data)
         for entry in page.log:
-            graph.advance(state, _batch(from_bytes(self.store.entry(number, entry))))
+            step = Step.from_bytes(self.store.entry(number, entry))
+            if step.start is not None:
+                state.start = step.start
+            graph.advance(state, EMPTY if step.events is None else _batch(step.events), step.bound)
         return state if graph is self.graph else self.graph.decode(graph.encode(state))
 
     def _old_graph(self, digest: str) -> Graph:
         sources, members = msgspec.msgpack.decode(self.store.rules(digest))
         return graph_of(tuple((name, text) for name, text in sources), tuple(members), self.tier, self.tables)
 
-    def save(self, number: int, state: GraphState, consumed: pa.Table | None) -> None:
-        """Keep the state that the consumed events have led to."""
+    def save(self, number: int, state: GraphState, step: Step | None) -> None:
+        """Keep the state that a step has led to. None: there was more to it than a log can tell."""
         page = self.known.setdefault(number, Page(b"", self._digest))
-        if self.logged and page.rules == self._digest and page.size <= ROOM + GROWTH * page.base:
-            self._append(number, page, consumed)
+        room = page.size <= ROOM + GROWTH * page.base and len(page.log) < STEPS
+        if step is not None and room and page.rules == self._digest:
+            self._append(number, page, step.to_bytes())
         else:
             self._renew(number, page, state)
         page.token = os.urandom(8)
@@ -122,13 +147,11 @@ class Pages:
             self.kept.append(self._digest)
         MEMORY.put(page.token, self.graph, state, max(page.base, page.size // 8))
 
-    def _append(self, number: int, page: Page, consumed: pa.Table | None) -> None:
-        if consumed is not None:
-            data = to_bytes(consumed)
-            self.store.put_entry(number, page.next, data)
-            page.log.append(page.next)
-            page.next += 1
-            page.size += len(data)
+    def _append(self, number: int, page: Page, data: bytes) -> None:
+        self.store.put_entry(number, page.next, data)
+        page.log.append(page.next)
+        page.next += 1
+        page.size += len(data)
 
     def _renew(self, number: int, page: Page, state: GraphState) -> None:
         data = self.graph.encode(state)
