@@ -1,8 +1,9 @@
-"""`coincide test`: conformance cases, with a readable difference where one fails."""
+"""`coincide test`: cases of rules, with a readable difference where one fails."""
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,21 +11,27 @@ from typing import TYPE_CHECKING, Any
 from coincide.cli.command import Command, Given, check_engine, engine_arguments
 
 if TYPE_CHECKING:
+    from coincide.testing.accept import Edit
     from coincide.testing.cases import Case, CaseResult
+    from coincide.testing.suites import SuiteCase
 
 DESCRIPTION = """\
-Run conformance cases: folders with rules, events and expected detections.
+Test rules: events in, and the detections that must come out.
 
 A case is a folder with
-  rules.ENDING                   the rules (several: rules.1.ENDING, rules.2.ENDING …)
-  events.jsonl, expected.jsonl   what goes in, and the detections that must come out
-  until                          optional: where the clock goes on to after the last event
+  rules.ENDING            the rules (several: rules.1.ENDING, rules.2.ENDING …)
+  events.jsonl            what goes in (or .csv, .parquet …)
+  expected.jsonl          what must come out; a line with "...": true tells only some of the fields
+  until                   optional: where the clock goes on to after the last event
+or one of several in a file NAME.test.yaml: rules, events, expected and until, in line or in files.
 
-The exit code is 1 if a case fails, or if there is none.
+With --accept, what comes out is what is expected from now on. The exit code is 1 if a case fails, or if
+there is none.
 
 example:
-  coincide test tests/conformance/cases/ecl
-  coincide test my-cases --tier kernel
+  coincide test my-cases
+  coincide test doors.test.yaml --accept
+  coincide test tests/conformance/cases/ecl --tier kernel
 """
 
 SIGNS = {"-": ("missing   ", "red"), "+": ("unexpected", "yellow"), "~": ("differs   ", "magenta"), "!": ("", "red")}
@@ -33,37 +40,81 @@ SHOWN = 20
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", nargs="+", metavar="PATH", type=Path, help="case folders, or folders with cases anywhere below")
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        type=Path,
+        help="case folders, YAML files of cases, or folders with cases anywhere below",
+    )
+    parser.add_argument("--accept", action="store_true", help="of cases that fail, write down what came out as what is expected")
     engine_arguments(parser)
     parser.add_argument("--verbose", "-v", action="store_true", help="also name the cases that pass")
 
 
 def test(given: Given) -> int:
-    from coincide.testing.cases import run_case
-
     check_engine(given)
     console = _console()
-    passed = failed = 0
-    for case in _found(given.paths):
-        result = run_case(case, given.engine, given.tier)
-        passed, failed = passed + result.passed, failed + (not result.passed)
-        if given.verbose or not result.passed:
+    outcomes: Counter[str] = Counter(passed=0, failed=0)
+    edits: list[Edit] = []
+    for case in _found(given.paths, given.accept):
+        result = _run(case, given)
+        edit = _acceptance(case, given) if given.accept and not result.passed else None
+        outcomes["passed" if result.passed else "failed" if edit is None else "accepted"] += 1
+        if edit is not None:
+            edits.append(edit)
+            console.print(f"accepted {case.place}: {edit.count} expected", style="yellow", markup=False)
+        elif given.verbose or not result.passed:
             _show(result, console)
-    if not passed + failed:
+    _write(edits)
+    if not sum(outcomes.values()):
         console.print(f"no case found below {', '.join(map(str, given.paths))}", style="red", markup=False)
-    good = passed > 0 and not failed
-    console.print(f"{passed} passed, {failed} failed", style="green" if good else "red", markup=False)
+    good = not outcomes["failed"] and sum(outcomes.values()) > 0
+    told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+    console.print(told, style="green" if good else "red", markup=False)
     return 0 if good else 1
 
 
-def _found(paths: Iterable[Path]) -> list[Case]:
+def _run(case: Case | SuiteCase, given: Given) -> CaseResult:
+    from coincide.testing.cases import Case, run_case
+    from coincide.testing.suites import run_suite_case
+
+    if isinstance(case, Case):
+        return run_case(case, given.engine, given.tier)
+    return run_suite_case(case, given.engine, given.tier)
+
+
+def _acceptance(case: Case | SuiteCase, given: Given) -> Edit | None:
+    """None where there is nothing to accept: the rules do not run, or the case is not about detections."""
+    from coincide.errors import CoincideError
+    from coincide.testing.accept import acceptance
+    from coincide.testing.cases import Setup
+
+    try:
+        return acceptance(case, Setup(given.engine, given.tier))
+    except CoincideError:
+        return None
+
+
+def _write(edits: list[Edit]) -> None:
+    if edits:
+        from coincide.testing.accept import write
+
+        write(edits)
+
+
+def _found(paths: Iterable[Path], unfinished: bool) -> list[Case | SuiteCase]:
     from coincide.errors import InputError
     from coincide.testing.cases import find_cases
+    from coincide.testing.suites import find_suites, read_suite
 
+    found: dict[str, Case | SuiteCase] = {}
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: No such file or directory")
-    return list(dict.fromkeys(case for path in paths for case in find_cases(path)))
+        found.update((case.place, case) for case in find_cases(path, unfinished=unfinished))
+        found.update((case.place, case) for file in find_suites(path) for case in read_suite(file))
+    return list(found.values())
 
 
 def _console() -> Any:
@@ -77,7 +128,7 @@ def _show(result: CaseResult, console: Any) -> None:
     if result.passed:
         console.print(f"passed {result.case.name}", style="green", markup=False)
         return
-    console.print(f"FAILED {result.case.folder} ({result.kind})", style="bold red", markup=False)
+    console.print(f"FAILED {result.case.place} ({result.kind})", style="bold red", markup=False)
     for problem in result.problems[:SHOWN]:
         word, style = SIGNS[problem.sign]
         console.print(f"    {word}  {problem.text}" if word else f"    {problem.text}", style=style, markup=False)

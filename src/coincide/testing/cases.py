@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
-from coincide.errors import CoincideError
+from coincide.errors import CoincideError, InputError
 from coincide.lang.registry import MODULES
 
 EXPECTED = ("expected.jsonl", "expected-error", "expected-warnings", "expected.json")
@@ -45,6 +46,11 @@ class Case:
         return "/".join(self.folder.absolute().parts[-2:])
 
     @property
+    def place(self) -> str:
+        """Where somebody finds it."""
+        return str(self.folder)
+
+    @property
     def suite(self) -> str:
         return self.folder.absolute().parent.name
 
@@ -52,6 +58,14 @@ class Case:
     def rules(self) -> list[Path]:
         """Its rule files, in the order in which they are loaded."""
         return sorted(self.folder.glob("rules.*"), key=_file_order)
+
+    @cached_property
+    def events(self) -> Path | None:
+        """Its events, in a file of any form that can be read."""
+        found = sorted(path for path in self.folder.glob("events.*") if path.is_file())
+        if len(found) > 1:
+            raise InputError(f"{self.folder}: there are several files of events: {', '.join(p.name for p in found)}")
+        return found[0] if found else None
 
     def path(self, name: str) -> Path | None:
         """A file of the case, if it is there."""
@@ -68,9 +82,19 @@ class Case:
         return all(path.name.endswith(tuple(MODULES)) for path in self.rules)
 
 
+class AnyCase(Protocol):
+    """A case, in a folder or in a file of several."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def place(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class CaseResult:
-    case: Case
+    case: AnyCase
     kind: str
     problems: tuple[Problem, ...] = ()
 
@@ -86,18 +110,20 @@ class CaseResult:
 Check = Callable[[Case, Setup], list[Problem]]
 
 
-def find_cases(path: Path | str) -> list[Case]:
-    """The cases in a folder and everywhere below it, by name."""
-    return sorted(_cases_below(Path(path)), key=lambda case: case.folder)
+def find_cases(path: Path | str, *, unfinished: bool = False) -> list[Case]:
+    """The cases in a folder and everywhere below it, by name; also the `unfinished`, which have rules and events but do not
+    say yet what is expected."""
+    return sorted(_cases_below(Path(path), unfinished), key=lambda case: case.folder)
 
 
-def _cases_below(top: Path) -> Iterator[Case]:
+def _cases_below(top: Path, unfinished: bool) -> Iterator[Case]:
     if not top.is_dir():
         return
     folders = [top, *(p for p in top.rglob("*") if p.is_dir() and not _is_hidden(p.relative_to(top)))]
     for folder in folders:
-        if any((folder / name).is_file() for name in EXPECTED):
-            yield Case(folder)
+        case = Case(folder)
+        if any((folder / name).is_file() for name in EXPECTED) or (unfinished and case.rules and case.events is not None):
+            yield case
 
 
 def _is_hidden(path: Path) -> bool:
@@ -111,8 +137,13 @@ def run_case(case: Case, engine: str = "embedded", tier: str = "auto") -> CaseRe
     kind, check = kind_of(case)
     if not case.rules:
         return CaseResult(case, kind, (Problem("!", "there is no rule file: rules.ENDING, or rules.1.ENDING …"),))
+    return result_of(case, kind, lambda: check(case, Setup(engine, tier)))
+
+
+def result_of(case: AnyCase, kind: str, check: Callable[[], list[Problem]]) -> CaseResult:
+    """A failure is a result, not an exception."""
     try:
-        problems = check(case, Setup(engine, tier))
+        problems = check()
     except CoincideError as error:
         problems = [Problem("!", line) for line in str(error).splitlines()]
     except Exception as error:  # a mistake of ours in one case should not hide what becomes of the others

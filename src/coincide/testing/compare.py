@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from math import isclose
 from typing import Any
 
 Record = Mapping[str, Any]
+
+PARTIAL = "..."
+"""The field of an expectation that stands for whatever else a detection has."""
 
 RELATIVE = 1e-9
 """Numbers that differ by no more are equal: engines may add up in different orders."""
@@ -26,8 +29,9 @@ def same(a: object, b: object) -> bool:
 
 
 def plain_detection(record: Record) -> dict[str, Any]:
-    """What counts of a detection: its own id does not, a point is a number, ids of constituents are texts."""
-    out = {name: value for name, value in record.items() if name != "id" and value is not None}
+    """What counts of a detection: its own id does not, a point is a number, ids of constituents are texts. A null is the
+    same as nothing, except where it is all that is said of a field: in a partial expectation."""
+    out = {name: value for name, value in record.items() if name != "id" and (value is not None or PARTIAL in record)}
     time = out.get("time")
     if isinstance(time, (list, tuple)) and len(time) == 2 and time[0] == time[1]:
         out["time"] = time[0]
@@ -36,38 +40,57 @@ def plain_detection(record: Record) -> dict[str, Any]:
     return out
 
 
+def meets(expected: Record, actual: Record) -> bool:
+    """Is a plain detection as expected? Of a partial expectation only the fields that it names count."""
+    return not differing_fields(expected, actual)
+
+
 def unmatched(expected: Iterable[Record], actual: Iterable[Record]) -> tuple[list[Record], list[Record]]:
     """Detections that are missing and those that are not expected, as multisets."""
     wanted, made = [plain_detection(r) for r in expected], [plain_detection(r) for r in actual]
-    wanted, made = _without_equals(wanted, made)
-    missing: list[Record] = []
-    for record in wanted:
-        found = next((n for n, other in enumerate(made) if same(record, other)), None)
-        if found is None:
-            missing.append(record)
-        else:
-            del made[found]
-    return missing, list(made)
+    met = matching(wanted, made)
+    used = set(met.values())
+    return [r for n, r in enumerate(wanted) if n not in met], [r for n, r in enumerate(made) if n not in used]
 
 
-def _without_equals(
-    wanted: list[dict[str, Any]], made: list[dict[str, Any]]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Leaves out what agrees to the letter, so that only the rest is compared pair by pair."""
-    spelt_wanted, spelt_made = [_spelt(r) for r in wanted], [_spelt(r) for r in made]
-    common = Counter(spelt_wanted) & Counter(spelt_made)
-    return _rest(wanted, spelt_wanted, common), _rest(made, spelt_made, common)
+def matching(wanted: Sequence[Record], made: Sequence[Record]) -> dict[int, int]:
+    """Which expectation is met by which detection, each by its number. As many as can be: those that say all first, then
+    those that say a part, which make room for each other."""
+    met, free = _equal_to_the_letter(wanted, made)
+    partial = [n for n, record in enumerate(wanted) if PARTIAL in record]
+    for n in sorted(set(range(len(wanted))) - met.keys() - set(partial)):
+        found = next((m for m in free if same(wanted[n], made[m])), None)
+        if found is not None:
+            met[n] = found
+            free.remove(found)
+    return met | _largest_matching({n: [m for m in free if meets(wanted[n], made[m])] for n in partial})
 
 
-def _rest(records: Sequence[dict[str, Any]], spelt: Sequence[str], common: Counter[str]) -> list[dict[str, Any]]:
-    left = Counter(common)
-    rest = []
-    for record, text in zip(records, spelt, strict=True):
-        if left[text]:
-            left[text] -= 1
-        else:
-            rest.append(record)
-    return rest
+def _equal_to_the_letter(wanted: Sequence[Record], made: Sequence[Record]) -> tuple[dict[int, int], list[int]]:
+    """What agrees as it is spelt, so that only the rest is compared pair by pair; and the numbers of that rest."""
+    spelt: dict[str, deque[int]] = {}
+    for m, record in enumerate(made):
+        spelt.setdefault(_spelt(record), deque()).append(m)
+    met = {n: numbers.popleft() for n, record in enumerate(wanted) if (numbers := spelt.get(_spelt(record)))}
+    return met, sorted(m for numbers in spelt.values() for m in numbers)
+
+
+def _largest_matching(choices: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """One of its choices for as many as possible: whoever finds all of them taken asks the others to move (Kuhn 1955)."""
+    taken: dict[int, int] = {}
+
+    def place(n: int, asked: set[int]) -> bool:
+        for m in choices[n]:
+            if m not in asked:
+                asked.add(m)
+                if m not in taken or place(taken[m], asked):
+                    taken[m] = n
+                    return True
+        return False
+
+    for n in choices:
+        place(n, set())
+    return {n: m for m, n in taken.items()}
 
 
 def _spelt(record: Record) -> str:
@@ -75,9 +98,9 @@ def _spelt(record: Record) -> str:
 
 
 def differing_fields(expected: Record, actual: Record) -> list[str]:
-    """Names of fields that are not the same in two detections."""
-    names = dict.fromkeys([*expected, *actual])
-    return [name for name in names if not same(expected.get(name), actual.get(name))]
+    """Names of fields that are not the same in two detections; of a partial expectation only those that it names."""
+    names = dict.fromkeys(expected if PARTIAL in expected else [*expected, *actual])
+    return [name for name in names if name != PARTIAL and not same(expected.get(name), actual.get(name))]
 
 
 def answers(expected: object, actual: object, place: str = "") -> list[str]:

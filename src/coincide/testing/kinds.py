@@ -6,27 +6,33 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from coincide.engines.choice import detections, until_microseconds
-from coincide.errors import CoincideError, Diagnostic, InputError, RuleError, RunError
+from coincide.errors import CoincideError, Diagnostic, RuleError, RunError
 from coincide.model.batch import EventBatch
-from coincide.model.event import record
 from coincide.rulebook import Rulebook, load
 from coincide.testing.cases import Case, Check, Problem, Setup
 from coincide.testing.compare import Record, answers, differing_fields, unmatched
+from coincide.testing.expected import read_expected
 
 HEAD = re.compile(r"(?:(?P<file>[^:\s]+):)?(?P<line>\d+):(?P<column>\d+): (?P<text>.*)", re.DOTALL)
 
 
 def check_detections(case: Case, setup: Setup) -> list[Problem]:
     """`expected.jsonl`: the multiset of detections; `stats.json`: the counts of the run that it names."""
-    expected = read_records(case.folder / "expected.jsonl")
-    missing, unexpected = unmatched(expected, _detect(case, load(*case.rules), setup))
-    differences = [*_paired(missing, unexpected), *_signed("-", missing), *_signed("+", unexpected)]
-    return [*differences, *_check_statistics(case, setup)]
+    found = _detect(case, load(*case.rules), setup)
+    return [*compared(read_expected(case.folder / "expected.jsonl"), found), *_check_statistics(case, setup)]
+
+
+def compared(expected: Iterable[Record], found: Iterable[Record]) -> list[Problem]:
+    """How detections differ from those expected."""
+    missing, unexpected = unmatched(expected, found)
+    return [*_paired(missing, unexpected), *_signed("-", missing), *_signed("+", unexpected)]
+
+
+def detections_of(case: Case, setup: Setup) -> list[Record]:
+    return list(_detect(case, load(*case.rules), setup))
 
 
 def _check_statistics(case: Case, setup: Setup) -> list[Problem]:
@@ -47,7 +53,7 @@ def _check_statistics(case: Case, setup: Setup) -> list[Problem]:
 def check_error(case: Case, setup: Setup) -> list[Problem]:
     """`expected-error`: the rules are refused there and so; where there are events, the run stops so."""
     expected = case.text("expected-error") or ""
-    wanted = RunError if case.path("events.jsonl") else RuleError
+    wanted = RunError if case.events else RuleError
     try:
         book = load(*case.rules)
         if wanted is RunError:
@@ -72,7 +78,7 @@ def check_analysis(case: Case, setup: Setup) -> list[Problem]:
 
     expected = msgspec.json.decode((case.folder / "expected.json").read_bytes())
     other = next(iter(sorted(case.folder.glob("other.*"))), None)
-    answer = analyse(case.rules, events=case.path("events.jsonl"), other=other)
+    answer = analyse(case.rules, events=case.events, other=other)
     return [Problem("!", line) for line in answers(expected, answer)]
 
 
@@ -102,22 +108,11 @@ def kind_of(case: Case) -> tuple[str, Check]:
     return next((name, check) for name, applies, check in KINDS if applies(case))
 
 
-def read_records(path: Path) -> list[Record]:
-    """Records of a JSON Lines file."""
-    records: list[Record] = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        if line.strip():
-            try:
-                records.append(msgspec.json.decode(line, type=dict[str, Any]))
-            except msgspec.DecodeError as error:
-                raise InputError(f"{path}:{number}: {error}") from error
-    return records
-
-
 def _detect(case: Case, book: Rulebook, setup: Setup) -> Iterable[Record]:
-    until = until_microseconds(case.text("until"))
-    for batch in detections(book, _batches(case), until, setup.engine, setup.tier):
-        yield from (record(event) for event in batch.events)
+    """As `coincide run` finds them: rules that name a policy see the events as they stand."""
+    from coincide.api import run
+
+    return run(book, _events(case), case.text("until"), engine=setup.engine, tier=setup.tier)
 
 
 def _batches(case: Case) -> Iterator[EventBatch]:
@@ -125,10 +120,13 @@ def _batches(case: Case) -> Iterator[EventBatch]:
     from coincide.adapters.order import in_total_order
     from coincide.adapters.read import open_events
 
-    events = case.path("events.jsonl")
-    if events is None:
-        raise CoincideError(f"{case.folder}: there is no events.jsonl")
-    return in_total_order(open_events(events, strict=True))
+    return in_total_order(open_events(_events(case), strict=True))
+
+
+def _events(case: Case) -> Path:
+    if case.events is None:
+        raise CoincideError(f"{case.folder}: there is no events.jsonl (or .csv, .parquet …)")
+    return case.events
 
 
 def _compare_error(expected: str, error: Diagnostic) -> list[Problem]:

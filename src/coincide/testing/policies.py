@@ -11,12 +11,13 @@ from coincide.model.event import record
 from coincide.rulebook import load
 from coincide.testing.cases import Case, Problem, Setup
 from coincide.testing.compare import Record, unmatched
-from coincide.testing.kinds import line_of, read_records
+from coincide.testing.expected import read_expected, read_records
+from coincide.testing.kinds import line_of
 
 
 def check_policy(case: Case, setup: Setup) -> list[Problem]:
     result = _run(case, setup)
-    problems = _compared(read_records(case.folder / "expected.jsonl"), [record(d) for d in result.detections])
+    problems = _compared(read_expected(case.folder / "expected.jsonl"), [record(d) for d in result.detections])
     if case.path("latencies.jsonl"):
         problems += _compared(read_records(case.folder / "latencies.jsonl"), [latency.record() for latency in result.latencies])
     return problems

@@ -12,7 +12,7 @@ from coincide.rulebook import load
 from coincide.testing.cases import Case, find_cases, run_case
 from coincide.testing.check import detections
 from coincide.testing.compare import unmatched
-from coincide.testing.kinds import read_records
+from coincide.testing.expected import read_records
 
 CASES = find_cases(Path(__file__).parents[2] / "conformance" / "cases" / "ecco")
 

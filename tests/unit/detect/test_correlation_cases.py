@@ -14,7 +14,7 @@ from coincide.model.event import Event, record
 from coincide.rulebook import load
 from coincide.testing.cases import Case, find_cases, run_case
 from coincide.testing.compare import unmatched
-from coincide.testing.kinds import read_records
+from coincide.testing.expected import read_records
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
 DETECTIONS = find_cases(CASES / "cdl")

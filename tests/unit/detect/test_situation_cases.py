@@ -15,7 +15,7 @@ from coincide.rulebook import load
 from coincide.testing.cases import Case, find_cases, run_case
 from coincide.testing.check import check_detector
 from coincide.testing.compare import answers, unmatched
-from coincide.testing.kinds import read_records
+from coincide.testing.expected import read_records
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
 

@@ -51,7 +51,7 @@ def runnable(folder: Path) -> list[Example]:
 
 
 def _example(case: Case) -> Example:
-    from coincide.testing.kinds import read_records
+    from coincide.testing.expected import read_records
 
     events = case.path("events.jsonl")
     rules = tuple(SourceText(str(path), path.read_text(encoding="utf-8")) for path in case.rules)
