@@ -157,9 +157,13 @@ def _plain(value: object) -> object:
     return value if spell is None else spell()
 
 
+ENVELOPE_COLUMNS = ("type", "id", "time_lo", "time_hi", "from", "source", "space")
+"""What a detection has besides attributes, which follow by name."""
+
+
 def to_arrow(detections: EventBatch) -> pa.Table:
-    """Detections as a table: `type`, `time_lo` and `time_hi` (timestamps, UTC), `from` (ids), then `source`, `space` and the
-    attributes that any of them has. An attribute of a name that is taken gets a `_` after it."""
+    """Detections as a table: `type`, `time_lo` and `time_hi` (timestamps, UTC), `from` (ids), then `source`, `space` and, by
+    name, the attributes that any of them has. An attribute of a name that is taken gets a `_` after it."""
     return pa.Table.from_batches([arrow_batch(detections.table)])
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coincide.adapters.files import CompleteFile
-from coincide.adapters.frames import arrow_batch
+from coincide.adapters.frames import ENVELOPE_COLUMNS, arrow_batch
 from coincide.adapters.scratch import remove, scratch_folder
 from coincide.adapters.segments import SegmentWriter, read_segments
 from coincide.adapters.write import DetectionWriter
@@ -40,7 +40,9 @@ class ParquetDetections(DetectionWriter):
     def commit(self) -> None:
         try:
             self._segments.close()
-            schema = pa.schema([(name, _common(kinds)) for name, kinds in self._kinds.items()])
+            names = [name for name in ENVELOPE_COLUMNS if name in self._kinds]
+            names += sorted(self._kinds.keys() - set(names))
+            schema = pa.schema([(name, _common(self._kinds[name])) for name in names])
             with pq.ParquetWriter(self._file.stream, schema) as writer:
                 for batch in read_segments(self._folder / "detections.arrow"):
                     writer.write_batch(_fitted(batch, schema))

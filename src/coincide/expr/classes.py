@@ -102,12 +102,12 @@ class Classifier:
     """Classes of rows for a set of tests. Keys of classes are the same in every batch."""
 
     def __init__(self, tests: Sequence[Expr]) -> None:
-        constants: dict[str, set[object]] = {}
+        constants: dict[str, list[object]] = {}
         opaque: dict[Expr, None] = {}
         for atom in dict.fromkeys(a for test in tests for a in atoms(test)):
             found = simple(atom)
             if found is not None:
-                constants.setdefault(found[0], set()).update(c.value for c in found[1] if isinstance(c, Literal))
+                constants.setdefault(found[0], []).extend(c.value for c in found[1] if isinstance(c, Literal))
             elif not isinstance(atom, Literal):
                 opaque[atom] = None
         self._opaque = tuple(opaque)
@@ -159,9 +159,10 @@ class Classes:
     keys: list[tuple[int, ...]]
 
 
-def _sorted(values: set[object]) -> Constants:
-    numbers = sorted(v for v in values if isinstance(v, float))
-    texts = sorted(v for v in values if isinstance(v, str))
+def _sorted(values: list[object]) -> Constants:
+    """Sorted by type before equal ones are merged: to Python true and 1 are equal, to a test they are not."""
+    numbers = sorted({v for v in values if isinstance(v, float)})
+    texts = sorted({v for v in values if isinstance(v, str)})
     return Constants(tuple(numbers), tuple(texts))
 
 

@@ -113,6 +113,11 @@ def _mark(setting: Place) -> Place:
     return (*root, int.from_bytes(blake2b(data, digest_size=7).digest(), "big"))
 
 
+def source_of(value: Value) -> str | None:
+    """What a rule gives as `source`, as the name of a publisher: what is no text is spelt as in JSON."""
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(plain(value)).decode()
+
+
 def detection(
     type: str,
     stamp: tuple[int, int],
@@ -123,6 +128,10 @@ def detection(
     space: Space | None = None,
     hidden: bool = False,
 ) -> Event:
+    """A `source` among the attributes is that of the envelope: an event has no attribute of this name."""
+    if "source" in attributes:
+        attributes = dict(attributes)
+        source = source_of(attributes.pop("source"))
     return Event(type, stamp[0], stamp[1], None, attributes, origin, source, space, place, None, hidden)
 
 
@@ -143,19 +152,19 @@ def plain(value: Value) -> Any:
 
 
 def record(event: Event) -> dict[str, Any]:
-    """The event as a record of JSON Lines."""
+    """The event as a record of JSON Lines: the envelope, then the attributes by name. Events that share an id are told once."""
     out: dict[str, Any] = {"type": event.type}
     if event.id is not None:
         out["id"] = event.id
     lo, hi = milliseconds(event.lo), milliseconds(event.hi)
     out["time"] = lo if lo == hi else [lo, hi]
     if event.is_detection:
-        out["from"] = [key[4] for key in event.origin]
+        out["from"] = list(dict.fromkeys(key[4] for key in event.origin))
     if event.source is not None:
         out["source"] = event.source
     if event.space is not None:
         out["space"] = {f: getattr(event.space, f) for f in Space.__struct_fields__ if getattr(event.space, f) is not None}
-    out.update((name, plain(value)) for name, value in event.attributes.items())
+    out.update((name, plain(value)) for name, value in sorted(event.attributes.items()))
     return out
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from coincide.model.column import Column, Rows, column_from_arrow, column_of, concatenated
-from coincide.model.event import Event, Place, Value
+from coincide.model.event import Event, Place, Value, source_of
 from coincide.model.space import Space
 from coincide.model.stamp import MILLISECOND, OrderKey, order_key
 
@@ -46,9 +46,17 @@ class Origins:
         return [tuple(flat[a:b]) for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
 
     def lists(self) -> pa.Array:
-        """The ids, a list a row."""
+        """The ids, a list a row, each once."""
         offsets = np.arange(len(self.lo) + 1) if self.offsets is None else self.offsets
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), self.ids.cast(pa.string()))
+        ids = self.ids.cast(pa.string())
+        if len(ids) < len(offsets):  # at most one a row
+            return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids)
+        codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        first = np.sort(np.unique(rows * (int(codes.max(initial=0)) + 1) + codes, return_index=True)[1])
+        if len(first) < len(ids):
+            ids, offsets = ids.take(pa.array(first)), np.searchsorted(rows[first], np.arange(len(offsets)))
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids)
 
 
 Places = npt.NDArray[np.int64]
@@ -112,9 +120,18 @@ class EventTable:
     def places(self) -> Places | None:
         return self.given_places.matrix if isinstance(self.given_places, LazyPlaces) else self.given_places
 
+    def __post_init__(self) -> None:
+        """What a rule gives as `source` becomes the name of a publisher."""
+        given = self.fields.get("source")
+        if given is not None and not _is_text(given.type):
+            column = column_from_arrow(given)
+            names = pa.array([source_of(column.value(row)) for row in range(len(column))], pa.string())
+            object.__setattr__(self, "fields", {**self.fields, "source": names})
+
     @property
     def attributes(self) -> list[str]:
-        return [name for name in self.fields if name not in ("type", "id", "source", "space", "arrival")]
+        """By name: the order in which records and frames have them."""
+        return sorted(name for name in self.fields if name not in ("type", "id", "source", "space", "arrival"))
 
     @property
     def sortable(self) -> bool:
@@ -131,7 +148,7 @@ class EventTable:
             return Column(len(self), numbers=self.hi / MILLISECOND)
         if name == "id" and self.given_places is not None:
             return self._ids_of_external()
-        if name not in self.fields:
+        if name not in self.fields or name in ("space", "arrival"):  # no values that an expression could read
             return Column(len(self))
         array = self.fields[name]
         return column_from_arrow(array.cast(pa.string()) if name == "id" else array)
@@ -218,6 +235,11 @@ class EventTable:
             attributes: dict[str, Value] = {name: value for name, value in values if value is not None}
             out.append(Event(kind or "", lo, hi, identifier, attributes, origin, source, space, place, arrival, hidden))
         return out
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_null(value)
 
 
 def _texts(column: Column) -> list[str | None]:

@@ -222,7 +222,7 @@ def made(kind: str, n: int, **values: Any) -> Event:
 
 def test_detections_to_arrow_and_back() -> None:
     table = to_arrow(EventBatch([made("hit", 0, v=1.0, time_lo="x"), made("hit", 1, v="t", w=True)]))
-    assert table.schema.names == ["type", "time_lo", "time_hi", "from", "v", "time_lo_", "w"]
+    assert table.schema.names == ["type", "time_lo", "time_hi", "from", "time_lo_", "v", "w"]
     assert table.column("from").to_pylist() == [["q1", "9"]] * 2
     assert table.schema.field("time_lo").type == pa.timestamp("us", "UTC")
     again = all_events(from_arrow(table))

@@ -52,13 +52,13 @@ def each_once(sources: list[Occurrence]) -> list[Occurrence]:
 
 @dataclass(eq=False)
 class Aggregator:
-    """Makes the occurrence that stands for a window, in point semantics too: its stamp is the window's, not composed. No
-    attribute: LAST."""
+    """Makes the occurrence that stands for a window. No attribute: LAST."""
 
     function: str
     attribute: str
     argument: Argument
     tree: Expr | None = None  # of the argument
+    composer: Composer = field(default_factory=Composer)
 
     @property
     def fills_empty_windows(self) -> bool:
@@ -70,14 +70,14 @@ class Aggregator:
         value = total(self.function, self.argument, occurrences, sources)
         if value is None:
             return None
-        whole = Composer().stamped(tuple(sources), ends)
+        whole = self.composer.stamped(tuple(sources), ends)
         attributes: dict[str, Value] = {**whole.attributes, self.attribute: value}
         maybe = whole.maybe or any(o.maybe for o in occurrences)
         # One source and one carrier for whatever is built on it.
         return replace(whole, attributes=attributes, clash=frozenset(), aliases={}, parts=(), mark=mark, maybe=maybe)
 
     def last(self, occurrence: Occurrence, ends: tuple[int, int]) -> Occurrence:
-        return Composer().stamped((occurrence,), ends)
+        return self.composer.stamped((occurrence,), ends)
 
 
 class WindowState(msgspec.Struct, array_like=True):

@@ -76,9 +76,8 @@ class Builder:
     nodes: list[Node] = field(default_factory=list)
 
     def build(self) -> Node:
-        policies = self.setting.options.policies
-        body = self.definition.body
-        self.body = fresh_copy(With(body, policies) if policies else body)
+        options = self.setting.options
+        self.body = fresh_copy(self.definition.body)
         self.aliases = Aliases(self.body)
         self.bound_by_name = self._bound_by_name()
         self.spaces = check_spaces(self.setting.spaces)
@@ -87,9 +86,8 @@ class Builder:
             if isinstance(node, Filter):
                 for test in placed(node.condition, node.operand, self.aliases):
                     self.placed.setdefault((id(test.node), test.slot), []).append(test)
-        options = self.setting.options
         self.composer = Composer(options.semantics == "point")
-        return self.node(self.body, Surroundings())
+        return self.node(self.body, Surroundings().under(options.policies))
 
     def _bound_by_name(self) -> frozenset[str]:
         """References that bind their own name: those that are mentioned. Where all are distinct primitive types, the others
@@ -172,7 +170,7 @@ class Builder:
         return inner  # a filter's conjuncts are where they belong already
 
     def _with(self, wrapper: With, around: Surroundings) -> Node:
-        """`subset` reduces a reference only if the expression that it closes is a bare one."""
+        """`subset` reduces a reference only if the expression that it closes is a bare one: an option closes none."""
         inner = self.node(wrapper.operand, around.under(wrapper.policies))
         bare = isinstance(core(wrapper.operand), Ref) and any(p.name == "subset" for p in wrapper.policies)
         return self.add(Disjunction, (inner,), reduces=True) if bare else inner
@@ -214,7 +212,7 @@ class Builder:
 
     def absence(self, node: Not, around: Surroundings) -> Node:
         child = self.node(node.operand, around.inside)
-        made = self.add(Absence, (child,), microseconds(node.over or 0.0), **self.usual(node, around))
+        made = self.add(Absence, (child,), microseconds(node.over or 0.0), self.composer, **self.usual(node, around))
         return self.bounded(made, around)
 
     def delay(self, node: Delay, around: Surroundings) -> Node:

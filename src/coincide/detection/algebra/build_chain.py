@@ -153,7 +153,7 @@ def _aggregate(
     builder: Builder, function: str, argument: Expr | None, windows: Windows | None, child: Node, usual: dict[str, object]
 ) -> Node:
     value = None if argument is None else value_of(argument)
-    aggregator = Aggregator(function, AGGREGATES.get(function, ""), value, argument)
+    aggregator = Aggregator(function, AGGREGATES.get(function, ""), value, argument, builder.composer)
     if windows is None:
         running: Node = builder.add(Running, (child,), aggregator, **usual)
         return running

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from coincide.detection.algebra.occurrence import attribute_key
+from coincide.detection.algebra.occurrence import SOURCE, attribute_key
 from coincide.detection.algebra.origins import coded
-from coincide.detection.algebra.program import Program, key_rank
+from coincide.detection.algebra.program import OWN, Program, key_rank
 from coincide.detection.algebra.rows import Mask, Numbers, Rows, Slots
 from coincide.detection.columns.rows import TableRows
 from coincide.expr.tree import Alias, Expr, Reference, walk
@@ -23,7 +23,6 @@ from coincide.model.column import Column
 from coincide.model.event import Place, caused, timer_place
 from coincide.model.table import EventTable, ForeignPlaces, LazyPlaces, Origins, concatenated_arrays
 
-SOURCE = "source"
 Groups = tuple[Numbers, Numbers]
 """Rows, and where those of each group begin."""
 
@@ -33,10 +32,19 @@ class Found:
     """Detections of one definition, in order: `table` has no places yet."""
 
     table: EventTable
+    tells_source: bool = False
 
     @property
     def instants(self) -> Numbers:
         return self.table.hi
+
+    @property
+    def shown(self) -> EventTable:
+        """As others see it: what events agree on as `source` only definitions of this language do."""
+        if self.tells_source or SOURCE not in self.table.fields:
+            return self.table
+        fields = {name: array for name, array in self.table.fields.items() if name != SOURCE}
+        return replace(self.table, fields=fields, _columns={})
 
 
 def composed(
@@ -60,10 +68,11 @@ def composed(
         scope: dict[str | None, VectorRows] = {None: Table(len(hi), columns, lo, hi)}
         scope.update((alias, TableRows(table.take(rows))) for alias, rows in (aliases or {}).items() if _mentions(program, alias))
         fields.update((name, evaluate_joined(tree, scope, len(hi)).to_arrow()) for name, tree in program.given)
-    fields.update((name, c.to_arrow()) for name, c in zip(program.keys, slots.columns(slot), strict=False))
-    if SOURCE in table.fields:
+    keys = zip(program.keys, slots.columns(slot), strict=False)
+    fields.update((name, column.to_arrow()) for name, column in keys if name not in OWN)
+    if SOURCE in table.fields and not program.tells_source:
         fields[SOURCE] = agreed(table.column(SOURCE), groups).to_arrow()
-    return Found(EventTable(lo, hi, fields, origins=_united(program, table, *groups)))
+    return Found(EventTable(lo, hi, fields, origins=_united(program, table, *groups)), program.tells_source)
 
 
 def _united(program: Program, table: EventTable, flat: Numbers, offsets: Numbers) -> Origins:
@@ -83,10 +92,10 @@ def without_copies(found: Found) -> Found:
     tied = np.unique(np.concatenate((same, same + 1)))
     kept, seen = np.ones(len(table), np.bool_), set()
     for row, event in zip(tied.tolist(), table.take(tied).events(), strict=True):
-        copy = event.lo, event.hi, event.origin, attribute_key(event.attributes)
+        copy = event.lo, event.hi, event.origin, attribute_key(event.attributes), event.source if found.tells_source else None
         kept[row] = copy not in seen
         seen.add(copy)
-    return found if kept.all() else Found(table.take(np.flatnonzero(kept)))
+    return found if kept.all() else replace(found, table=table.take(np.flatnonzero(kept)))
 
 
 def key_ranks(slots: Slots, parts: int, slot: Numbers) -> list[str]:
@@ -213,7 +222,7 @@ class Instants:
 
 def published(found: Sequence[tuple[int, Found]], instants: Instants) -> EventBatch:
     """Detections of all definitions (by their numbers), at their places."""
-    some = [(order, one.table) for order, one in found if len(one.table)]
+    some = [(order, one.shown) for order, one in found if len(one.table)]
     if not some:
         return EMPTY
     table = _merged(some) if len(some) > 1 else some[0][1]
@@ -230,8 +239,7 @@ def published(found: Sequence[tuple[int, Found]], instants: Instants) -> EventBa
 
     matrix = LazyPlaces(lambda: np.column_stack((table.hi, -ones, ones)))
     foreign = ForeignPlaces(len(table), place)
-    fields = {name: array for name, array in table.fields.items() if name != SOURCE}  # only other definitions see it
-    return EventBatch(table=EventTable(table.lo, table.hi, fields, 0, matrix, table.origins, foreign))
+    return EventBatch(table=EventTable(table.lo, table.hi, table.fields, 0, matrix, table.origins, foreign))
 
 
 def _merged(some: Sequence[tuple[int, EventTable]]) -> EventTable:

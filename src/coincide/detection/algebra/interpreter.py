@@ -208,7 +208,8 @@ class _Run:
         serials[program.name] = serials.get(program.name, 0) + len(made)
         if program.order is not None:
             for d in made:
-                cause.emit(program.order, program.name, (d.lo, d.hi), d.attributes, d.origin)
+                source = d.source if program.tells_source else None
+                cause.emit(program.order, program.name, (d.lo, d.hi), d.attributes, d.origin, source)
         return made
 
     def _arrivals(self, events: Sequence[Event], now: int) -> Arrivals:

@@ -15,6 +15,8 @@ from coincide.model.stamp import OrderKey
 POINT, POINT_INTERVAL, INTERVAL = "P", "PI", "I"
 SPACE_FIELDS = Space.__struct_fields__
 
+SOURCE = "source"
+
 Leaf = tuple[str, int]
 """A named detection: its name and its number."""
 
@@ -171,7 +173,7 @@ def of_detection(event: Event, number: int) -> Occurrence:
 
 @dataclass(frozen=True)
 class Composer:
-    """Makes composites. In point semantics (ECCO-25) a composite has only its end."""
+    """Makes composites, and what stands for windows and silences. In point semantics (ECCO-25) they have only their end."""
 
     points: bool = False
 
@@ -186,7 +188,7 @@ class Composer:
         """The parts as one, with a stamp of its own; `inner`: latest start and earliest end, if they are not the ends."""
         lo, hi = (ends[1], ends[1]) if self.points else ends
         start, end = (hi, hi) if self.points else inner or ends
-        attributes, clash = agreement(parts)
+        attributes, source, clash = agreement(parts)
         aliases: dict[str, Occurrence] = {}
         for part in parts:  # in cumulation, the most recent one is what an alias means
             aliases.update(part.aliases)
@@ -204,9 +206,13 @@ class Composer:
             aliases,
             parts,
             maybe=any(p.maybe for p in parts),
-            source=agreed_source(parts),
+            source=source,
             space=common_space(parts),
         )
+
+    def silence(self, lo: int, hi: int) -> Occurrence:
+        """No leaves, no attributes; it lasted."""
+        return self.stamped((), (lo, hi))
 
     def iteration(self, elements: tuple[Occurrence, ...]) -> Occurrence:
         """A run or group: one carrier, with `count` (5.3)."""
@@ -215,24 +221,23 @@ class Composer:
         return replace(whole, attributes=attributes, clash=frozenset(), aliases={})
 
 
-def agreement(parts: Iterable[Occurrence]) -> tuple[dict[str, Value], frozenset[str]]:
-    """`n` has value v iff every carrier that has a non-null `n` has v."""
+def agreement(parts: Iterable[Occurrence]) -> tuple[dict[str, Value], str | None, frozenset[str]]:
+    """`n` has value v iff every carrier that has a non-null `n` has v; the same holds for the source, which is no attribute
+    of any of them. With the names on which they do not agree."""
     values: dict[str, Value] = {}
     clash: set[str] = set()
     for part in parts:
         clash |= part.clash
-        for name, value in part.attributes.items():
+        for name, value in (*part.attributes.items(), (SOURCE, part.source)):
             if value is None:
                 continue
             if name in values and (type(values[name]) is not type(value) or values[name] != value):
                 clash.add(name)
             values[name] = value
-    return {name: value for name, value in values.items() if name not in clash}, frozenset(clash)
-
-
-def agreed_source(parts: Iterable[Occurrence]) -> str | None:
-    found = {part.source for part in parts if part.source is not None}
-    return found.pop() if len(found) == 1 else None
+    agreed = {name: value for name, value in values.items() if name not in clash}
+    source = agreed.pop(SOURCE, None)
+    assert source is None or isinstance(source, str)
+    return agreed, source, frozenset(clash)
 
 
 def common_space(parts: Iterable[Occurrence]) -> Space | None:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from coincide.detection.algebra.build import Builder
 from coincide.detection.algebra.nodes import Node
-from coincide.detection.algebra.occurrence import Occurrence, attribute_key
+from coincide.detection.algebra.occurrence import SOURCE, Occurrence, attribute_key
 from coincide.detection.algebra.scope import Environment, environment, value_of
 from coincide.detection.keys import Key, key_reader, key_value
 from coincide.expr.tree import Expr
@@ -18,9 +18,12 @@ from coincide.lang.ecco.conditions import resolved
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.link import Linked, reads_any, referred
 from coincide.lang.ecco.print import definition_text
-from coincide.model.event import Value
+from coincide.model.event import Value, source_of
 
 CERTAINTY = "certainty"
+
+OWN = frozenset({"type", "id", "time"})
+"""Keys that a detection does not carry: it has such fields of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,11 @@ class Program:
     # What it makes.
 
     @cached_property
+    def tells_source(self) -> bool:
+        """Does it say what the source of its detections is? Otherwise only other definitions see what their events agree on."""
+        return SOURCE in (*self.keys, *(name for name, _ in self.given or ()))
+
+    @cached_property
     def given(self) -> tuple[tuple[str, Expr], ...] | None:
         """The `give` list; None: there is none."""
         items = self.linked.definition.give
@@ -99,7 +107,7 @@ class Program:
         else:
             names = environment(occurrence)
             values = {name: value(names) for name, value in self._given}
-        values.update((name, key_value(part)) for name, part in zip(self.keys, key, strict=True))
+        values.update((name, key_value(part)) for name, part in zip(self.keys, key, strict=True) if name not in OWN)
         if occurrence.maybe:
             values[CERTAINTY] = "maybe"
         return {name: value for name, value in values.items() if value is not None}
@@ -129,10 +137,10 @@ class Program:
             o.earliest_end,
             o.origin,
             detections=frozenset({(self.name, number)}),
-            attributes=attributes,
+            attributes={name: value for name, value in attributes.items() if name != SOURCE},
             expires=o.expires,
             type=self.name,
-            source=o.source,
+            source=source_of(attributes[SOURCE]) if SOURCE in attributes else o.source,
             space=o.space,
             incomplete=o.incomplete,
         )

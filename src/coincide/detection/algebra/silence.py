@@ -10,16 +10,11 @@ import msgspec
 
 from coincide.detection.algebra.chain import Made, Match, Step, StepState
 from coincide.detection.algebra.nodes import Instant, Keys, Node, State, without
-from coincide.detection.algebra.occurrence import INTERVAL, Composer, Occurrence
+from coincide.detection.algebra.occurrence import Composer, Occurrence
 from coincide.detection.algebra.policies import choose
 from coincide.detection.algebra.prefix import Prefix
 from coincide.detection.algebra.relations import MAYBE
 from coincide.detection.algebra.scope import environment
-
-
-def silence(lo: int, hi: int) -> Occurrence:
-    """No leaves, no attributes; it lasted."""
-    return Occurrence(lo, hi, INTERVAL, lo, hi)
 
 
 @dataclass(eq=False)
@@ -44,14 +39,14 @@ class SilenceStep(Step):
 
     def _after(self, state: StepState, end: int) -> list[Made]:
         """The silence that began at `end`, joined with the prefixes that ended then and pass."""
-        right = silence(end, end + self.length)
+        right = self.composer.silence(end, end + self.length)
         right = right.binding(self.alias) if self.alias else right
         same = [p for p in state.prefixes if p.occurrence.hi == end]
         fitting = self._ordered(m for p in same if (m := self.match(state, p, right)))
         return [self._make(matches) for matches in choose(self.policy, fitting).groups]
 
     def match(self, state: StepState, prefix: Prefix, right: Occurrence) -> Match | None:
-        if not prefix.alive(right.hi) or any(self._breaks(n, prefix, right) for n in state.between):
+        if not prefix.alive(right.hi) or any(self._breaks(n, prefix) for n in state.between):
             return None
         verdicts = [period.holds(right.near, right.far) for period in self.operand_periods]
         verdicts += self._chain_verdicts(prefix, right)
@@ -60,9 +55,10 @@ class SilenceStep(Step):
         found = Match(prefix, right, None, MAYBE in verdicts)
         return found if self._conjuncts_hold(found) else None
 
-    def _breaks(self, n: Occurrence, prefix: Prefix, right: Occurrence) -> bool:
+    def _breaks(self, n: Occurrence, prefix: Prefix) -> bool:
         assert self.between is not None
-        if not (right.lo < n.lo and n.hi <= right.hi):
+        since = prefix.occurrence.hi
+        if not (since < n.lo and n.hi <= since + self.length):
             return False
         names = environment(prefix.occurrence)
         names.update(n.aliases)
@@ -85,6 +81,7 @@ class Absence(Node):
     """`not A over T`: once per silence, after the last A or the start of observation (5.4)."""
 
     length: int = 0
+    composer: Composer = field(default_factory=Composer)
 
     state_type: ClassVar[type | None] = NotState
 
@@ -97,7 +94,7 @@ class Absence(Node):
             self._arm(state, instant, instant.now)
         elif state.armed and instant.now >= state.since + self.length:
             state.armed = False
-            return [silence(state.since, state.since + self.length)]
+            return [self.composer.silence(state.since, state.since + self.length)]
         return []
 
     def _arm(self, state: NotState, instant: Instant, since: int) -> None:

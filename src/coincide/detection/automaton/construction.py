@@ -14,7 +14,6 @@ from coincide.lang.opera.definition import (
     Alternation,
     Atom,
     Concatenation,
-    Difference,
     Empty,
     EventSet,
     Expression,
@@ -67,11 +66,10 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class MatchItem:
-    """One item of an atom; `binds` is false for a negation, whose parameters no detection carries."""
+    """One item of an atom."""
 
     holds: Holds
     alias: str | None
-    binds: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,14 +166,8 @@ class Automaton:
 
     def _add_atom(self, part: Part, atom: Atom, scope: Scope) -> None:
         own = (atom.domain,) if atom.domain is not None else tuple(item.events for item in atom.items)
-        matched = tuple(item.events for item in atom.items)
-        if atom.negated:
-            assert atom.domain is not None
-            matched = (Difference(atom.domain, matched[0]),)
-        items = tuple(
-            MatchItem(self.detector.leaves.holds(events, scope.timers), item.alias, not atom.negated)
-            for events, item in zip(matched, atom.items, strict=True)
-        )
+        matched = tuple(item.events for item in atom.matched)
+        items = tuple(MatchItem(self.detector.leaves.holds(item.events, scope.timers), item.alias) for item in atom.matched)
         part.position = self._add_position(part, (*own, *scope.domain), scope, items=items, matched=matched)
 
     def _add_node(self, part: Part, node: Parallel, scope: Scope) -> None:

@@ -243,7 +243,7 @@ class Sight:
         ]
         if not held:
             return None
-        bindings = FREE.union(*(used for item, used in held if item.binds))
+        bindings = FREE.union(*(used for _, used in held))
         aliases = {(item.alias, self.event.place) for item, _ in held if item.alias in self.program.aliases and item.alias}
         return Match((self.event,), bindings, frozenset(aliases))
 

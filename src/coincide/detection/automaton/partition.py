@@ -37,7 +37,7 @@ def partition(definition: Definition) -> tuple[str, ...] | None:
 def _sets(definition: Definition) -> Iterator[EventSet]:
     for node in walk(definition.body):
         if isinstance(node, Atom):
-            yield from (item.events for item in node.items)
+            yield from (item.events for item in node.matched)
             if node.domain is not None:
                 yield node.domain
         elif isinstance(node, Group):

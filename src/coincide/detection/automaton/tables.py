@@ -138,8 +138,7 @@ class Tables:
         match = sight.match(position)
         assert match is not None
         aliases = sum(1 << self.aliases.index(alias) for alias, _ in match.aliases)
-        keyed = bool(self.program.definition.parameters) and sight.reading.timing is None
-        bound = keyed and self.automaton.positions[position].items[0].binds
+        bound = bool(self.program.definition.parameters) and sight.reading.timing is None
         return [
             Entry(aliases, bound, self.number((o.choices, o.state)) if o.state else NONE, o.accept, _bits(o.sets))
             for o in self.automaton.outcomes(position, run.choices)

@@ -10,7 +10,7 @@ from coincide.model.event import Place
 
 def fill(program: Program, state: State, group: GroupProgram, term: TermProgram, view: View) -> Members:
     """The members of the group's collections for a complete instance."""
-    members: dict[int, tuple[Message, ...]] = {}
+    members: dict[int, tuple[Message, ...]] = dict.fromkeys(group.cols, ())
     mapped = {m.place for m in view.messages if m is not None}
     origins = {key for m in view.messages if m is not None for key in m.origin} if program.cd.disjoint else set()
     for collection in group.cols:

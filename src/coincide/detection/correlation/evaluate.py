@@ -174,9 +174,9 @@ class _Compiler(ScalarCompiler):
         combine = AGGREGATES[node.name]
 
         def run(view: View) -> Value:
-            if view.members is None:
+            members = None if view.members is None else view.members.get(collection)
+            if members is None:  # no literal of the kept term refers to it, or the instance is not complete (4.3)
                 return None
-            members = view.members.get(collection, ())
             found = [evaluate(view.with_message(collection, member)) for member in members]
             return combine([value for value in found if value is not None])
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -116,7 +117,7 @@ def outputs(plans: Sequence[DetectorPlan], source: Source, late: bool = False) -
     if given:  # whatever is made of sets and ranges may be one
         made = dict.fromkeys(made, None)
     compounds = given or any(_makes_compounds(tree) for own in trees.values() for tree in own)
-    attributes = tuple((name, None if kind == UNKNOWN else kind) for name, kind in made.items())
+    attributes = tuple((name, None if kind == UNKNOWN else kind) for name, kind in sorted(made.items(), key=itemgetter(0)))
     return Outputs(attributes, compounds, late=late_shape(source) if late else None)
 
 

@@ -10,8 +10,7 @@ from coincide.expr.print import expression_text
 from coincide.expr.tree import Alias, Call, Expr, Reference, transform, walk, with_aliases
 from coincide.expr.typing import infer
 from coincide.lang.opera.check import types
-from coincide.lang.opera.definition import Attribute, Detect, Expression, Item
-from coincide.lang.opera.definition import walk as walk_nodes
+from coincide.lang.opera.definition import Attribute, Detect, Expression, Item, aliased_items
 from coincide.lang.opera.functions import AGGREGATES, WITH_FUNCTIONS
 from coincide.lang.opera.typing import Declared, WithTypes
 from coincide.model.event import ENVELOPE
@@ -22,7 +21,7 @@ def resolved_attributes(
 ) -> tuple[Attribute, ...]:
     """The attributes with aliases told from dotted names; an aggregate `sum(a.x)` is the reference `sum(x)` of alias a. A
     condition comes last."""
-    items = [node for node in walk_nodes(body) if isinstance(node, Item) and node.alias is not None]
+    items = aliased_items(body)
     seen: set[str] = set()
     kinds = WithTypes(body, declared)
     resolved = []

@@ -193,8 +193,8 @@ def parameters(body: Expression) -> tuple[str, ...]:
 def bindings_of_items(body: Expression) -> Iterator[Bind]:
     """Those that bind: not in domains, not in `!E`, not right of a difference."""
     for node in walk(body):
-        if isinstance(node, Atom) and not node.negated:
-            for item in node.items:
+        if isinstance(node, Atom):
+            for item in node.matched:
                 yield from _binding(item.events)
 
 

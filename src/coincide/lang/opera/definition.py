@@ -138,6 +138,20 @@ class Atom(Expression):
     domain: EventSet | None = None
     negated: bool = False
 
+    @property
+    def matched(self) -> tuple[Item, ...]:
+        """What it matches: `[!E in S]` is `[S \\ E in S]`, so what S binds, its event binds (OP-3)."""
+        if not self.negated:
+            return self.items
+        assert self.domain is not None
+        (item,) = self.items
+        return (Item(Difference(self.domain, item.events), item.alias, span=item.span),)
+
+
+def aliased_items(body: Node) -> list[Item]:
+    """What atoms match under an alias."""
+    return [item for atom in walk(body) if isinstance(atom, Atom) for item in atom.matched if item.alias is not None]
+
 
 @dataclass(frozen=True)
 class Empty(Expression):

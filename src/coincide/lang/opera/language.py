@@ -14,7 +14,18 @@ from coincide.expr.tree import Reference
 from coincide.expr.tree import walk as walk_tree
 from coincide.lang.opera.attributes import aggregate_parts, check_ids
 from coincide.lang.opera.check import Checker, used_types
-from coincide.lang.opera.definition import All, Atom, Attribute, Bind, Condition, Definition, File, Item, OfType, walk
+from coincide.lang.opera.definition import (
+    All,
+    Atom,
+    Attribute,
+    Bind,
+    Condition,
+    Definition,
+    File,
+    OfType,
+    aliased_items,
+    walk,
+)
 from coincide.lang.opera.parse import parse as parse_text
 from coincide.lang.opera.print import print_file
 from coincide.lang.opera.warnings import definition_warnings
@@ -62,7 +73,7 @@ def linked(mine: Sequence[Detector], everyone: Sequence[Detector]) -> Sequence[D
     checker = Checker({}, composites)
     for definition in (detector.definition for detector in mine):
         checker.ids(definition.body)
-        items = [node for node in walk(definition.body) if isinstance(node, Item) and node.alias is not None]
+        items = aliased_items(definition.body)
         for attribute in definition.computed:
             check_ids(attribute, items, composites)
     return mine

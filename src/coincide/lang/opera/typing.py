@@ -8,7 +8,7 @@ from coincide.errors import Diagnostic, RuleError
 from coincide.expr.functions import NUMBER
 from coincide.expr.tree import Reference
 from coincide.lang.opera.check import ENVELOPE_TYPES, types
-from coincide.lang.opera.definition import Bind, EventDeclaration, Expression, Item, OfType, walk
+from coincide.lang.opera.definition import Bind, EventDeclaration, Expression, OfType, aliased_items, walk
 from coincide.lang.opera.functions import AGGREGATES
 
 Declared = Mapping[str, EventDeclaration]
@@ -27,9 +27,10 @@ class WithTypes:
         for node in walk(body):
             if isinstance(node, OfType):
                 self._bind(node)
-            elif isinstance(node, Item) and node.alias is not None:
-                # `all` names no type: what an alias holds is then not known
-                self.aliases.setdefault(node.alias, []).extend(types(node.events) or [""])
+        for item in aliased_items(body):
+            assert item.alias is not None
+            # `all` names no type: what an alias holds is then not known
+            self.aliases.setdefault(item.alias, []).extend(types(item.events) or [""])
 
     def _bind(self, node: OfType) -> None:
         for bind in node.terms:
