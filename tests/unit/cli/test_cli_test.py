@@ -55,3 +55,13 @@ def test_a_case_is_run_once(coincide: Coincide, case: Path) -> None:
 
 def test_options_are_checked(coincide: Coincide, case: Path) -> None:
     assert coincide("test", case, "--tier", "fast").code == 2
+
+
+def test_rules_that_name_a_policy_run_as_they_do_otherwise(coincide: Coincide, case: Path) -> None:
+    """The b comes before the a, though it happened after it: best effort has seen it by then."""
+    (case / "rules.ecl").unlink()
+    written(case / "rules.say", "Report late when a then b using best effort detection.")
+    jsonl(case / "events.jsonl", [{"type": "b", "id": "1", "time": 20}, {"type": "a", "id": "2", "time": 10}])
+    (case / "expected.jsonl").write_text(coincide("run", case / "rules.say", "--events", case / "events.jsonl").out)
+    assert coincide("test", case).code == 0
+    assert not (case / "expected.jsonl").read_text()  # in time order a comes first, and late would be found
