@@ -239,7 +239,7 @@ class EventTable:
 
 def _is_text(kind: pa.DataType) -> bool:
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_null(value)
+    return value in (pa.string(), pa.large_string(), pa.null())
 
 
 def _texts(column: Column) -> list[str | None]:
