@@ -14,6 +14,7 @@ from typing import Any
 
 from coincide.detection.automaton.starts import start_can_fail
 from coincide.expr.parse import parse_expression
+from coincide.expr.quantities import count_of
 from coincide.expr.scalar import single
 from coincide.expr.tree import Compare, Literal, Reference
 from coincide.lang.opera.definition import (
@@ -38,6 +39,7 @@ from coincide.lang.opera.definition import (
     Timing,
     Union,
     chained,
+    most_times,
 )
 from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
 from coincide.lang.opera.print import core_text, statement_text
@@ -114,7 +116,7 @@ class Pattern:
         if times is None and at_least is None:
             return Pattern(Iteration(self.expression))
         tree = self.expression
-        for _ in range(_count(at_least if times is None else times) - 1):
+        for _ in range(_count(at_least if times is None else times, most_times(tree)) - 1):
             tree = chained(Concatenation, tree, self.expression)
         return Pattern(tree if at_least is None else chained(Concatenation, tree, Iteration(self.expression)))
 
@@ -191,10 +193,10 @@ def _time(within: str | None, by: str | None) -> TimeSpec:
         raise ValueError(f"unknown time zone '{unknown.args[0]}'") from None
 
 
-def _count(times: object) -> int:
+def _count(times: object, most: int) -> int:
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
         raise ValueError("a number of times is a whole number above 0")
-    return times
+    return count_of(str(times), 1, most)
 
 
 @dataclass(frozen=True)

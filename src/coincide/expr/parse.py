@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from math import isinf
+from typing import NoReturn
 
 from coincide.errors import RuleError, nearest
 from coincide.expr.functions import FUNCTIONS, Function
-from coincide.expr.tokens import EXPRESSION_KEYWORDS, UNITS, Token, Tokens
+from coincide.expr.quantities import UNITS, QuantityError, microseconds_of, shortened, unit_hint, unit_of
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, Token, Tokens
 from coincide.expr.tree import (
     And,
     Arithmetic,
@@ -73,22 +75,40 @@ class ExpressionParser:
             raise self._unexpected(f"'{text}'", after)
         return token
 
-    def duration(self) -> float | None:
-        """`NUMBER UNIT {NUMBER UNIT}` or a bare number, in milliseconds; None if no number stands here."""
-        if self.tokens.peek().kind != "number":
+    def duration(self, zero: bool = True, then: Collection[str] = ()) -> float | None:
+        """`NUMBER UNIT {NUMBER UNIT}` or a bare number, in milliseconds; None if no number stands here. A word behind a bare
+        number is meant as its unit, unless it is a reserved one or in `then`. `zero`: may it be none?"""
+        start = self.tokens.peek()
+        if start.kind != "number":
             return None
-        token = self.tokens.next()
-        total = float(token.text)
-        if isinf(total):
-            raise self.tokens.fail(token, f"the number '{token.text[:40]}' is too large")
-        unit = self._unit()
-        if unit is None:
-            self._no_unit(token)
-            return total
-        total *= unit
-        while self.tokens.peek().kind == "number" and self.tokens.peek(1).text in UNITS:
-            total += float(self.tokens.next().text) * UNITS[self.tokens.next().text]
+        total = self._quantity()
+        word = self.tokens.peek()
+        if self.tokens.last is start and word.kind == "name" and word.text not in self.reserved and word.text not in then:
+            self._no_unit(word)
+        with self.tokens.checked(start):
+            microseconds_of(total, zero)
         return total
+
+    def _quantity(self) -> float:
+        """A number, or a duration in milliseconds."""
+        start = self.tokens.peek()
+        total = self.tokens.number()
+        word = self.tokens.peek()
+        if word.kind != "name" or word.text not in UNITS:
+            if word.kind == "name" and word.start == start.end:
+                self._no_unit(word)
+            return total
+        total *= UNITS[self.tokens.next().text]
+        while self.tokens.peek().kind == "number" and self.tokens.peek(1).text in UNITS:
+            total += self.tokens.number() * UNITS[self.tokens.next().text]
+        if isinf(total):
+            raise self.tokens.fail(start, "the duration is too long")
+        return total
+
+    def _no_unit(self, word: Token) -> NoReturn:
+        with self.tokens.checked(word, unit_hint(word.text)):
+            unit_of(word.text)
+        raise AssertionError(word.text)
 
     # One method a level of the grammar, loosest first.
 
@@ -176,8 +196,7 @@ class ExpressionParser:
     def _primary(self) -> Expr:
         token = self.tokens.peek()
         if token.kind == "number":
-            value = self.duration()
-            return self._placed(Literal(value), token)
+            return self._placed(Literal(self._quantity()), token)
         if token.kind == "text":
             self.tokens.next()
             return self._placed(Literal(token.value), token)
@@ -220,19 +239,6 @@ class ExpressionParser:
         self.expect(")", "the list")
         return tuple(items)
 
-    def _unit(self) -> float | None:
-        token = self.tokens.peek()
-        if token.kind == "name" and token.text in UNITS:
-            return UNITS[self.tokens.next().text]
-        return None
-
-    def _no_unit(self, number: Token) -> None:
-        """A word right behind the number of a duration is meant as its unit."""
-        word = self.tokens.peek()
-        if word.kind == "name" and word.start == number.end:
-            hint = nearest(word.text, UNITS) or "one of ms, s, min, h, d, or these written out"
-            raise self.tokens.fail(word, f"unknown unit '{word.text}'", hint)
-
     # Places, limits, errors.
 
     def _placed(self, tree: Expr, start: Token) -> Expr:
@@ -258,6 +264,18 @@ class ExpressionParser:
         token = self.tokens.peek()
         message = self.wording.expected.format(wanted=wanted, after=after, found=self.tokens.shown(token))
         return self.tokens.fail(token, message)
+
+
+def parse_duration(text: str, zero: bool = True) -> int:
+    """A text that is a duration and nothing else, in microseconds. QuantityError says what is wrong with it."""
+    parser = ExpressionParser(Tokens(SourceText("duration", text)))
+    try:
+        found = parser.duration(zero)
+        if found is None or parser.tokens.peek().kind != "end":
+            raise QuantityError(f"'{shortened(text)}' is no duration")
+    except RuleError as error:
+        raise QuantityError(error.diagnostics[0].message) from None
+    return microseconds_of(found, zero)
 
 
 def parse_expression(text: str, name: str = "expression", functions: dict[str, Function] | None = None) -> Expr:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from coincide.errors import Diagnostic, RuleError
+from coincide.expr.quantities import QuantityError, number_of
 from coincide.source import SourceText, Span
 
 EXPRESSION_OPERATORS = ("<=", ">=", "<>", "!=", "==", "=", "<", ">", "+", "-", "*", "/", "%", "(", ")", ",")
 EXPRESSION_KEYWORDS = frozenset({"and", "or", "not", "in", "between", "like", "is", "null", "true", "false"})
-
-UNITS = {
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1.0),
-    **dict.fromkeys(("s", "sec", "second", "seconds"), 1e3),
-    **dict.fromkeys(("min", "minute", "minutes"), 6e4),
-    **dict.fromkeys(("h", "hour", "hours"), 3.6e6),
-    **dict.fromkeys(("d", "day", "days"), 8.64e7),
-}
 
 
 class Token(NamedTuple):
@@ -85,6 +79,20 @@ class Tokens:
 
     def fail(self, token: Token, message: str, hint: str | None = None) -> RuleError:
         return RuleError(Diagnostic(message, self.span(token), hint=hint))
+
+    def number(self) -> float:
+        """The next token, which is a number, as one."""
+        token = self.next()
+        with self.checked(token):
+            return number_of(token.text)
+
+    @contextmanager
+    def checked(self, token: Token, hint: str | None = None) -> Iterator[None]:
+        """What is wrong with a quantity inside is said at the token."""
+        try:
+            yield
+        except QuantityError as error:
+            raise self.fail(token, str(error), hint) from None
 
     def shown(self, token: Token) -> str:
         return self.wording.end if token.kind == "end" else token.shown

@@ -115,7 +115,8 @@ def test_statements_come_in_any_order_and_print(tmp_path: Path) -> None:
         ([{"type": "Feature", "properties": {"name": "n"}, "geometry": None}], "feature 1 ('n'): its geometry is null"),
         ([feature("p", [SQUARE[:-1]])], "feature 1 ('p'): a ring has four or more positions, and ends where it begins"),
         ([feature("p", [])], "feature 1 ('p'): it has no coordinates"),
-        ([feature("p", [[[0, 0], ["1", 0], [1, 1], [0, 0]]])], "feature 1 ('p'): a position is two numbers"),
+        ([feature("p", [[[0, 0], ["1", 0], [1, 1], [0, 0]]])], "feature 1 ('p'): a position is two numbers below 1e15"),
+        ([feature("p", [[[0, 0], [10**400, 0], [1, 1], [0, 0]]])], "feature 1 ('p'): a position is two numbers below 1e15"),
         ([feature("p", 5, "MultiPolygon")], "feature 1 ('p'): it has no coordinates"),
     ],
 )

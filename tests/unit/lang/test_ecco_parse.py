@@ -85,7 +85,7 @@ def test_with_governs_the_whole_expression() -> None:
         ("detect d = a^0", "1:14: must be positive"),
         ("detect d = a valid 0", "1:20: must be positive"),
         ("detect d = (a ; b) within -5", "1:27: must be positive"),
-        ("detect d = (a ; b) within 1hh", "1:28: unknown unit 'hh'"),
+        ("detect d = (a ; b) within 1hh", "1:28: unknown unit of time 'hh'"),
         ("detect d = a*{0}", "1:14: empty bounds"),
         ("detect d = a with sometimes", "1:19: expected a policy, found 'sometimes'"),
         ("detect d = (a as x)* ; b where x.v = 1", "1:32: unknown alias 'x'"),

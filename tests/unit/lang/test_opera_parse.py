@@ -121,7 +121,7 @@ def test_detect_options() -> None:
         ("detect X = [A as a] with n = count(b)", "1:26: 'count(b)' is neither a parameter nor"),
         ("detect X = [A as a] with n = sum(a)", "1:26: 'sum(a)' is neither a parameter nor"),
         ("detect X policy often = [A]", "1:17: expected best-effort, guaranteed or probabilistic, found 'often'"),
-        ("detect X = ([A], [B]) T = 2mn", "1:28: unknown unit 'mn'"),
+        ("detect X = ([A], [B]) T = 2mn", "1:28: unknown unit of time 'mn'"),
         ("detect X = ", "1:12: expected an expression, found end of file"),
         ("X = [A]", "1:1: expected a definition, found 'X'"),
         ("expr E = [A]** ", "1:14: cannot iterate"),

@@ -15,7 +15,7 @@ import msgspec
 from coincide.expr.scalar import event_field
 from coincide.lang.ecco.definition import DuplicatesRule, StampRule
 from coincide.model.event import Event, Value
-from coincide.model.stamp import MILLISECOND, OrderKey, order_key
+from coincide.model.stamp import LIMIT, MILLISECOND, OrderKey, order_key
 
 log = logging.getLogger("coincide.run")
 
@@ -58,6 +58,9 @@ class Stamping:
             log.warning("event %s of type '%s' was longer on the way than 'max' allows: dropped", event.id, event.type)
             return None
         lo, hi = self._bounds(event, rule, spent)
+        if max(-lo, hi) > LIMIT:
+            log.warning("event %s of type '%s' would get a stamp beyond all times: dropped", event.id, event.type)
+            return None
         key = order_key(lo, hi, event.id or "")
         return msgspec.structs.replace(event, lo=lo, hi=hi, origin=(key,))
 

@@ -29,7 +29,8 @@ from coincide.engines.spark.stateful import RESULT, Processor
 from coincide.engines.spark.tables import Tables, tables_of
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.errors import Diagnostic, InputError
-from coincide.expr.tokens import UNITS
+from coincide.expr.parse import parse_duration
+from coincide.expr.quantities import QuantityError
 from coincide.model.event import HEARTBEAT
 from coincide.rulebook import Rulebook
 
@@ -143,13 +144,10 @@ class _Branch:
 
 def parse_delay(text: str) -> int:
     """`10 seconds`, `5min`, `1 hour 30 minutes`: microseconds."""
-    import re
-
-    found = re.findall(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text)
-    rest = re.sub(r"(\d+(?:\.\d+)?)\s*([a-z]+)", "", text).strip()
-    if not found or rest or any(unit not in UNITS for _, unit in found):
-        raise InputError(Diagnostic(f"'{text}' is no duration", hint="such as '10 seconds', '5 min', '1 hour 30 minutes'"))
-    return round(sum(float(number) * UNITS[unit] for number, unit in found) * 1000)
+    try:
+        return parse_duration(text)
+    except QuantityError as error:
+        raise InputError(Diagnostic(f"the delay: {error}", hint="such as '10 seconds', '5 min', '1 hour 30 minutes'")) from None
 
 
 def _want_rocksdb(spark: SparkSession) -> None:

@@ -8,16 +8,15 @@ from contextlib import contextmanager
 
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.functions import Function
-from coincide.expr.parse import ExpressionParser, ExpressionWording
+from coincide.expr.parse import ExpressionParser, ExpressionWording, parse_duration
+from coincide.expr.quantities import UNIT_HINT, QuantityError, count_of, shortened
 from coincide.expr.tokens import Tokens, Wording
 from coincide.expr.tree import Expr
 from coincide.lang.amit.functions import condition_functions
 from coincide.lang.shared.xml import Element
-from coincide.model.stamp import MILLISECOND
 from coincide.source import SourceText, Span
 
 NAME = re.compile(r"[^\W\d][\w.-]*")
-WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 RESERVED = ("type", "time", "id", "source", "space", "from")
 WORDS = Wording(unclosed="unterminated string", end="end of expression")
 EXPRESSION_WORDS = ExpressionWording(chained="comparisons do not chain, found {found}")
@@ -102,16 +101,17 @@ class Attributes:
         if default is not None and not self.given(name):
             return default
         text = self.text(name)
-        if not WHOLE.fullmatch(text):
-            raise self.fail(f"attribute '{name}' must be a whole number, not '{text}'", at=name)
-        return int(text)
+        try:
+            return (-1 if text.startswith("-") else 1) * count_of(text.removeprefix("-").removeprefix("+"))
+        except QuantityError:
+            raise self.fail(f"attribute '{name}' must be a whole number, not '{shortened(text)}'", at=name) from None
 
     def duration(self, name: str) -> int:
         """In microseconds."""
         text = self.text(name)
         found = duration_of(text)
         if found is None:
-            raise self.fail(f"attribute '{name}' must be a duration above zero, not '{text}'", at=name)
+            raise self.fail(f"attribute '{name}' must be a duration above zero, not '{shortened(text)}'", UNIT_HINT, name)
         return found
 
     def expression(self, name: str, functions: Callable[[], dict[str, Function]] = condition_functions) -> Expr | None:
@@ -124,14 +124,10 @@ class Attributes:
 
 def duration_of(text: str) -> int | None:
     """A duration above zero, in microseconds; None if the text is none."""
-    tokens = Tokens(SourceText("duration", text))
     try:
-        found = ExpressionParser(tokens).duration()
-        ended = tokens.peek().kind == "end"
-    except RuleError:
+        return parse_duration(text, zero=False)
+    except QuantityError:
         return None
-    microseconds = 0 if found is None else found * MILLISECOND
-    return round(microseconds) if ended and 0.5 < microseconds < 2**62 else None
 
 
 def parse_text(text: str, functions: dict[str, Function]) -> Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from coincide.expr.print import expression_text
-from coincide.expr.tokens import UNITS
+from coincide.expr.quantities import UNITS
 from coincide.expr.tree import Expr
 from coincide.lang.amit.definition import (
     EventType,

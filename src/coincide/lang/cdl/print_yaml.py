@@ -7,7 +7,7 @@ from typing import Any
 
 from coincide.expr.functions import number_text
 from coincide.expr.print import expression_text
-from coincide.expr.tokens import UNITS
+from coincide.expr.quantities import UNITS
 from coincide.expr.tree import And, Arithmetic, Call, Expr, Literal, Negate, Not, Or, Reference
 from coincide.lang.cdl.definition import (
     AnySource,

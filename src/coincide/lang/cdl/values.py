@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
-from math import isfinite
 
 from coincide.errors import RuleError
-from coincide.expr.parse import ExpressionParser, ExpressionWording
+from coincide.expr.parse import ExpressionParser, ExpressionWording, parse_duration
+from coincide.expr.quantities import UNIT_HINT, QuantityError, number_of, shortened
 from coincide.expr.tokens import Tokens, Wording
 from coincide.expr.tree import And, Arithmetic, Call, Expr, In, Literal, Negate, Not, Or, Reference, transform
 from coincide.lang.cdl.functions import FUNCTIONS
@@ -198,24 +198,25 @@ def constant(element: Element, text: str, kind: str) -> float | bool:
         elif kind == "time_t":
             found = instant(text)
         elif kind in ("int", "double"):
-            number = float(text)
-            found = number if isfinite(number) and (kind == "double" or number.is_integer()) else None
+            number = number_of(text)
+            found = number if kind == "double" or number.is_integer() else None
         else:
             fail(element, f"unknown type '{kind}'")
     except ValueError:
         pass
     if found is None:
-        fail(element, f"'{text}' is not a value of type {kind}")
+        fail(element, f"'{shortened(text)}' is not a value of type {kind}")
     return found
 
 
 def instant(text: str) -> float | None:
     """Milliseconds of a number or an ISO-8601 text. Raises ValueError."""
     try:
-        number = float(text)
+        return number_of(text)
+    except QuantityError:
+        return None
     except ValueError:
         return parse_instant(text) / MILLISECOND
-    return number if isfinite(number) else None
 
 
 def duration_of(element: Element, name: str) -> float | None:
@@ -224,11 +225,6 @@ def duration_of(element: Element, name: str) -> float | None:
     if text is None:
         return None
     try:
-        parser = TextParser(text)
-        found = parser.duration()
-        whole = parser.tokens.peek().kind == "end"
-    except RuleError:
-        whole = False
-    if not whole or found is None:
-        fail(element.place(name), f"'{name}' is not a duration: {text}")
-    return found
+        return parse_duration(text) / MILLISECOND
+    except QuantityError as error:
+        fail(element.place(name), f"'{name}' is not a duration: {shortened(text)} ({error})", UNIT_HINT)

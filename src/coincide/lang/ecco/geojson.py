@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,9 @@ from coincide.errors import Diagnostic, RuleError
 from coincide.lang.ecco.definition import ZoneFile
 from coincide.model.area import Area, Point, Polygon, Ring
 from coincide.source import Span
+
+FARTHEST = 1e15
+"""Of a coordinate, whatever its unit: beyond it, numbers are too coarse to say what is inside."""
 
 
 class NoZones(Exception):
@@ -91,6 +93,6 @@ def _ring(points: Any) -> Ring:
 def _point(position: Any) -> Point:
     """A height is left out."""
     numbers = position[:2] if isinstance(position, list) else []
-    if len(numbers) != 2 or not all(isinstance(n, (int, float)) and not isinstance(n, bool) and isfinite(n) for n in numbers):
-        raise NoZones("a position is two numbers")
+    if len(numbers) != 2 or not all(type(n) in (int, float) and abs(n) < FARTHEST for n in numbers):
+        raise NoZones("a position is two numbers below 1e15")
     return float(numbers[0]), float(numbers[1])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from coincide.errors import RuleError, nearest
 from coincide.expr.parse import ExpressionParser
+from coincide.expr.quantities import count_of
 from coincide.expr.tokens import Token
 from coincide.expr.tree import Expr, Reference, transform
 from coincide.lang.ecco.definition import CONSUMPTIONS, Place, Policy
@@ -85,19 +86,20 @@ class Reader:
         sign = -1.0 if self.tokens.take("-") else 1.0
         if self.tokens.peek().kind != "number":
             raise self.unexpected("a number")
-        return sign * float(self.tokens.next().text)
+        return sign * self.tokens.number()
 
     def whole(self, wanted: str = "a whole number") -> int:
         token = self.tokens.peek()
         if token.kind != "number" or not token.text.isdecimal():
             raise self.unexpected(wanted)
-        return int(self.tokens.next().text)
+        with self.tokens.checked(token):
+            return count_of(self.tokens.next().text)
 
-    def duration(self, least: str | None = "positive") -> float:
-        """Milliseconds. `least`: 'positive', 'zero' (or more), or None (any)."""
+    def duration(self, least: str | None = "positive", then: Sequence[str] = ()) -> float:
+        """Milliseconds. `least`: 'positive', 'zero' (or more), or None (any). `then`: words that may follow it."""
         start = self.tokens.peek()
         sign = -1.0 if self.tokens.take("-") else 1.0
-        value = self.expressions.duration()
+        value = self.expressions.duration(then=then)
         if value is None:
             raise self.unexpected("a duration")
         value *= sign
@@ -140,7 +142,7 @@ class Reader:
         if self.tokens.peek().kind != "number":
             raise self.unexpected("high, default, low, a percentage or a duration")
         if self.tokens.peek(1).text == "%":
-            percent = float(self.tokens.next().text)
+            percent = self.tokens.number()
             self.tokens.next()
             return replace(policy, percent=percent)
         return replace(policy, interval=self.duration())

@@ -36,8 +36,7 @@ class StatementReader(Reader):
     def _option(self) -> None:
         word = self.expect("skew", "maybe", "semantics", "policy", "offset").text.lower()
         if word == "skew":
-            number = self.number()
-            self.options = replace(self.options, skew=number / 1e6 if self.tokens.take("ppm") else number)
+            self.options = replace(self.options, skew=self._ratio())
         elif word == "maybe":
             self.options = replace(self.options, maybe=self.expect("reject", "keep").text.lower())
         elif word == "semantics":
@@ -52,15 +51,31 @@ class StatementReader(Reader):
         if self.tokens.take("hops"):
             rule = replace(rule, hops=self.name().text)
             if self.tokens.take("max"):
-                rule = replace(rule, maximum=self.duration())
+                rule = replace(rule, maximum=self.duration(then=("drift", "error", "delay")))
         if self.tokens.take("drift"):
-            rule = replace(rule, drift=self.number())
-            self.expect("ppm")
+            rule = replace(rule, drift=self._drift())
         if self.tokens.take("error"):
-            rule = replace(rule, error=self.duration("zero"))
+            rule = replace(rule, error=self.duration("zero", then=("delay",)))
         if self.tokens.take("delay"):
             rule = replace(rule, delay=self.duration("zero"))
         self.stamps.append(rule)
+
+    def _ratio(self) -> float:
+        """How much faster or slower a clock goes than another: with 1 or more, no time would be certain."""
+        start = self.tokens.peek()
+        number = self.number()
+        ratio = number / 1e6 if self.tokens.take("ppm") else number
+        if not 0 <= ratio < 1:
+            raise self.tokens.fail(start, "a skew is a ratio from 0 to below 1, or ppm to below 1,000,000")
+        return ratio
+
+    def _drift(self) -> float:
+        start = self.tokens.peek()
+        number = self.number()
+        self.expect("ppm")
+        if not 0 <= number < 1e6:
+            raise self.tokens.fail(start, "a drift is from 0 to below 1,000,000 ppm")
+        return number
 
     def _duplicates(self) -> None:
         word = self.tokens.last

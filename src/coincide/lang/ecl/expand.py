@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from coincide.errors import Diagnostic, RuleError
-from coincide.expr.tokens import UNITS, Token
+from coincide.expr.quantities import UNITS
+from coincide.expr.tokens import Token
 from coincide.expr.tree import And, Compare, Expr, Literal, Not, Or, Reference
 from coincide.lang.ecl.syntax import Phrase, PredicateSyntax
 from coincide.source import SourceText, Span

@@ -9,6 +9,7 @@ from typing import ClassVar
 from coincide.errors import RuleError, nearest
 from coincide.expr.functions import FUNCTIONS
 from coincide.expr.parse import MAXIMUM_DEPTH, ExpressionParser, ExpressionWording
+from coincide.expr.quantities import QuantityError, count_of
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
 from coincide.lang.ecl.definition import File
 from coincide.lang.ecl.names import check_names, mentions, outputs
@@ -35,7 +36,6 @@ OPERATORS = (*EXPRESSION_OPERATORS, "{", "}", ";", ":", "|", "&", "->")
 WORDING = ExpressionWording(
     expected_value="expected a predicate or a value, found {found}", expected="expected {wanted} after {after}, found {found}"
 )
-MAXIMUM_DIGITS = 18  # of a maximum: it must fit the integers of every engine
 
 # A predicate sees one event only: functions of events are written without an alias, and `distance` has no second event.
 ECL_FUNCTIONS = {
@@ -170,13 +170,14 @@ class _Parser:
 
     def _maximum(self, word: str) -> int:
         token = self.tokens.peek()
-        whole = token.kind == "number" and token.text.isdecimal() and len(token.text) <= MAXIMUM_DIGITS
-        if not whole or int(token.text) < 1:
+        try:
+            maximum = count_of(token.text, 1)
+        except QuantityError:
             message = f"the maximum of '{word}' must be a whole number from 1, found {self.tokens.shown(token)}"
-            raise self.tokens.fail(token, message, f"without a maximum, write '{word} {{'")
+            raise self.tokens.fail(token, message, f"without a maximum, write '{word} {{'") from None
         self.tokens.next()
         self._expect(")", f"the maximum of '{word}'")
-        return int(token.text)
+        return maximum
 
     def _modes(self) -> Node:
         parts: list[Node] = []

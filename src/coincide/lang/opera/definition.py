@@ -223,6 +223,15 @@ def chained(kind: type[Chain], left: Expression, right: Expression, span: Span |
     return kind((*parts, right), span=span)
 
 
+LARGEST = 2_000
+"""Atoms of what a repeat is written out to."""
+
+
+def most_times(unit: Expression) -> int:
+    """How often an expression can be repeated by a number: it is written out so many times."""
+    return max(1, LARGEST // max(1, sum(isinstance(node, Atom) for node in walk(unit))))
+
+
 def nullable(expression: Expression) -> bool:
     """Can it match without any event?"""
     if isinstance(expression, Concatenation | Sequence):

@@ -129,8 +129,7 @@ class Parser(SetParser):
         number = self.tokens.peek()
         if number.kind != "number" or not 0 < float(number.text) <= 1:
             raise self._unexpected("a probability above 0 and not above 1")
-        self.tokens.next()
-        return Policy(token.text, float(number.text), span=self.tokens.span(token))
+        return Policy(token.text, self.tokens.number(), span=self.tokens.span(token))
 
     def _attribute(self) -> Attribute:
         name = self._name("an attribute")

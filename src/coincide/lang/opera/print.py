@@ -7,7 +7,6 @@ from typing import Any
 
 from coincide.expr.functions import number_text
 from coincide.expr.print import expression_text
-from coincide.expr.tokens import UNITS
 from coincide.lang.opera.definition import (
     All,
     Alternation,
@@ -135,11 +134,6 @@ def _atom(node: Atom) -> str:
     return f"[{inside} in {set_text(node.domain)}]" if node.domain is not None else f"[{inside}]"
 
 
-def _inlined(node: Inlined) -> str:
-    """A unit's name right after a number would be read as its unit."""
-    return f"({node.name})" if node.name in UNITS else node.name
-
-
 def _item(item: Item) -> str:
     return set_text(item.events) + (f" as {item.alias}" if item.alias else "")
 
@@ -148,7 +142,7 @@ EXPRESSIONS: dict[type[Expression], tuple[Callable[[Any], str], int]] = {
     Atom: (_atom, PRIMARY),
     Group: (_group, PRIMARY),
     Empty: (lambda _: "eps", PRIMARY),
-    Inlined: (_inlined, PRIMARY),
+    Inlined: (lambda node: node.name, PRIMARY),
     Timing: (_timing, PRIMARY),
     Iteration: (lambda node: f"{_at(node.body, POSTFIX)}*", POSTFIX),
     Concatenation: (_chain(" ", CONCATENATION), CONCATENATION),

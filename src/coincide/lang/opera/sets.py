@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from coincide.errors import RuleError, nearest
 from coincide.expr.parse import ExpressionParser
+from coincide.expr.quantities import microseconds_of
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
 from coincide.expr.tree import Expr
 from coincide.lang.opera.definition import All, Bind, Condition, Difference, EventSet, Intersection, Named, Terms, Union
@@ -107,10 +108,10 @@ class SetParser:
 
     def _duration(self, wanted: str) -> Duration:
         start = self.tokens.peek()
-        milliseconds = self.filters.duration()
+        milliseconds = self.filters.duration(then=RESERVED)
         if milliseconds is None:
             raise self._unexpected(wanted)
-        return Duration(round(milliseconds * 1000), written(self._since(start).text))
+        return Duration(microseconds_of(milliseconds), written(self._since(start).text))
 
     # Tokens.
 

@@ -8,10 +8,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property
 from zoneinfo import ZoneInfo
 
-from coincide.expr.parse import ExpressionParser
-from coincide.expr.tokens import Tokens
+from coincide.expr.parse import parse_duration
 from coincide.model.stamp import EPOCH, parse_instant
-from coincide.source import SourceText
 
 TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s+(\S+))?")
 
@@ -81,17 +79,16 @@ TimeSpec = Duration | At
 
 
 def written(text: str) -> str:
-    """A duration as it is printed: no space between a number and its unit."""
-    return re.sub(r"(\d) (?=[a-z])", r"\1", " ".join(text.split()))
+    """A duration as it is printed: no space between a number and its unit, and never without one, since a name may follow."""
+    together = re.sub(r"(\d) (?=[a-z])", r"\1", " ".join(text.split()))
+    return f"{together}ms" if together[-1].isdecimal() else together
 
 
 def time_of(text: str) -> TimeSpec:
-    """What a text in quotes names. Raises ValueError (no time) or KeyError (an unknown zone)."""
-    parser = ExpressionParser(Tokens(SourceText("time", text)))
+    """What a text in quotes names. Raises ValueError (no time; a QuantityError if it is meant as a duration) or KeyError (an
+    unknown zone)."""
     if re.match(r"\s*\d+(\.\d+)?\s*([a-z]|$)", text):
-        milliseconds = parser.duration()
-        if milliseconds is not None and parser.tokens.peek().kind == "end":
-            return Duration(round(milliseconds * 1000), written(text))
+        return Duration(parse_duration(text), written(text))
     time = At(text)
     time.check()
     return time

@@ -11,6 +11,7 @@ from typing import TypeVar
 from coincide.detection.automaton.starts import start_can_fail
 from coincide.errors import RuleError
 from coincide.expr.parse import COMPARISONS, MAXIMUM_DEPTH, ExpressionParser
+from coincide.expr.quantities import MOST, UNIT_HINT, QuantityError, count_of
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
 from coincide.lang.opera.definition import (
     Alternation,
@@ -35,6 +36,7 @@ from coincide.lang.opera.definition import (
     Timing,
     Union,
     chained,
+    most_times,
 )
 from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
 from coincide.lang.opera.resolve import resolve
@@ -153,7 +155,7 @@ class _Parser:
         number = self.tokens.peek()
         if number.kind != "number" or not 0 < float(number.text) <= 1:
             raise self._unexpected("a probability above 0 and not above 1")
-        return float(self.tokens.next().text)
+        return self.tokens.number()
 
     # Patterns, loosest first.
 
@@ -249,7 +251,7 @@ class _Parser:
         more = self._take_words("at", "least")
         if more is None and self.tokens.peek().kind != "number":
             return unit
-        rest = [unit] * (self._count() - 1) + ([self._iteration(unit)] if more else [])
+        rest = [unit] * (self._count(most_times(unit)) - 1) + ([self._iteration(unit)] if more else [])
         if timed and self._at("within"):
             return self._repeated_within(unit, rest, start)
         return reduce(partial(chained, Concatenation), rest, unit)
@@ -286,16 +288,17 @@ class _Parser:
         assert self.tokens.last is not None
         return Iteration(unit, span=self.tokens.span(self.tokens.last))
 
-    def _count(self) -> int:
-        count = self._whole()
+    def _count(self, most: int) -> int:
+        count = self._whole(most)
         self._expect("times")
         return count
 
-    def _whole(self) -> int:
+    def _whole(self, most: int = MOST) -> int:
         token = self.tokens.peek()
-        if token.kind != "number" or not token.text.isdecimal() or int(token.text) < 1:
+        if token.kind != "number" or not token.text.isdecimal() or not token.text.strip("0"):
             raise self._unexpected("a whole number above 0")
-        return int(self.tokens.next().text)
+        with self.tokens.checked(self.tokens.next()):
+            return count_of(token.text, 1, most)
 
     def _unit(self) -> Expression:
         start = self.tokens.peek()
@@ -342,7 +345,9 @@ class _Parser:
             return time_of(token.value)
         except KeyError as unknown:
             raise self.tokens.fail(token, f"unknown time zone '{unknown.args[0]}'") from None
-        except (ValueError, OverflowError, RuleError):
+        except QuantityError as error:
+            raise self.tokens.fail(token, str(error), UNIT_HINT) from None
+        except (ValueError, OverflowError):
             raise self.tokens.fail(token, "expected a duration, an ISO-8601 instant or 'HH:MM[:SS] [ZONE]'") from None
 
     # Tokens. Key words may be in any case.
