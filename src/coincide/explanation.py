@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Set
 
 from coincide.compile.graph import feeds, stages
 from coincide.detection.base import LARGE, Detector, DetectorPlan
-from coincide.detection.limits import LimitedPlan
+from coincide.detection.limits import LimitedPlan, Wrapped
 from coincide.detection.machine.plan import MonitorPlan
+from coincide.detection.suppression import SuppressedPlan
 from coincide.engines.choice import ENGINES, TIERS, check_name
 from coincide.expr.print import expression_text
+from coincide.lang.opera.definition import Limit
 from coincide.lang.opera.print import statement_text
 from coincide.rulebook import Rulebook
 
@@ -51,7 +53,16 @@ def plan_outline(book: Rulebook, names: Set[str]) -> Iterator[str]:
 
 def _unlimited(plan: DetectorPlan) -> DetectorPlan:
     """What stands behind limits."""
-    return plan.plan if isinstance(plan, LimitedPlan) else plan
+    while isinstance(plan, Wrapped):
+        plan = plan.plan
+    return plan
+
+
+def _limits(plan: DetectorPlan) -> Iterator[Limit]:
+    """Those on what it reads, then those on what it makes."""
+    while isinstance(plan, LimitedPlan | SuppressedPlan):
+        yield from plan.limits
+        plan = plan.plan
 
 
 def _program_lines(plan: MonitorPlan) -> Iterator[str]:
@@ -104,8 +115,8 @@ def _rows(book: Rulebook, plan: DetectorPlan, tier: str) -> Iterator[Row]:
         "key",
         f"{', '.join(plan.partition)}: independent for each value" if plan.partition else "none: one state for the whole stream",
     )
-    if isinstance(plan, LimitedPlan):
-        yield "limits", "; ".join(statement_text(limit).removeprefix("limit ") for limit in plan.limits)
+    if isinstance(plan, Wrapped):
+        yield "limits", "; ".join(statement_text(limit).removeprefix("limit ") for limit in _limits(plan))
     yield "tier", _tier(plan, tier)
     yield "memory", _memory(_unlimited(plan))
 

@@ -12,9 +12,11 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from coincide.adapters.seen import Seen
+from coincide.detection.suppression import awaited_types
 from coincide.errors import DataWarning, Diagnostic, RuleError, nearest_name
 from coincide.expr.tree import Reference
 from coincide.expr.typing import infer
+from coincide.lang.opera.definition import Limit
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, keys_of
 from coincide.rulebook import Rulebook
 
@@ -92,8 +94,15 @@ class Unmet:
                 if mention.what in what and mention.name not in (self._makers if mention.what == TYPE else made):
                     yield mention
         for limit in self._book.compiled.limits:
-            mentions = (Mention(TYPE, limit.type, limit.span), *keys_of(limit.keys, limit.span))
-            yield from (mention for mention in mentions if mention.what in what)
+            yield from (mention for mention in self._limited(limit) if mention.what in what)
+
+    def _limited(self, limit: Limit) -> Iterator[Mention]:
+        """Of a detection, what ends its limit must be there, and what it has is there."""
+        given = {name for maker in self._makers.get(limit.type, ()) for name in maker.gives}
+        for name in awaited_types(limit) if limit.type in self._makers else [limit.type]:
+            if name not in self._makers:
+                yield Mention(TYPE, name, limit.span)
+        yield from keys_of([key for key in limit.keys if key not in given], limit.span)
 
     def _given_to(self, reads: Reads) -> frozenset[str]:
         """Attributes of the detections that a definition reads."""

@@ -6,19 +6,20 @@ linked      a language that must know what all the others make looks at its dete
 names       one name space of detectors
 cycles      nobody consumes what it makes
 stages      detectors that do not feed one another are planned together, so that they can share work
-limits      what an Opera file limits, no plan of any language sees more of
+limits      what a file limits, no plan of any language sees, or makes, more of
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from coincide.compile.graph import check_cycles, feeds, stages
 from coincide.detection.base import Detector, DetectorPlan
 from coincide.detection.limits import limited
-from coincide.errors import Diagnostic, RuleError
+from coincide.detection.suppression import awaiting, suppressed
+from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.lang.opera.definition import Limit
 from coincide.lang.registry import Language, language_of
 from coincide.source import SourceText, room_for_recursion
@@ -40,22 +41,37 @@ class Compiled:
             return _plans(detectors, stages(detectors, feeds(detectors)), self.languages, self.limits)
 
     def warnings(self) -> list[Diagnostic]:
-        return [
+        found = [
             warning
             for name, language in self.languages.items()
             for warning in language.warnings([d for d in self.detectors if d.language == name])
         ]
+        return found + [warning for limit in self.limits for warning in self._useless(limit)]
+
+    def _useless(self, limit: Limit) -> Iterator[Diagnostic]:
+        made = {output for d in self.detectors for output in d.outputs}
+        read = [d.inputs.external for d in self.detectors]
+        if limit.until is not None and limit.type not in made:
+            message = f"nothing makes '{limit.type}': only detections can be limited 'until' something"
+            yield Diagnostic(message, limit.span, "warning", nearest(limit.type, made), limit.type)
+            return
+        if limit.type not in made and not (None in read or any(limit.type in types for types in read if types is not None)):
+            known = made.union(*(types for types in read if types is not None))
+            message = f"nothing reads or makes '{limit.type}': the limit has no effect"
+            yield Diagnostic(message, limit.span, "warning", nearest(limit.type, known), limit.type)
 
 
 def compile_rules(sources: Sequence[SourceText]) -> Compiled:
     with room_for_recursion():
         parsed = _parsed(sources)
         languages = {language.NAME: language for language, _, _ in parsed}
-        numbered = _linked(_numbered(_detectors(parsed), languages), languages)
+        limits = tuple(dict.fromkeys(limit for _, _, file in parsed for limit in getattr(file, "limits", ())))
+        linked = _linked(_numbered(_detectors(parsed), languages), languages)
+        numbered = tuple(awaiting(detector, limits) for detector in linked)
         _check_names(numbered)
         edges = feeds(numbered)
         check_cycles(numbered, edges)
-        limits = tuple(dict.fromkeys(limit for _, _, file in parsed for limit in getattr(file, "limits", ())))
+        _check_limits(limits, numbered, stages(numbered, edges))
         planned = _plans(numbered, stages(numbered, edges), languages, limits)
     return Compiled(tuple((source, file) for _, source, file in parsed), numbered, tuple(planned), languages, limits)
 
@@ -131,4 +147,23 @@ def _plans(
             mine = [d for d in here if d.language == name]
             if mine:
                 planned += [limited(plan, limits) for plan in language.plans(mine)]
-    return planned
+    made = {output for detector in detectors for output in detector.outputs}
+    return [suppressed(plan, limits, made) for plan in planned]
+
+
+def _check_limits(limits: Sequence[Limit], detectors: Sequence[Detector], stage: Sequence[int]) -> None:
+    """A limit stands behind the plan that makes something; what reads it inside that plan would not notice the limit."""
+    for limit in limits:
+        makers = [(d, s) for d, s in zip(detectors, stage, strict=True) if limit.type in d.outputs]
+        for maker, level in makers:
+            for reader, s in zip(detectors, stage, strict=True):
+                if reader.language == maker.language and s == level and _reads_inside(reader, maker, limit.type):
+                    message = f"'{reader.name}' uses '{limit.type}' as it is before the limit"
+                    raise RuleError(Diagnostic(message, limit.span, hint=f"limit '{reader.name}' instead, or load it apart"))
+
+
+def _reads_inside(reader: Detector, maker: Detector, type: str) -> bool:
+    """Within one stage: a cycle of situations, or definitions of ECCO, which see more of each other than detections."""
+    if type in reader.inputs.detections:
+        return True
+    return reader is not maker and reader.inputs.external is not None and type in reader.inputs.external

@@ -14,7 +14,7 @@ Feeds = Mapping[int, Sequence[int]]
 def feeds(detectors: Sequence[Detector]) -> Feeds:
     readers: dict[str, list[int]] = {}
     for number, detector in enumerate(detectors):
-        for kind in detector.inputs.detections:
+        for kind in detector.inputs.detections | detector.awaited:
             readers.setdefault(kind, []).append(number)
     return {
         number: sorted({reader for kind in detector.outputs for reader in readers.get(kind, ())})

@@ -66,6 +66,7 @@ class Detector:
     span: Span | None = field(default=None, compare=False, repr=False)
     order: int = 0  # among all definitions of all files
     kind: str = "detector"  # what its language calls it
+    awaited: frozenset[str] = frozenset()  # types of events that end limits on what it makes
 
 
 class DetectorPlan(Protocol):

@@ -1,4 +1,5 @@
-"""`limit` (Opera, OP-29): repeat notifications that no detector sees, of whatever language it is.
+"""`limit` (Opera, OP-29): repeat notifications that no detector sees, of whatever language it is. Detections that are
+limited are the matter of suppression.py.
 
 A plan that reads events of a limited type gets its events through its limits. All plans see the same external events, so
 all of them remember the same of a limit: it is written once, by its text."""
@@ -22,7 +23,7 @@ from coincide.model.event import ENVELOPE, Event
 
 VERSION = 1
 
-Table = dict[tuple[object, ...], int]
+Table = dict[tuple[Any, ...], int]
 """hi of the last event that was not removed, by limit and key values."""
 
 
@@ -41,7 +42,7 @@ class Limits:
         keys = [(number, *(key_part(event_field(key)(event)) for key in limit.keys)) for number, limit in limits]
         for key, (_, limit) in zip(keys, limits, strict=True):
             last = table.get(key)
-            if last is not None and limit.every.due(last) > event.hi:
+            if last is not None and (limit.every is None or limit.every.due(last) > event.hi):
                 return False
         table.update(dict.fromkeys(keys, event.hi))
         return True
@@ -60,7 +61,9 @@ def limited(plan: DetectorPlan, limits: Sequence[Limit]) -> DetectorPlan:
 
 
 def concerning(limits: Sequence[Limit], inputs: Inputs) -> tuple[Limit, ...]:
-    return tuple(limit for limit in limits if inputs.external is None or limit.type in inputs.external)
+    """Limits on external events that are read. One that `until` ends is for detections only."""
+    plain = [limit for limit in limits if limit.until is None]
+    return tuple(limit for limit in plain if inputs.external is None or limit.type in inputs.external)
 
 
 def independent(keys: Sequence[str], limits: Sequence[Limit]) -> tuple[str, ...]:
@@ -69,11 +72,10 @@ def independent(keys: Sequence[str], limits: Sequence[Limit]) -> tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class LimitedPlan:
-    """A plan that does not see what its limits remove."""
+class Wrapped:
+    """What a plan behind limits has of the plan itself."""
 
     plan: DetectorPlan
-    limits: tuple[Limit, ...]
 
     def __getattr__(self, name: str) -> Any:
         """What only some plans offer."""
@@ -106,6 +108,22 @@ class LimitedPlan:
     def timed(self) -> bool:
         return self.plan.timed
 
+    def tier_reasons(self) -> tuple[str, ...]:
+        return self.plan.tier_reasons()
+
+    def initial(self) -> State:
+        return LimitedState(self.plan.initial())
+
+    def pending(self, state: State) -> Pending | None:
+        return self.plan.pending(state.inner)
+
+
+@dataclass(frozen=True)
+class LimitedPlan(Wrapped):
+    """A plan that does not see what its limits remove."""
+
+    limits: tuple[Limit, ...]
+
     @property
     def columns(self) -> frozenset[str] | None:
         own = self.plan.columns
@@ -130,37 +148,18 @@ class LimitedPlan:
     def partition(self) -> tuple[str, ...] | None:
         return independent(self.plan.partition or (), self.limits) or None
 
-    def tier_reasons(self) -> tuple[str, ...]:
-        return self.plan.tier_reasons()
-
     def kernel(self) -> DetectorPlan:
         return LimitedPlan(self.plan.kernel(), self.limits)
-
-    def initial(self) -> State:
-        return LimitedState(self.plan.initial())
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         state.inner, made = self.plan.step(state.inner, self._passing(batch, state.table), clock)
         return state, made
 
-    def pending(self, state: State) -> Pending | None:
-        return self.plan.pending(state.inner)
-
     def encode(self, state: State) -> dict[str, bytes]:
-        tables: list[list[Any]] = [[] for _ in self.limits]
-        for (number, *values), hi in state.table.items():
-            tables[number].append([[key_value(value) for value in values], hi])
-        written = {_part(limit): msgspec.msgpack.encode([VERSION, t]) for limit, t in zip(self.limits, tables, strict=True)}
-        return {**self.plan.encode(state.inner), **written}
+        return {**self.plan.encode(state.inner), **encoded(self.limits, state.table, "limit")}
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        state = LimitedState(self.plan.decode(parts))
-        for number, limit in enumerate(self.limits):
-            version, table = msgspec.msgpack.decode(parts.get(_part(limit), NOTHING))
-            if version != VERSION:
-                raise ValueError(f"state of version {version}; this release reads version {VERSION}")
-            state.table.update(((number, *(key_part(value) for value in values)), hi) for values, hi in table)
-        return state
+        return LimitedState(self.plan.decode(parts), decoded(self.limits, parts, "limit"))
 
     # How it is done.
 
@@ -195,6 +194,24 @@ class LimitedPlan:
 NOTHING = msgspec.msgpack.encode([VERSION, []])
 
 
-def _part(limit: Limit) -> str:
-    """By the limit's text, wherever it stands."""
-    return f"limit {limit!r}"
+def encoded(limits: Sequence[Limit], table: Table, word: str) -> dict[str, bytes]:
+    """What limits remember, each by its text, wherever it stands."""
+    tables: list[list[Any]] = [[] for _ in limits]
+    for (number, *values), hi in table.items():
+        tables[number].append([[key_value(value) for value in values], hi])
+    return {_part(limit, word): msgspec.msgpack.encode([VERSION, t]) for limit, t in zip(limits, tables, strict=True)}
+
+
+def decoded(limits: Sequence[Limit], parts: Mapping[str, bytes], word: str) -> Table:
+    found: Table = {}
+    for number, limit in enumerate(limits):
+        version, table = msgspec.msgpack.decode(parts.get(_part(limit, word), NOTHING))
+        if version != VERSION:
+            raise ValueError(f"state of version {version}; this release reads version {VERSION}")
+        found.update(((number, *(key_part(value) for value in values)), hi) for values, hi in table)
+    return found
+
+
+def _part(limit: Limit, word: str) -> str:
+    until = "" if limit.until is None else f" until {limit.until!r}"
+    return f"{word} {limit!r}{until}"

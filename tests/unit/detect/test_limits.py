@@ -10,6 +10,7 @@ from coincide.api import explain
 from coincide.detection.limits import LimitedPlan
 from coincide.engines.embedded import Engine
 from coincide.engines.policies import run_with_policy
+from coincide.errors import RuleError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive, record
 from coincide.rulebook import Rulebook, load
@@ -63,10 +64,64 @@ def test_under_a_policy(book: Rulebook) -> None:
     assert times(made, "E") == PASSING
 
 
-def test_detections_are_not_limited() -> None:
+def test_detections_are_limited_for_all_that_read_them() -> None:
     rules = load(SourceText("rules.ce", "limit P every 1s\ndetect P = [A]\ndetect Q = [P]\n"))
     made = [record(e) for e in Engine(rules).process(events()).events]
-    assert len(times(made, "Q")) == len(TIMES)
+    assert times(made, "P") == times(made, "Q") == [0, 1000, 2500]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "made"),
+    [
+        ("r.ecl", "monitor m by k = repeat { push(E) { A } }", "E"),
+        ("r.ce", "detect E = [A(k = ?k)]", "E"),
+        ("r.say", "Report E when A for the same k.", "E"),
+        ("r.ecco", "detect E per k = A", "E"),
+    ],
+)
+def test_detections_of_any_language_are_limited_per_key(name: str, text: str, made: str) -> None:
+    """`until` lets the next one of its key pass. Both tiers are looked at, however the input is cut."""
+    limit = SourceText("limit.ce", f"limit {made} per k every 1s until B(v > 0)\n")
+    rules = load(SourceText(name, text + "\n"), limit)
+    ends = [primitive("B", t * 1000, t * 1000, f"b{t}", {"k": 1.0, "v": v}) for t, v in [(5, 1.0), (950, 0.0), (1400, 1.0)]]
+    some = sorted([*events(), *ends], key=lambda e: e.hi)
+    found = check_detector(rules, some, [2, 5])
+    assert [d["time"] for d in found] == [0, 10, 900, 1500, 1600, 2500]  # type: ignore[index]
+    assert rules.plans()[0].partition == ("k",)
+
+
+def test_what_ends_a_limit_may_be_a_detection_that_its_maker_does_not_see() -> None:
+    text = "detect End = [B]\nlimit E until End\n"
+    rules = load(
+        SourceText("r.ecl", "monitor m = repeat { push(E) { A } }\nmonitor all = repeat { push(F) { type = 'End' } }\n"),
+        SourceText("l.ce", text),
+    )
+    some = [event(0, 1), event(1, 1), primitive("B", 2000, 2000, "b", {}), event(3, 1), event(4, 1)]
+    made = [record(e) for e in Engine(rules).process(some).events]
+    assert times(made, "E") == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("r.ecco", "detect P = A\ndetect Q = P ; A\n", "'Q' uses 'P' as it is before the limit"),
+        ("r.ce", "detect P = [A]\nlimit P until all\n", "what ends a limit is named by type, without parameters"),
+        ("r.ce", "detect P = [A]\nlimit P until B(k = ?k)\n", "what ends a limit is named by type, without parameters"),
+        ("r.ce", "detect P = [A]\nlimit P once\n", "expected 'every' or 'until', found 'once'"),
+    ],
+)
+def test_limits_that_are_refused(name: str, text: str, message: str) -> None:
+    with pytest.raises(RuleError, match=message.replace("(", "\\(")):
+        load(SourceText(name, text), SourceText("l.ce", "limit P every 1h\n"))
+
+
+def test_limits_without_effect_are_warned_about() -> None:
+    rules = load(SourceText("r.ce", "detect P = [A]\nlimit p every 1h\nlimit A until B\n"))
+    messages = [w.message for w in rules.warnings if "limit" in w.message]
+    assert messages == [
+        "nothing reads or makes 'p': the limit has no effect",
+        "nothing makes 'A': only detections can be limited 'until' something",
+    ]
 
 
 def test_changed_rules_keep_what_a_limit_remembers() -> None:

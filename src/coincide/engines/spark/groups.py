@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from coincide.compile.graph import feeds
 from coincide.detection.base import Detector, DetectorPlan
 from coincide.detection.limits import concerning, independent
+from coincide.detection.suppression import kept_keys
 from coincide.expr.tree import Reference
 from coincide.rulebook import Rulebook
 
@@ -81,6 +82,7 @@ def _key(rules: Rulebook, component: Sequence[Detector]) -> tuple[Key | None, li
     if not shared:
         return None, [f"{_quoted([d.name for d in component])} feed one another but share no key"]
     shared = list(independent(shared, [limit for d in component for limit in concerning(rules.compiled.limits, d.inputs)]))
+    shared = [key for key in shared if all(key in _limited(rules, d, shared) for d in component)]
     if not shared:
         return None, [f"a limit looks at events of {_quoted([d.name for d in component])} across keys"]
     lost = {key: maker for key in shared if (maker := _loser(rules, component, key)) is not None}
@@ -88,6 +90,14 @@ def _key(rules: Rulebook, component: Sequence[Detector]) -> tuple[Key | None, li
     if carried:
         return carried, []
     return None, [f"what '{maker}' detects does not carry the key {key}" for key, maker in lost.items()]
+
+
+def _limited(rules: Rulebook, detector: Detector, keys: Sequence[str]) -> tuple[str, ...]:
+    """The keys by which limits on what the detector makes let it be spread."""
+    limits = [limit for limit in rules.compiled.limits if limit.type in detector.outputs]
+    if not limits:
+        return tuple(keys)
+    return kept_keys(keys, limits, rules.compiled.languages[detector.language].plans([detector])[0].produces)
 
 
 def _loser(rules: Rulebook, component: Sequence[Detector], key: str) -> str | None:

@@ -267,11 +267,13 @@ class EventDeclaration(Node):
 
 @dataclass(frozen=True)
 class Limit(Node):
-    """At most one event of the type per `every` (microseconds) for the same values of the keys."""
+    """At most one event of the type, or detection of that name, per `every` for the same values of the keys; of detections also:
+    until an event of a set has come that has these values."""
 
     type: str
     keys: tuple[str, ...]
-    every: TimeSpec
+    every: TimeSpec | None
+    until: EventSet | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -334,11 +336,8 @@ class File:
 
     statements: tuple[Statement, ...]
     definitions: tuple[Definition, ...]
+    limits: tuple[Limit, ...] = ()  # with all names resolved
 
     @property
     def sources(self) -> tuple[str, ...]:
         return tuple(name for s in self.statements if isinstance(s, Sources) for name in s.names)
-
-    @property
-    def limits(self) -> tuple[Limit, ...]:
-        return tuple(s for s in self.statements if isinstance(s, Limit))

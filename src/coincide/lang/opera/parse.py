@@ -87,9 +87,11 @@ class Parser(SetParser):
     def _limit(self) -> Limit:
         name = self._name()
         keys = self._list(lambda: self._name("an attribute").text) if self.tokens.take("per") else []
-        self._expect("every")
-        every = self._duration("a duration")
-        return Limit(name.text, tuple(keys), every, span=self.tokens.span(name))
+        if not self._at("every", "until"):
+            raise self._unexpected("'every' or 'until'")
+        every = self._duration("a duration") if self._take("every") else None
+        until = self._event_set() if self._take("until") else None
+        return Limit(name.text, tuple(keys), every, until, span=self.tokens.span(name))
 
     def _set(self) -> SetDefinition:
         name = self._name()

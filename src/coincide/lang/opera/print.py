@@ -64,7 +64,9 @@ def _event(statement: EventDeclaration) -> str:
 
 def _limit(statement: Limit) -> str:
     per = f" per {', '.join(statement.keys)}" if statement.keys else ""
-    return f"limit {statement.type}{per} every {time_text(statement.every)}"
+    every = "" if statement.every is None else f" every {time_text(statement.every)}"
+    until = "" if statement.until is None else f" until {set_text(statement.until)}"
+    return f"limit {statement.type}{per}{every}{until}"
 
 
 def _detect(statement: Detect) -> str:

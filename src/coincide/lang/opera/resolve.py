@@ -9,9 +9,11 @@ from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.lang.opera.attributes import resolved_attributes
 from coincide.lang.opera.check import Checker, parameters
 from coincide.lang.opera.definition import (
+    All,
     Alternation,
     Atom,
     Attribute,
+    Bind,
     Concatenation,
     Definition,
     Detect,
@@ -87,7 +89,18 @@ class _Resolver:
             if name not in self.inlined and isinstance(other, ExpressionDefinition):
                 self.checker.expression(self._inline(Inlined(name, span=other.span), (), ()))
         self.checker.own_use(definitions)
-        return File(tuple(self.statements), tuple(definitions))
+        limits = [self._limit(statement) for statement in self.statements if isinstance(statement, Limit)]
+        return File(tuple(self.statements), tuple(definitions), tuple(limits))
+
+    def _limit(self, statement: Limit) -> Limit:
+        if statement.until is None:
+            return statement
+        until = self._events(statement.until, ())
+        self.checker.events(until)
+        wrong = next((node for node in walk(until) if isinstance(node, Bind | All)), None)
+        if wrong is not None:
+            raise _error("what ends a limit is named by type, without parameters", wrong.span or statement.span)
+        return replace(statement, until=until)
 
     def _definition(self, statement: Detect) -> Definition:
         body = self._expression(statement.body, (), (statement.name,))

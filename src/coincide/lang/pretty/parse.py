@@ -28,6 +28,7 @@ from coincide.lang.opera.definition import (
     Group,
     Item,
     Iteration,
+    Limit,
     Named,
     Parallel,
     Policy,
@@ -40,7 +41,7 @@ from coincide.lang.opera.definition import (
 )
 from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
 from coincide.lang.opera.resolve import resolve
-from coincide.lang.opera.times import TimeSpec, time_of
+from coincide.lang.opera.times import Duration, TimeSpec, time_of
 from coincide.lang.pretty.parameters import with_parameters
 from coincide.lang.pretty.phrases import KEYWORDS, Phrases, is_name
 from coincide.model.event import ENVELOPE
@@ -70,14 +71,14 @@ class _Parser:
         self.depth = 0
 
     def file(self) -> File:
-        statements: list[SetDefinition | Detect] = []
+        statements: list[SetDefinition | Detect | Limit] = []
         undecided: set[str] = set()  # `report` alone: `restart` if the start can fail
         while self.tokens.peek().kind != "end":
             if self._at_phrase():
                 self._means(statements)
             else:
-                detect, decided = self._report()
-                statements.append(detect)
+                detect, limit, decided = self._report()
+                statements += [detect] if limit is None else [detect, limit]
                 undecided |= set() if decided else {detect.name}
             self._expect(".")
         file = resolve(statements)
@@ -85,9 +86,10 @@ class _Parser:
         return File(
             tuple(replace(s, restart=True) if isinstance(s, Detect) and s.name in restart else s for s in statements),
             tuple(replace(d, restart=True) if d.name in restart else d for d in file.definitions),
+            file.limits,
         )
 
-    def _means(self, statements: list[SetDefinition | Detect]) -> None:
+    def _means(self, statements: list[SetDefinition | Detect | Limit]) -> None:
         phrase = self.tokens.next()
         also = self._take("also") is not None
         self._expect("means")
@@ -102,26 +104,42 @@ class _Parser:
         if not also:
             hint = "'also means' adds to a phrase"
             raise self.tokens.fail(phrase, f"'{phrase.value}' is already defined", hint)
-        index = next(n for n, s in enumerate(statements) if s.name == known)
+        index = next(n for n, s in enumerate(statements) if isinstance(s, SetDefinition) and s.name == known)
         old = statements[index]
         assert isinstance(old, SetDefinition)
         assert isinstance(old.events, Union)
         statements[index] = replace(old, events=Union((*old.events.members, member)))
 
-    def _report(self) -> tuple[Detect, bool]:
+    def _report(self) -> tuple[Detect, Limit | None, bool]:
         manner = self._take("always", "once")
         self._expect("report")
         name = self._name("a name")
         self._expect("when")
         body = self._pattern()
-        if self._take_words("for", "the", "same"):
-            body = with_parameters(body, self._several("and", self._parameter))
+        same = self._several("and", self._parameter) if self._take_words("for", "the", "same") else []
+        body = with_parameters(body, same)
         condition = self._condition()
         attributes = tuple(self._several(",", self._attribute)) if self._take("with") else ()
+        limit = self._limit(name, [bind.attribute for bind in same]) if self._take_words("at", "most", "once") else None
         policy = self._policy() if self._take("using") else None
         restart = manner is not None and manner.text.lower() == "always"
         detect = Detect(name.text, body, restart, policy, attributes, condition, span=self.tokens.span(name))
-        return detect, manner is not None
+        return detect, limit, manner is not None
+
+    def _limit(self, name: Token, keys: list[str]) -> Limit:
+        """`at most once every "1h"`, `at most once until A`: for each value of what is the same."""
+        if not any(map(self._at, ("every", "until"))):
+            raise self._unexpected("'every' or 'until'")
+        every = self._duration() if self._take("every") else None
+        until = self._events() if self._take("until") else []
+        events = Union(tuple(until)) if len(until) > 1 else until[0] if until else None
+        return Limit(name.text, tuple(keys), every, events, span=self.tokens.span(name))
+
+    def _duration(self) -> Duration:
+        token, time = self.tokens.peek(), self._time()
+        if not isinstance(time, Duration):
+            raise self.tokens.fail(token, "expected a duration")
+        return time
 
     def _condition(self) -> Attribute | None:
         word = self._take("if")

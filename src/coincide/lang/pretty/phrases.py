@@ -7,9 +7,9 @@ import re
 from coincide.errors import nearest
 
 KEYWORDS = frozenset((
-    "after", "always", "also", "any", "anything", "at", "before", "by", "called", "detection", "except", "followed",
-    "for", "if", "in", "least", "means", "not", "number", "of", "once", "optionally", "or", "report", "same", "the", "then",
-    "times", "together", "using", "wait", "when", "where", "with", "within", "without",
+    "after", "always", "also", "any", "anything", "at", "before", "by", "called", "detection", "every", "except", "followed",
+    "for", "if", "in", "least", "means", "most", "not", "number", "of", "once", "optionally", "or", "report", "same", "the",
+    "then", "times", "together", "until", "using", "wait", "when", "where", "with", "within", "without",
 ))  # fmt: skip
 NAME = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")
 

@@ -23,6 +23,7 @@ from coincide.lang.opera.definition import (
     File,
     Group,
     Iteration,
+    Limit,
     Named,
     Parallel,
     Policy,
@@ -62,6 +63,8 @@ def print_file(file: File) -> str:
 def _lines(statement: Statement, definitions: dict[str, Definition], file: File) -> Iterable[str]:
     if isinstance(statement, SetDefinition):
         return _means(statement)
+    if isinstance(statement, Limit):
+        return ()  # said with what it limits
     if isinstance(statement, Detect):
         return [_report(statement, definitions[statement.name], _Printer(statement, file))]
     raise NotExpressible(f"the English-like language has no '{type(statement).__name__.lower()}'")
@@ -93,7 +96,7 @@ def _report(statement: Detect, definition: Definition, printer: _Printer) -> str
         text += f" if {expression_text(statement.condition.value)}"
     if statement.attributes:
         text += f" with {', '.join(f'{a.name} = {expression_text(a.value)}' for a in statement.attributes)}"
-    return f"{text}{_policy(statement.policy)}."
+    return f"{text}{printer.limit(statement.name)}{_policy(statement.policy)}."
 
 
 def _policy(policy: Policy | None) -> str:
@@ -128,6 +131,15 @@ class _Printer:
         self.phrases = {s.name for s in file.statements if isinstance(s, SetDefinition)}
         binds = [node for node in walk(statement.body) if isinstance(node, Bind)]
         self.parameters = list(dict.fromkeys(binds))
+        self.limits = [s for s in file.statements if isinstance(s, Limit)]
+
+    def limit(self, name: str) -> str:
+        for limit in self.limits:
+            if limit.type == name:
+                every = "" if limit.every is None else f" {_time('every', limit.every)}"
+                until = limit.until.members if isinstance(limit.until, Union) else [limit.until] if limit.until else []
+                return f" at most once{every}{f' until {self._events(until)}' if until else ''}"
+        return ""
 
     def at(self, node: Expression, level: int) -> str:
         text, own = self._written(node)
