@@ -7,6 +7,7 @@ from coincide.expr.functions import BOOLEAN, FUNCTIONS, NUMBER, TEXT
 from coincide.expr.tree import Call, Expr, Literal, Reference, transform
 from coincide.lang.opera.attributes import aggregate_parts
 from coincide.lang.opera.definition import Definition
+from coincide.lang.opera.functions import AGGREGATES
 
 SOME: dict[str, Expr] = {NUMBER: Literal(0.0), TEXT: Literal(""), BOOLEAN: Literal(False)}
 """Some value of a type: what stands for a value that no expression of one event can give."""
@@ -34,6 +35,4 @@ def _of_one_event(value: Expr, parameters: dict[str, tuple[Expr, ...]]) -> Expr:
 
 def _of_alias(name: str) -> Expr:
     function, attribute = aggregate_parts(name) or ("last", name)
-    if function in ("count", "sum"):
-        return SOME[NUMBER]
-    return SOME[TEXT] if function == "join" else Reference(attribute)
+    return SOME.get(AGGREGATES[function]) or Reference(attribute)
