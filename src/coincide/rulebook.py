@@ -47,6 +47,12 @@ class Rulebook:
         """What each detector reads of events, and where it says so."""
         return tuple(self.compiled.languages[d.language].reads(d) for d in self.detectors)
 
+    @cached_property
+    def attributes(self) -> frozenset[str] | None:
+        """Attributes of events that any detector reads or hands on; None: all."""
+        columns = [plan.columns for plan in self.compiled.plans]
+        return None if None in columns else frozenset().union(*(some for some in columns if some is not None))
+
     def plans(self, tier: str = "interpreter", size: int = 0) -> list[DetectorPlan]:
         """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier is
         interpreted."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import inf
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from coincide.detection.algebra.build import Builder
 from coincide.detection.algebra.chain import Step, StepState
 from coincide.detection.algebra.negation import Negation
 from coincide.detection.base import Clock
@@ -16,7 +18,7 @@ from coincide.lang.ecco.parse import parse
 from coincide.lang.ecco.print import print_file
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive
-from coincide.rulebook import Rulebook, load
+from coincide.rulebook import Rulebook, load, loads
 from coincide.source import SourceText
 from coincide.testing.check import detections
 from coincide.testing.ecco import all_expressions, denotation, event_lists, expressions
@@ -130,3 +132,18 @@ def _remembering(book: Rulebook) -> Rulebook:
                 if isinstance(node, Negation):
                     node.reach, node.keeps_one = None, False
     return book
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["a* ; b", "b ; a*", "a*{2,} + b", "(a | c)* ; b", "a* ; c ; b", "(a valid 3)* ; b", "(a ; c)* + b"]),
+    st.sampled_from(["unrestricted", "recent", "cumulative", "cumulative, subset", "continuous"]),
+    st.integers(0, 6),
+    event_lists(12),
+)
+def test_runs_that_are_of_no_use_make_no_difference(body: str, policy: str, within: int, events: list[Event]) -> None:
+    """Those of iterations in a chain that is bounded, which are left out where they would last longer than the chain may."""
+    rules = f"detect found = (({body}) within {within}) with {policy}"
+    with patch.object(Builder, "_useful", lambda *_: ()):
+        all_runs = detections(loads(rules, "ecco"), events)
+    assert detections(loads(rules, "ecco"), events) == all_runs

@@ -30,9 +30,14 @@ class ReadReport:
 
     @property
     def warnings(self) -> list[str]:
+        return self.warnings_about(None)
+
+    def warnings_about(self, read: frozenset[str] | None) -> list[str]:
+        """About attributes that are read; None: any may be."""
         return [
             f"attribute '{name}' has integers beyond 2^53 ({count} of them), which lose digits as numbers: give them as text"
             for name, count in self.huge.items()
+            if read is None or name in read
         ]
 
 

@@ -23,9 +23,9 @@ def note(text: str) -> None:
         print(text, file=sys.stderr)
 
 
-def report_reading(report: ReadReport, rejects: Path | None) -> None:
-    """A short account of bad records; silent where there are none."""
-    for warning in report.warnings:
+def report_reading(report: ReadReport, rejects: Path | None, read: frozenset[str] | None) -> None:
+    """A short account of bad records, and of attributes that lost digits, if they are `read` (None: all are); else silent."""
+    for warning in report.warnings_about(read):
         print(f"warning: {warning}", file=sys.stderr)
     if not report.rejected:
         return

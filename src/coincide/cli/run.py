@@ -77,7 +77,7 @@ def run(given: Given) -> int:
         for batch in find(book, seen.watch(progress.watch(reader)), given):
             writer.write(batch)
             progress.found(len(batch))
-    report_reading(reader.report, given.rejects)
+    report_reading(reader.report, given.rejects, book.attributes)
     show_warnings(unmet.after(seen, part=given.snapshot is not None or given.resume is not None))
     return 0
 

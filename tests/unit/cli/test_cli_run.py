@@ -209,3 +209,12 @@ def test_names_that_no_event_had_are_told_with_the_nearest(coincide: Coincide, t
 def test_a_run_without_events_says_so_in_one_line(coincide: Coincide, tmp_path: Path, rules: Path) -> None:
     outcome = coincide("run", rules, "--events", written(tmp_path / "none.jsonl", ""))
     assert (outcome.code, outcome.err) == (0, "warning: there were no events\n")
+
+
+def test_lost_digits_are_told_only_where_they_are_read(coincide: Coincide, tmp_path: Path) -> None:
+    events = jsonl(tmp_path / "events.jsonl", [{"type": "a", "time": 1, "seen": 2**53 + 1, "other": 2**60 + 1}])
+    reads = written(tmp_path / "reads.ecl", "monitor m = repeat { push(x, seen: seen) { a } }")
+    told = "warning: attribute 'seen' has integers beyond 2^53 (1 of them), which lose digits as numbers: give them as text\n"
+    assert coincide("run", reads, "--events", events).err == told
+    hands_on = written(tmp_path / "all.ecco", "detect x = a")
+    assert {"'seen'", "'other'"} <= set(coincide("run", hands_on, "--events", events).err.split())

@@ -180,8 +180,15 @@ class Builder:
         least = max(1, 1 if node.least is None else node.least)
         simple = isinstance(core(node.operand), Ref)
         periods = self.periods(around)
-        arguments = (least, node.most, around.consumption, periods, self.composer, simple)
+        arguments = (least, node.most, around.consumption, periods, self.composer, simple, self._useful(node, around))
         return self.add(Iteration, (child,), *arguments, **self.usual(node, around))
+
+    def _useful(self, node: Iter, around: Surroundings) -> tuple[Period, ...]:
+        """How long a run may last to be of use, where all runs begin with the element that was first: nothing takes that away."""
+        replaced = any(rule.keep == "last" for rule in self.setting.duplicates)
+        if node.most is not None or around.consumption not in ("unrestricted", "cumulative") or replaced or self.composer.points:
+            return ()
+        return self.periods(replace(around, within=around.whole))
 
     def negation(self, node: Neg, around: Surroundings) -> Node:
         """The innermost `within` around it is its own; further ones bound the length of what it makes."""

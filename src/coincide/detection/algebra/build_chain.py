@@ -28,7 +28,7 @@ def build_chain(builder: Builder, chain: Chain, around: Surroundings) -> Node:
     """Steps one after another; the bounds of the chain hold at each of them."""
     inner = set(map(id, inner_elements(chain)))
     silences = {id(e) for e in chain.elements[1:] if chain.operator == SEQUENCE and is_silence(e)}
-    left = builder.node(chain.elements[0], around.inside)
+    left = builder.node(chain.elements[0], around.inside_chain)
     waiting: int | None = None  # the gap or group before the next operand
     since = 0
     for index, element in enumerate(chain.elements[1:], 1):
@@ -84,7 +84,7 @@ def _ordinary(builder: Builder, chain: Chain, index: int, around: Surroundings) 
     element, bounds = chain.elements[index], ()
     if chain.operator == SEQUENCE:
         element, bounds = without_bounds(element, builder.names)  # type: ignore[assignment]
-    right = builder.node(element, around.inside)
+    right = builder.node(element, around.inside_chain)
     step: Step = builder.add(Step, right=right, **_step_options(builder, chain, around))
     step.operand_periods = builder.periods(replace(around, within=bounds))
     return step

@@ -25,6 +25,7 @@ class Iteration(Node):
     periods: tuple[Period, ...] = ()
     composer: Composer = field(default_factory=Composer)
     simple: bool = False  # elements are single events, which cannot conflict
+    useful: tuple[Period, ...] = ()  # runs that last longer are of no use
 
     state_type: ClassVar[type | None] = RunState
 
@@ -32,6 +33,9 @@ class Iteration(Node):
         state: RunState = self.state(instant)
         for x in self.children[0].advance(instant):
             state.elements = [w for w in state.elements if w.alive(x.hi) and self._verdict((w, x)) is not None]
+            if self._lasts_too_long(state, x):
+                state.elements = state.elements[:1]
+                continue
             if any(conflict(w, x) for w in state.elements):
                 continue
             state.elements.append(x)
@@ -74,6 +78,13 @@ class Iteration(Node):
         far = max(e.hi for e in elements) - min(e.lo for e in elements)
         verdicts = [period.holds(near, far) for period in self.periods]
         return None if None in verdicts else MAYBE if MAYBE in verdicts else YES
+
+    def _lasts_too_long(self, state: RunState, x: Occurrence) -> bool:
+        """No run is of use any more: the first element stays, and is too old for what would end with x, or later."""
+        first = state.elements[0] if state.elements and not self.periods else None
+        if first is None or first.expires is not None:
+            return False
+        return any(period.certainly_passed(x.hi - first.lo) for period in self.useful)
 
     def _forget(self, state: RunState) -> None:
         """Elements too far back for any run; they could still keep out one that conflicts, if conflicts are possible."""

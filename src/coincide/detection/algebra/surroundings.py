@@ -22,6 +22,7 @@ class Surroundings:
     precision: tuple[Policy, ...] = ()
     places: tuple[Place, ...] = ()
     within: tuple[float, ...] = ()
+    whole: tuple[float, ...] = ()  # bounds of the chain that it is an operand of
 
     def under(self, policies: tuple[Policy, ...]) -> Surroundings:
         """An inner consumption overrides, an inner precision overrides that of the same aspect, `subset` adds up."""
@@ -39,7 +40,12 @@ class Surroundings:
     @property
     def inside(self) -> Surroundings:
         """For operands: bounds end here."""
-        return replace(self, within=())
+        return replace(self, within=(), whole=())
+
+    @property
+    def inside_chain(self) -> Surroundings:
+        """For operands of a chain, which cannot be of use if they last longer than it may. `within 0` says that they meet."""
+        return replace(self, within=(), whole=tuple(bound for bound in self.within if bound > 0))
 
 
 def without_bounds(element: Expression, names: Names) -> tuple[Expression, tuple[float, ...]]:

@@ -147,7 +147,7 @@ def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
     foreign: frozenset[str] = frozenset().union(*(item.foreign for item in items))
     lasting = Names({name: item.definition for name, item in known.items()}, foreign)
     found = [warning for item in items for warning in definition_warnings(item.definition, lasting)]
-    found += [warning for item in items for warning in unbounded(item.definition, item.setting.options.policies)]
+    found += [warning for item in items for warning in unbounded(item.definition, item.setting.options.policies, lasting)]
     found += [warning for item in items for warning in _unknown_zones(item.definition)]
     return found + (list(unbounded_duplicates(items[0].setting.duplicates)) if items else [])
 
