@@ -26,6 +26,10 @@ CYCLIC_LANGUAGES = frozenset({"amit"})
 """Whose detectors may feed one another in cycles: conventions.md, "Order"."""
 
 
+READING_LANGUAGES = frozenset({"matchrecognize"})
+"""Whose definitions name what they read, not who reads them: a cycle is told that way."""
+
+
 def check_cycles(detectors: Sequence[Detector], edges: Feeds) -> None:
     """No detector may consume, directly or through others, what it makes; but cycles of situations alone are allowed."""
     for number, detector in enumerate(detectors):
@@ -51,8 +55,11 @@ def shortest_way_back(start: int, edges: Feeds) -> list[int] | None:
 
 
 def _cycle(first: Detector, others: Sequence[Detector]) -> Diagnostic:
-    names = ", ".join(f"'{d.name}'" for d in others)
+    reads = first.language in READING_LANGUAGES
+    names = ", ".join(f"'{d.name}'" for d in (reversed(others) if reads else others))
     through = f", through {names}" if names else ""
+    if reads:
+        return Diagnostic(f"'{first.name}' reads what it makes{through}", first.span)
     return Diagnostic(f"{first.kind} '{first.name}' consumes what it pushes{through}", first.span)
 
 

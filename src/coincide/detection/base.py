@@ -27,13 +27,15 @@ class Clock(msgspec.Struct, frozen=True):
     """How far time has come: every event before `bound` (microseconds, exclusive) has been seen, so timers due before
     it may fire. `start` is the hi of the run's first external event, of any type. `arrival` is given where events are
     consumed as they arrive: the clock at which the (one) event is, which no timer then goes before. `end` is given when the
-    input has ended: the hi of its last event; `endless` says that the clock then goes on until nothing is waited for."""
+    input has ended: the hi of its last event; `endless` says that the clock then goes on until nothing is waited for, and
+    `closing` that nothing comes after this step: tables, which have an end, end now."""
 
     bound: int
     start: int | None = None
     arrival: int | None = None
     end: int | None = None
     endless: bool = False
+    closing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

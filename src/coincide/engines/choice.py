@@ -24,15 +24,21 @@ Until = float | str | datetime | None
 
 
 def detections(
-    book: Rulebook, batches: Iterable[EventBatch], until: float | None = None, engine: str = "embedded", tier: str = "auto"
+    book: Rulebook,
+    batches: Iterable[EventBatch],
+    until: float | None = None,
+    engine: str = "embedded",
+    tier: str = "auto",
+    closed: bool = True,
 ) -> Iterator[EventBatch]:
-    """Detections in the order made, batch by batch. `batches` are in total order, `until` is in microseconds."""
+    """Detections in the order made, batch by batch. `batches` are in total order, `until` is in microseconds. With an end that is
+    not `closed`, what only the end of the input would decide stays undecided."""
     check_name("engine", engine, ENGINES)
     check_name("tier", tier, TIERS)
     if engine == "embedded":
         from coincide.engines.embedded import run
 
-        return run(book, batches, until, tier)
+        return run(book, batches, until, tier, closed)
     runner = _spark_runner()
     run_on_spark = runner.run_batch if engine == "spark" else runner.run_streaming
     found: Iterator[EventBatch] = run_on_spark(book, batches, until, "kernel" if tier == "auto" else tier)

@@ -63,13 +63,14 @@ class Engine:
         self._move(self._graphs.suited_to(len(batch)))
         return self._told(partial(self._graph.advance, self._state, self._timely(sort_batch(batch))))
 
-    def finish(self, until: Until = None) -> EventBatch:
-        """The end of input; `until` (milliseconds, ISO-8601, a datetime, or 'inf') moves the clock on."""
-        return self.finish_at(until_microseconds(until))
+    def finish(self, until: Until = None, *, closed: bool = True) -> EventBatch:
+        """The end of input; `until` (milliseconds, ISO-8601, a datetime, or 'inf') moves the clock on. If it is not `closed`,
+        more is to come later: what only the end would decide (of MATCH_RECOGNIZE) stays undecided."""
+        return self.finish_at(until_microseconds(until), closed)
 
-    def finish_at(self, until: float | None) -> EventBatch:
-        """The same, in the microseconds (or inf) that engines count."""
-        return self._told(partial(self._graph.finish, self._state, until))
+    def finish_at(self, until: float | None, closed: bool = True) -> EventBatch:
+        """The same, in the microseconds (or inf) that engines count. If it is not `closed`, more is to come later."""
+        return self._told(partial(self._graph.finish, self._state, until, closed))
 
     def statistics(self) -> dict[str, Any]:
         """Counts of the run so far, as `--stats` writes them."""
@@ -176,10 +177,11 @@ def run(
     batches: Iterable[EventBatch],
     until: float | None = None,
     tier: str = "auto",
+    closed: bool = True,
 ) -> Iterator[EventBatch]:
     """Detections of a whole input, batch by batch. The batches must be in total order, one after another; `until` is in
-    microseconds."""
+    microseconds. With an end that is not `closed`, what is undecided stays so."""
     engine = Engine(rules, tier)
     for batch in batches:
         yield from up_to_a_stop(partial(engine.process, batch))
-    yield from up_to_a_stop(partial(engine.finish_at, until))
+    yield from up_to_a_stop(partial(engine.finish_at, until, closed))

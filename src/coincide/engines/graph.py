@@ -48,10 +48,12 @@ class Graph:
         bound: int | None = None,
         arrival: int | None = None,
         until: float | None = None,
+        closing: bool = False,
     ) -> EventBatch:
         """Consume external events that stand in total order and follow all consumed before; then let time come to `bound`
         (microseconds, exclusive; by default to the last event). Returns the detections by place. With a clock of `arrival`,
-        one event is consumed at that clock whatever its time. `until` is given when the input has ended."""
+        one event is consumed at that clock whatever its time. `until` is given when the input has ended, `closing` when it
+        is over with this step."""
         if len(batch):
             first, last = _first_and_last(batch)
             state.start = first if state.start is None else state.start
@@ -59,7 +61,7 @@ class Graph:
         external = batch.numbered(state.consumed, arrival).without_type(HEARTBEAT)
         state.consumed += len(batch)
         end = None if until is None else state.hi
-        clock = Clock(state.hi if bound is None else bound, state.start, arrival, end, until == inf)
+        clock = Clock(state.hi if bound is None else bound, state.start, arrival, end, until == inf, closing)
         made: list[EventBatch] = []
         stop = Stop()
         types = external.few_types if until is None else None
@@ -78,17 +80,20 @@ class Graph:
         stop.raise_with(shown)
         return merged(shown)
 
-    def finish(self, state: GraphState, until: float | None = None) -> EventBatch:
-        """The end of input: timers due by the last event, or by `until` (microseconds or inf) if that is later, fire."""
-        if state.start is None:
+    def finish(self, state: GraphState, until: float | None = None, closed: bool = True) -> EventBatch:
+        """The end of input: timers due by the last event, or by `until` (microseconds or inf) if that is later, fire; then
+        tables end. If it is not `closed`, more is to come later, and the clock only goes on to `until`."""
+        if state.start is None or (until is None and not closed):
             return EMPTY
         if until != inf:
             end = state.hi if until is None else max(state.hi, int(until))
-            return self.advance(state, EMPTY, end + 1, until=end)
-        made = [self.advance(state, EMPTY, state.hi + 1, until=inf)]
+            return self.advance(state, EMPTY, end + 1, until=end, closing=closed)
+        made = [self.advance(state, EMPTY, bound := state.hi + 1, until=inf)]
         try:
             while (due := self._next_finite(state)) is not None:
-                made.append(self.advance(state, EMPTY, due + 1, until=inf))
+                made.append(self.advance(state, EMPTY, bound := due + 1, until=inf))
+            if closed:
+                made.append(self.advance(state, EMPTY, bound, until=inf, closing=True))
         except RunError as error:
             error.detections = merged([*made, error.detections or EMPTY])
             raise

@@ -20,6 +20,7 @@ MODULES = {
     ".ce": "coincide.lang.opera.language",
     ".say": "coincide.lang.pretty.language",
     ".ecco": "coincide.lang.ecco.language",
+    ".mr.sql": "coincide.lang.matchrecognize.language",
 }
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coincide.model.compound import Compound, ValueRange, ValueSet
+from coincide.model.compound import Several, ValueList, ValueRange, ValueSet
 from coincide.model.event import Value
 
 Numbers = npt.NDArray[np.float64]
@@ -27,12 +27,12 @@ Compounds = npt.NDArray[np.object_]
 MIXED = pa.struct([("number", pa.float64()), ("text", pa.string()), ("flag", pa.bool_())])
 """A column of mixed types in Arrow, Parquet and Spark: a struct with at most one field that is not null."""
 
-COMPOUNDS = {ValueSet, ValueRange}
+COMPOUNDS = {ValueSet, ValueRange, ValueList}
 
 COMPOUND = pa.struct([*MIXED, ("compound", pa.binary())])
 """The same where some values are sets or ranges."""
 
-_decode_compound = msgspec.msgpack.Decoder(Compound).decode
+_decode_compound = msgspec.msgpack.Decoder(Several).decode
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ def column_of(values: Sequence[Value]) -> Column:
     kinds = {type(v) for v in values}
     numbers = np.array([v if type(v) is float else np.nan for v in values], np.float64) if float in kinds else None
     flags = np.array([v if type(v) is bool else -1 for v in values], np.int8) if bool in kinds else None
-    compounds = _objects([v if isinstance(v, Compound) else None for v in values]) if kinds & COMPOUNDS else None
+    compounds = _objects([v if isinstance(v, Several) else None for v in values]) if kinds & COMPOUNDS else None
     if str not in kinds:
         return Column(len(values), numbers, None, (), flags, compounds)
     index: dict[str, int] = {}
@@ -108,7 +108,7 @@ def column_of(values: Sequence[Value]) -> Column:
     return Column(len(values), numbers, codes, tuple(index), flags, compounds)
 
 
-def _objects(values: Sequence[Compound | None]) -> Compounds:
+def _objects(values: Sequence[Several | None]) -> Compounds:
     out = np.empty(len(values), np.object_)
     out[:] = values
     return out

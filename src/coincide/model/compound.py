@@ -29,7 +29,15 @@ class ValueRange(msgspec.Struct, frozen=True, array_like=True, tag="range"):
     hi: Single | None = None
 
 
+class ValueList(msgspec.Struct, frozen=True, array_like=True, tag="list"):
+    """Several values, in order, nulls and repeats among them: what row patterns make (`array_agg`)."""
+
+    members: tuple[ValueList | ValueSet | ValueRange | float | str | bool | None, ...] = ()
+
+
 Compound = ValueSet | ValueRange
+Several = Compound | ValueList
+"""Whatever is not single."""
 
 
 def distinct(members: list[Single]) -> tuple[Single, ...]:
@@ -62,13 +70,15 @@ def _single(raw: object) -> Single:
     return number
 
 
-def plain_compound(value: Compound) -> list[Any] | dict[str, Any]:
+def plain_compound(value: Several) -> list[Any] | dict[str, Any]:
     """As JSON writes it; an open bound is left out."""
+    if isinstance(value, ValueList):
+        return [plain_compound(member) if isinstance(member, Several) else _plain(member) for member in value.members]
     if isinstance(value, ValueSet):
         return [_plain(member) for member in value.members]
     bounds = {"lo": value.lo, "hi": value.hi}
     return {side: _plain(bound) for side, bound in bounds.items() if bound is not None}
 
 
-def _plain(value: Single) -> Single:
+def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e16 else value

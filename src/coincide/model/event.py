@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from coincide.model.compound import Compound, ValueRange, ValueSet, compound_of, is_compound, plain_compound
+from coincide.model.compound import Several, compound_of, is_compound, plain_compound
 from coincide.model.space import Space
 from coincide.model.stamp import OrderKey, Stamp, milliseconds, order_key
 
-Value = float | str | bool | Compound | None
+Value = float | str | bool | Several | None
 """An attribute's value. Numbers are doubles always, so that every tier and engine computes alike. Sets and ranges are null
 to every language but CDL."""
 
@@ -146,7 +146,7 @@ def plain_number(value: float) -> int | float:
 
 
 def plain(value: Value) -> Any:
-    if isinstance(value, (ValueSet, ValueRange)):
+    if isinstance(value, Several):
         return plain_compound(value)
     return plain_number(value) if isinstance(value, float) else value
 

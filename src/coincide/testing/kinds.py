@@ -112,7 +112,7 @@ def _detect(case: Case, book: Rulebook, setup: Setup) -> Iterable[Record]:
     """As `coincide run` finds them: rules that name a policy see the events as they stand."""
     from coincide.api import run
 
-    return run(book, _events(case), case.text("until"), engine=setup.engine, tier=setup.tier)
+    return run(book, _events(case), case.text("until"), engine=setup.engine, tier=setup.tier, end=case.text("end") or "closed")
 
 
 def _batches(case: Case) -> Iterator[EventBatch]:

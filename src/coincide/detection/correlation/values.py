@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from coincide.expr.scalar import COMPARE, compare
-from coincide.model.compound import Compound, Single, ValueRange, ValueSet, distinct
+from coincide.model.compound import Compound, Several, Single, ValueList, ValueRange, ValueSet, distinct
 from coincide.model.event import Value
 from coincide.model.stamp import MILLISECOND, parse_instant
 
@@ -111,9 +111,9 @@ def _is_empty(value: Value) -> bool:
 
 def only_value(value: Value) -> Single | None:
     """The one value that it can be, if there is but one."""
-    if not isinstance(value, Compound):
+    if not isinstance(value, Several):
         return value
-    lo, hi = (None, None) if _is_empty(value) else _bounds(value)
+    lo, hi = (None, None) if isinstance(value, ValueList) or _is_empty(value) else _bounds(value)
     only: Single | None = lo if lo is not None and lo == hi else None
     return only
 
@@ -133,14 +133,14 @@ def _singles(value: Value) -> list[Single]:
 def set_of(values: list[Value]) -> Value:
     """Nulls are left out; of sets or ranges there is no set."""
     singles = [v for v in values if v is not None]
-    if any(isinstance(v, Compound) for v in singles):
+    if any(isinstance(v, Several) for v in singles):
         return None
     return ValueSet(distinct(singles))  # type: ignore[arg-type]
 
 
 def range_of(lo: Value, hi: Value) -> Value:
     """A null bound is open; of sets or ranges, and between two kinds, there is no range."""
-    if isinstance(lo, Compound) or isinstance(hi, Compound):
+    if isinstance(lo, Several) or isinstance(hi, Several):
         return None
     if lo is not None and hi is not None and type(lo) is not type(hi):
         return None
@@ -168,7 +168,7 @@ def _typed(value: Value, kind: str, cut: bool) -> Value:
         bounds = [None if bound is None else _single(bound, kind, cut) for bound in (value.lo, value.hi)]
         lost = any(new is None and old is not None for new, old in zip(bounds, (value.lo, value.hi), strict=True))
         return None if lost else range_of(*bounds)
-    return None if value is None else _single(value, kind, cut)
+    return None if value is None or isinstance(value, ValueList) else _single(value, kind, cut)
 
 
 def _single(value: Single, kind: str, cut: bool) -> Single | None:

@@ -1,0 +1,98 @@
+"""A row pattern query as a plan: the contract that engines know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from coincide.detection.base import Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.rowpattern import state as states
+from coincide.detection.rowpattern.interpreter import Interpreter
+from coincide.detection.rowpattern.partition import Program, key_part
+from coincide.expr.tree import Compare, Expr, Literal, Reference, walk
+from coincide.lang.matchrecognize.definition import Clause, Query
+from coincide.model.batch import EventBatch
+from coincide.model.event import ENVELOPE
+
+
+@dataclass(frozen=True)
+class RowPatternPlan(PlanOfOne):
+    """One query."""
+
+    @property
+    def _query(self) -> Query:
+        query: Query = self.detector.definition
+        return query
+
+    @property
+    def _clause(self) -> Clause:
+        return self._query.clause
+
+    @cached_property
+    def columns(self) -> frozenset[str] | None:
+        """ALL ROWS with `*` gives all columns of its rows out."""
+        if self._clause.all_rows and self._query.items is None:
+            return None
+        trees: list[Expr] = [*self.program.measures.trees.values()]
+        trees += [test.tree for test in self.program.conditions.tests if test is not None]
+        trees += [t for t in (self._query.source.where, self._query.where) if t is not None]
+        trees += [item.value for item in self._query.items or ()]
+        names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Reference)}
+        names |= {c.name for c in self._clause.partition} | {k.name for k in self._clause.order}
+        return frozenset(names) - ENVELOPE
+
+    @cached_property
+    def envelope(self) -> frozenset[str]:
+        return frozenset({"source"})
+
+    @cached_property
+    def produces(self) -> dict[str, tuple[Expr, ...]]:
+        return {}
+
+    @cached_property
+    def relevant(self) -> Expr | None:
+        table = self._query.source.table
+        tests: list[Expr] = [] if table == "events" else [Compare("=", Reference("type"), Literal(table))]
+        return tests[0] if tests else None
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        """Rows with null keys are a partition too: no engine may leave them out."""
+        return None
+
+    @cached_property
+    def timed(self) -> bool:
+        return self._clause.within is not None or self._interpreter.known == "after its instant"
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(self.detector)
+
+    @cached_property
+    def _interpreter(self) -> Interpreter:
+        return Interpreter(self.program)
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        return ("there is no kernel for row patterns yet",)
+
+    def initial(self) -> State:
+        return states.State()
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        return self._interpreter.step(state, batch, clock)
+
+    def pending(self, state: State) -> Pending | None:
+        pending: Pending | None = state.timers.pending()
+        return pending
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        return {self.detector.digest: states.encode(state, self.program.back, self.columns)}
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        data = parts.get(self.detector.digest)
+        return self.initial() if data is None else self._interpreter.restored(states.decode(data, key_part))
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    return [RowPatternPlan(detector) for detector in detectors]

@@ -1,0 +1,72 @@
+"""What SQL's row patterns (MATCH_RECOGNIZE) offer to the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from coincide.detection.base import Detector, DetectorPlan, Inputs
+from coincide.errors import Diagnostic
+from coincide.lang.matchrecognize.definition import HELD, File, Query
+from coincide.lang.matchrecognize.parse import parse
+from coincide.lang.matchrecognize.print import print_file
+from coincide.source import SourceText
+
+__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "warnings"]
+
+NAME = "matchrecognize"
+
+
+def names(file: File) -> Iterator[Diagnostic]:
+    for query in file.queries:
+        yield Diagnostic(f"'{query.name}' is already defined", query.span, name=query.name)
+
+
+def detectors(files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
+    return [[_detector(query) for query in file.queries] for _, file in files]
+
+
+def _detector(query: Query) -> Detector:
+    table = query.source.table
+    everything = table == "events"
+    return Detector(
+        name=query.name,
+        language=NAME,
+        definition=query,
+        inputs=Inputs(None, frozenset()) if everything else Inputs(frozenset({table}), frozenset({table})),
+        outputs=(query.name,),
+        partition=None,
+        digest=query.digest,
+        kind="query",
+        span=query.span,
+    )
+
+
+ENDING_NOW = frozenset({"amit", "ecl", "opera", "pretty"})
+"""Languages whose detections end with the event or timer that makes them."""
+
+
+def linked(own: Sequence[Detector], every: Sequence[Detector]) -> list[Detector]:
+    """Queries know who makes the rows of their tables, and whether another query reads them."""
+    read = {kind for detector in own for kind in detector.inputs.detections}
+    return [_linked(detector, every, detector.name in read) for detector in own]
+
+
+def _linked(detector: Detector, every: Sequence[Detector], is_read: bool) -> Detector:
+    makers = [d for d in every if not detector.inputs.detections.isdisjoint(d.outputs)]
+    feeders = tuple((d.name, "rows" if d.language == NAME else "now" if d.language in ENDING_NOW else "end") for d in makers)
+    told = frozenset(name + HELD for name, how in feeders if how == "rows")
+    inputs = replace(detector.inputs, detections=detector.inputs.detections | told)
+    outputs = (detector.name, detector.name + HELD) if is_read else detector.outputs
+    query = replace(detector.definition, feeders=feeders, is_read=is_read)
+    return replace(detector, definition=query, inputs=inputs, outputs=outputs)
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    from coincide.detection.rowpattern.plan import plans as row_pattern_plans
+
+    return row_pattern_plans(detectors)
+
+
+def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
+    return []

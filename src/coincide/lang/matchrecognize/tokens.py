@@ -1,0 +1,74 @@
+"""Tokens of SQL. Other than the languages of our own, SQL has `--` comments, quoted names, and no dots in names; and the whole
+file is read first, so that a character that cannot be is the first error told."""
+
+from __future__ import annotations
+
+import re
+
+from coincide.expr.tokens import Token, Tokens, _visible
+from coincide.source import SourceText
+
+OPERATORS = (
+    "<=", ">=", "<>", "!=", "==", "||", "{-", "-}", "=", "<", ">", "+", "-", "*", "/", "%", "(", ")", ",", ".", ";", "|", "{",
+    "}", "^", "$", "?",
+)  # fmt: skip
+
+_SCANNER = re.compile(
+    r"(?:\s+|--[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/)*+(?:"
+    r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+    r"|(?P<text>'(?:[^'\n]|'')*+')"
+    r"|(?P<quoted>\"(?:[^\"\n]|\"\")*+\"|`(?:[^`\n]|``)*+`)"
+    rf"|(?!/\*)(?P<op>{'|'.join(map(re.escape, OPERATORS))})"
+    r")?",
+    re.ASCII,
+)
+
+
+class SqlTokens(Tokens):
+    """All tokens of a text."""
+
+    def __init__(self, source: SourceText) -> None:
+        super().__init__(source)
+        self._ahead = [token := self._scan()]
+        while token.kind != "end":
+            self._ahead.append(token := self._scan())
+        self._ahead.reverse()  # the next one stands last
+
+    def peek(self, distance: int = 0) -> Token:
+        return self._ahead[max(-1 - distance, -len(self._ahead))]
+
+    def next(self) -> Token:
+        self.last = self._ahead.pop() if len(self._ahead) > 1 else self._ahead[0]
+        return self.last
+
+    def at(self, *texts: str) -> bool:
+        """Is the next token one of these operators or (in any case) words?"""
+        return self.is_one(self.peek(), *texts)
+
+    def is_one(self, token: Token, *texts: str) -> bool:
+        return (token.kind == "op" and token.text in texts) or (token.kind == "name" and token.text.lower() in texts)
+
+    def at_words(self, *words: str) -> bool:
+        """Do these words follow one another here?"""
+        return all(self.is_one(self.peek(n), word) for n, word in enumerate(words))
+
+    def _scan(self) -> Token:
+        text = self.source.text
+        match = _SCANNER.match(text, self._offset)
+        assert match is not None  # the pattern accepts the empty text
+        start = match.start(match.lastgroup) if match.lastgroup else match.end()
+        self._offset = match.end()
+        if match.lastgroup is not None:
+            return Token(match.lastgroup, match.group(match.lastgroup), start, self._offset)
+        if start == len(text):
+            return Token("end", "", start, start)
+        raise self.fail(Token("op", text[start], start, start + 1), _wrong(text, start))
+
+
+def _wrong(text: str, start: int) -> str:
+    if text[start] == "'":
+        return "text is not closed"
+    if text[start] in '"`':
+        return "name is not closed"
+    return "comment is not closed" if text.startswith("/*", start) else f"unexpected character '{_visible(text[start])}'"
