@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
-from coincide.engines.choice import Until, arrivals_on_spark, detections, until_microseconds
+from coincide.engines.choice import Until, arrivals_on_spark, check_name, detections, until_microseconds
 from coincide.errors import Diagnostic, InputError, RuleError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
@@ -33,6 +33,7 @@ def detect(
     policy: str | None = None,
     mapping: FieldMapping = DEFAULT,
     strict: bool = True,
+    end: str = "closed",
 ) -> list[dict[str, Any]]:
     """All detections that the rules make of the events, as records, in the order made.
 
@@ -42,6 +43,8 @@ def detect(
     InputError unless `strict` is false; then it is left out.
 
     What the rules read and no event had is told as DataWarning.
+
+    The `end` of the input also ends the tables of row patterns (MATCH_RECOGNIZE); with 'open', what is undecided stays so.
 
     With a `policy` (best-effort, guaranteed or 'probabilistic 0.95'; also where rules name one) events are taken in the order
     in which they stand, as they arrived.
@@ -60,7 +63,7 @@ def detect(
     >>> coincide.detect(rules, events)
     [{'type': 'intrusion', 'time': 3000, 'from': ['4'], 'host': 'db1', 'user': 'eve'}]
     """
-    return list(run(rules, events, until, engine=engine, tier=tier, policy=policy, mapping=mapping, strict=strict))
+    return list(run(rules, events, until, engine=engine, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end))
 
 
 def run(
@@ -73,6 +76,7 @@ def run(
     policy: str | None = None,
     mapping: FieldMapping = DEFAULT,
     strict: bool = True,
+    end: str = "closed",
 ) -> Iterator[dict[str, Any]]:
     """The same as `detect`, one detection at a time: for inputs whose detections need not all be in memory.
 
@@ -89,15 +93,16 @@ def run(
     from coincide.engines.policies import names_policies
     from coincide.unmet import Unmet, warn
 
-    book, end = rulebook(rules), until_microseconds(until)
+    check_name("end", end, ("closed", "open"))
+    book, bound = rulebook(rules), until_microseconds(until)
     unmet, seen = Unmet(book), Seen()
     batches = _batches(events, mapping, strict)
     if (kinds := getattr(batches, "kinds", None)) is not None:
         warn(unmet.in_table(kinds))
     if policy is not None or names_policies(book):
-        made = _as_they_arrived(book, seen.watch(batches), end, policy, engine, tier)
+        made = _as_they_arrived(book, seen.watch(batches), bound, policy, engine, tier)
     else:
-        made = detections(book, in_total_order(seen.watch(batches)), end, engine, tier)
+        made = detections(book, in_total_order(seen.watch(batches)), bound, engine, tier, end == "closed")
     for batch in made:
         yield from (record(event) for event in batch.events)
     warn(unmet.after(seen))

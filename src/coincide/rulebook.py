@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
@@ -27,6 +27,7 @@ class Rulebook:
 
     compiled: Compiled
     attachments: Attachments = field(default_factory=dict, compare=False, repr=False)
+    steps: int | None = None  # how many a row pattern may take from one row
 
     @property
     def detectors(self) -> tuple[Detector, ...]:
@@ -56,12 +57,18 @@ class Rulebook:
     def plans(self, tier: str = "interpreter", size: int = 0) -> list[DetectorPlan]:
         """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier is
         interpreted."""
-        plans = list(self.compiled.plans)
+        plans = [p if self.steps is None else with_steps(p, self.steps) for p in self.compiled.plans]
         if tier == "interpreter":
             return plans
         return [
             p if (tier == "auto" and size < getattr(p, "pays_from", LARGE)) or p.tier_reasons() else p.kernel() for p in plans
         ]
+
+
+def with_steps(plan: DetectorPlan, steps: int) -> DetectorPlan:
+    """A plan that counts its steps, with another limit; any other as it is."""
+    limit: Callable[[int], DetectorPlan] | None = getattr(plan, "with_steps", None)
+    return plan if limit is None else limit(steps)
 
 
 def load(*paths: RuleSource, allow_paths: Iterable[str | PathLike[str]] = (), allow_db: bool = False) -> Rulebook:

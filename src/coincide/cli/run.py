@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--until", metavar="TIME", help="let time go on after the last event: milliseconds, ISO-8601, or inf")
     parser.add_argument(
+        "--end",
+        choices=("closed", "open"),
+        default="closed",
+        help="is the input over? open: what only its end would decide (of MATCH_RECOGNIZE) stays undecided",
+    )
+    parser.add_argument("--steps", type=int, metavar="N", help="so many steps MATCH_RECOGNIZE may take from one row")
+    parser.add_argument(
         "--out", "-o", metavar="FILE", help="write detections to FILE (.jsonl or .parquet), complete or not at all"
     )
     engine_arguments(parser)
@@ -69,6 +77,7 @@ def run(given: Given) -> int:
 
     _check(given)
     book = load(*given.rules)
+    book = book if given.steps is None else replace(book, steps=given.steps)
     show_warnings(book.warnings)
     unmet, seen = Unmet(book), Seen()
     reader = open_events(given.events, field_mapping(given), strict=given.strict, rejects=given.rejects)
@@ -93,6 +102,8 @@ def _check(given: Given) -> None:
         raise CoincideError("no rule files are given: coincide run RULES --events FILE")
     if given.engine != "embedded" and (given.snapshot or given.resume):
         raise CoincideError("--snapshot and --resume are for the embedded engine; Spark keeps its own checkpoints")
+    if given.engine == "spark" and given.end == "open":
+        raise CoincideError("--end open is for the embedded engine and for streams: a batch has an end")
     if given.engine != "embedded" and given.stats:
         raise CoincideError("--stats is for the embedded engine; Spark shows its own counts")
     _check_outputs(given)
@@ -140,7 +151,7 @@ def _detections(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> 
 
     ordered = in_total_order(batches)
     if given.snapshot is None and given.resume is None and given.stats is None:
-        return detections(book, ordered, given.until, given.engine, given.tier)
+        return detections(book, ordered, given.until, given.engine, given.tier, given.end == "closed")
     return _continued(book, ordered, given)
 
 
@@ -157,7 +168,8 @@ def _continued(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> I
         for batch in batches:
             yield from up_to_a_stop(partial(engine.process, batch))
         if given.snapshot is None or given.until is not None:
-            yield from up_to_a_stop(partial(engine.finish_at, given.until))
+            closed = given.snapshot is None and given.end == "closed"
+            yield from up_to_a_stop(partial(engine.finish_at, given.until, closed))
     report_late(engine.late)
     if given.snapshot is not None:
         keep_state(engine, given.snapshot)

@@ -21,6 +21,7 @@ def detections(
     cuts: Sequence[int] = (),
     snapshots: bool = False,
     until: float | None = None,
+    closed: bool = True,
 ) -> list[Record]:
     """Detections in the order made. `cuts` are where one batch ends and the next begins."""
     graph = Graph(rules.plans(tier))
@@ -32,7 +33,7 @@ def detections(
         made += graph.advance(state, EventBatch(ordered[start:end])).events
         if snapshots:
             state = graph.decode(graph.encode(state))
-    made += graph.finish(state, until).events
+    made += graph.finish(state, until, closed).events
     return [record(d) for d in made]
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 from coincide.detection.base import Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.rowpattern import state as states
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Program, key_part
+from coincide.detection.rowpattern.search import STEPS
 from coincide.expr.tree import Compare, Expr, Literal, Reference, walk
 from coincide.lang.matchrecognize.definition import Clause, Query
 from coincide.model.batch import EventBatch
@@ -19,6 +21,8 @@ from coincide.model.event import ENVELOPE
 @dataclass(frozen=True)
 class RowPatternPlan(PlanOfOne):
     """One query."""
+
+    steps: int = STEPS
 
     @property
     def _query(self) -> Query:
@@ -67,7 +71,10 @@ class RowPatternPlan(PlanOfOne):
 
     @cached_property
     def program(self) -> Program:
-        return Program(self.detector)
+        return Program(self.detector, self.steps)
+
+    def with_steps(self, steps: int) -> Self:
+        return replace(self, steps=steps)
 
     @cached_property
     def _interpreter(self) -> Interpreter:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from coincide.errors import RuleError, nearest
 from coincide.expr.parse import ExpressionParser
-from coincide.expr.tokens import EXPRESSION_KEYWORDS, UNITS, Token
+from coincide.expr.quantities import UNITS, QuantityError, microseconds_of, unit_hint
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, Token
 from coincide.expr.tree import Call, Expr, Literal, Reference, walk
 from coincide.lang.matchrecognize.definition import Aggregate, Case, Cast, Classifier, MatchFact, Navigation
 from coincide.lang.matchrecognize.functions import AGGREGATES, CALLABLE, CASTS, FACTS, NAVIGATIONS
@@ -19,17 +20,7 @@ LEFT_TO_SPARK = frozenset(
     ["group", "order", "having", "limit", "join", "union", "inner", "left", "right", "cross", "full", "qualify"]
 )
 
-DURATIONS = {
-    **UNITS,
-    **dict.fromkeys(("us", "micros", "microsecond", "microseconds"), 1e-3),
-    "millis": 1.0,
-    "secs": 1e3,
-    **dict.fromkeys(("m", "mins"), 6e4),
-    **dict.fromkeys(("hr", "hrs"), 3.6e6),
-    **dict.fromkeys(("w", "week", "weeks"), 6.048e8),
-}
 LARGEST = 2**31 - 1
-LONGEST = 2**62  # microseconds
 
 SCOPES = {"DEFINE", "MEASURES"}
 """Where pattern variables are known."""
@@ -355,15 +346,14 @@ class SqlExpressions(ExpressionParser):
         unit = self.tokens.peek()
         if unit.kind != "name":
             raise self.expected("a unit of time")
-        scale = DURATIONS.get(unit.text.lower())
-        if scale is None:
-            hint = "one of us, ms, s, min, h, d, w, or these written out"
-            raise self.tokens.fail(unit, f"'{unit.text}' is not a unit of time", hint)
+        word = unit.text.lower()
+        if word not in UNITS:
+            raise self.tokens.fail(unit, f"'{unit.text}' is not a unit of time", unit_hint(word))
         self.tokens.next()
-        exact = float(text) * scale * MILLISECOND
-        if exact != 0 and not 1 <= exact <= LONGEST:
-            raise self.tokens.fail(number, "a duration is 0 or from 1 µs to 2^62 µs")
-        return round(exact)
+        try:
+            return microseconds_of(float(text) * UNITS[word])
+        except QuantityError as error:
+            raise self.tokens.fail(number, str(error)) from None
 
     def _timestamp(self) -> float:
         token = self.tokens.next()

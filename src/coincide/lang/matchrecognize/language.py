@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
-from coincide.lang.matchrecognize.definition import HELD, File, Query
+from coincide.lang.matchrecognize.check import query_warnings
+from coincide.lang.matchrecognize.definition import HELD, Column, File, OrderKey, Query
 from coincide.lang.matchrecognize.parse import parse
 from coincide.lang.matchrecognize.print import print_file
+from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute, mentions_of
 from coincide.source import SourceText
 
-__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "warnings"]
+__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "reads", "warnings"]
 
 NAME = "matchrecognize"
 
@@ -68,5 +70,19 @@ def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
     return row_pattern_plans(detectors)
 
 
+def reads(detector: Detector) -> Reads:
+    query: Query = detector.definition
+    clause = query.clause
+    trees = [*(m.value for m in clause.measures), *(c.test for c in clause.conditions)]
+    trees += [] if query.source.where is None else [query.source.where]
+    keys: list[Column | OrderKey] = [*clause.partition, *clause.order]
+    table = query.source.table
+    found = [] if table == "events" else [Mention(TYPE, table, query.source.span)]
+    found += [Mention(ATTRIBUTE, key.name, key.span) for key in keys if is_attribute(key.name)]
+    found += [mention for tree in trees for mention in mentions_of(tree)]
+    given = [*(c.name for c in clause.partition), *(m.name for m in clause.measures), *(i.name for i in query.items or ())]
+    return Reads(tuple(found), (), frozenset(given))
+
+
 def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
-    return []
+    return [warning for detector in detectors for warning in query_warnings(detector.definition)]
