@@ -25,6 +25,9 @@ from coincide.lang.matchrecognize.definition import (
 MATCH = -1
 """In place of a state: the match is complete."""
 
+NOWHERE = -2
+"""In place of a state: a way that ends in an empty round. It only matters that it asks, at `$`, whether there is another row."""
+
 MOST_WAYS = 100_000
 """From one state; a pattern such as `(A?){1000000}` has more."""
 
@@ -181,6 +184,8 @@ class Automaton:
             elif kind == "round":
                 if counters[number] & 1:
                     waiting.append((targets[0], self._counted(number, counters), anchors))
+                elif "$" in anchors:
+                    found[Way(anchors, NOWHERE)] = None
             elif kind == "done":
                 waiting.append((targets[0], _with(counters, number, counters[number] | 1 << member), anchors))
             else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from coincide.detection.rowpattern.automaton import MATCH, Automaton, TooManyWays, Way
+from coincide.detection.rowpattern.automaton import MATCH, NOWHERE, Automaton, TooManyWays, Way
 from coincide.detection.rowpattern.conditions import Conditions, Registers, Rows, Trial
 from coincide.errors import Diagnostic, RunError
 from coincide.lang.matchrecognize.definition import Clause
@@ -86,6 +86,8 @@ class Search:
                 return None
             if passed and thread.way.state == MATCH:
                 return Found(states_of(thread.path))
+            if thread.way.state == NOWHERE:
+                passed = False
             if passed and thread.position >= rows.count:
                 if not (rows.closed or expired):
                     return None
