@@ -96,8 +96,8 @@ def _all_rows(book: Rulebook, plan: DetectorPlan, tier: str) -> Iterable[Row]:
     """What a language says of its own definitions takes the place of what is said of all."""
     rows = list(_rows(book, plan, tier))
     for detector in book.detectors:
-        explained = getattr(book.compiled.languages[detector.language], "explained", None)
-        own = dict(explained(detector)) if explained and detector.name in plan.definitions else {}
+        language = book.compiled.languages[detector.language]
+        own = dict(language.explained(detector)) if detector.name in plan.definitions else {}
         rows = [(what, own.pop(what, text)) for what, text in rows]
         after = 1 + [what for what, _ in rows].index("key")
         rows[after:after] = own.items()
@@ -143,9 +143,8 @@ def _tier(plan: DetectorPlan, tier: str) -> str:
     if reasons:
         return f"interpreter, because {'; '.join(reasons)}"
     if tier == "auto":
-        least = getattr(plan, "pays_from", None)
-        if least is not None:
-            return f"kernel (over columns) from {least:,} events on, interpreter below: it starts at once"
+        if plan.pays_from != LARGE:
+            return f"kernel (over columns) from {plan.pays_from:,} events on, interpreter below: it starts at once"
         return f"kernel (compiled) from {LARGE:,} events on, interpreter below: a small input would wait for the compiler"
     return f"{tier}, as asked for"
 

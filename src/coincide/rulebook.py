@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
@@ -12,10 +12,10 @@ from typing import Any
 from coincide.access import allowing
 from coincide.attachments import Attachments, loading
 from coincide.compile import Compiled, compile_rules
-from coincide.detection.base import LARGE, Detector, DetectorPlan
+from coincide.detection.base import Detector, DetectorPlan, in_tier
 from coincide.errors import Diagnostic, RuleError
-from coincide.lang.registry import ending_of
 from coincide.lang.shared.reads import Reads
+from coincide.languages.registry import ending_of
 from coincide.source import SourceText
 
 RuleSource = str | PathLike[str] | SourceText
@@ -57,18 +57,8 @@ class Rulebook:
     def plans(self, tier: str = "interpreter", size: int = 0) -> list[DetectorPlan]:
         """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier is
         interpreted."""
-        plans = [p if self.steps is None else with_steps(p, self.steps) for p in self.compiled.plans]
-        if tier == "interpreter":
-            return plans
-        return [
-            p if (tier == "auto" and size < getattr(p, "pays_from", LARGE)) or p.tier_reasons() else p.kernel() for p in plans
-        ]
-
-
-def with_steps(plan: DetectorPlan, steps: int) -> DetectorPlan:
-    """A plan that counts its steps, with another limit; any other as it is."""
-    limit: Callable[[int], DetectorPlan] | None = getattr(plan, "with_steps", None)
-    return plan if limit is None else limit(steps)
+        plans = [p if self.steps is None else p.with_steps(self.steps) for p in self.compiled.plans]
+        return in_tier(plans, tier, size)
 
 
 def load(*paths: RuleSource, allow_paths: Iterable[str | PathLike[str]] = (), allow_db: bool = False) -> Rulebook:

@@ -1,13 +1,23 @@
-"""Imports go one way: down the list in docs/architecture.md."""
+"""Imports go one way: down the list in docs/architecture.md, those inside functions too."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "src" / "coincide"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "coincide"
 MODELS = frozenset(p.name for p in (PACKAGE / "detection").iterdir() if (p / "interpreter.py").exists())
+
+
+def layers() -> list[frozenset[str]]:
+    """From the page: one row a layer, lowest first; parts of one row may import one another only if they are one folder."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("| layer | what is in it |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
+    return [frozenset(re.findall(r"`(\w+)(?:/|\.py)`", row)) for row in reversed(rows)]
 
 
 def imports(file: Path) -> Iterator[str]:
@@ -17,6 +27,26 @@ def imports(file: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
+
+
+def allowed(part: str, imported: str, height: dict[str, int]) -> bool:
+    return part == imported or height[imported] < height[part]
+
+
+def test_every_part_has_its_layer() -> None:
+    parts = {p.stem for p in PACKAGE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    listed = [part for layer in layers() for part in layer]
+    assert sorted(listed) == sorted(parts - {"__init__"})
+
+
+def test_imports_go_down() -> None:
+    height = {part: number for number, layer in enumerate(layers()) for part in layer}
+    wrong = []
+    for file in PACKAGE.rglob("*.py"):
+        part = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        ours = [name.split(".")[1] for name in imports(file) if name.startswith("coincide.")] if part in height else []
+        wrong += [f"{file.relative_to(PACKAGE)}: {name}" for name in ours if name in height and not allowed(part, name, height)]
+    assert not wrong
 
 
 def test_models_of_detection_do_not_import_one_another() -> None:

@@ -46,7 +46,7 @@ def debug(given: Given) -> int:
 
 
 def _parse(book: Rulebook, chosen: Sequence[Detector]) -> Iterator[str]:
-    from coincide.lang.registry import language_of
+    from coincide.languages.registry import language_of
 
     for source, definitions in book.files:
         yield language_of(source.name).print_file(definitions).rstrip()
@@ -85,13 +85,13 @@ def _plan(book: Rulebook, chosen: Sequence[Detector]) -> Iterator[str]:
 
 def _as_form(form: str, book: Rulebook, chosen: Sequence[Detector]) -> Iterator[str]:
     from coincide.errors import Diagnostic, RuleError
-    from coincide.lang.registry import language_of
+    from coincide.languages.registry import language_of
 
     for source, definitions in book.files:
         language = language_of(source.name)
-        if form not in getattr(language, "FORMS", ()):
-            raise RuleError(Diagnostic(f"{source.name}: rules of {language.NAME} have no form in {form}"))
-        yield language.printed(definitions, form).rstrip()  # type: ignore[attr-defined]
+        if form not in language.forms:
+            raise RuleError(Diagnostic(f"{source.name}: rules of {language.name} have no form in {form}"))
+        yield language.printed(definitions, form).rstrip()
 
 
 def detectors_named(book: Rulebook, only: str | None) -> Sequence[Detector]:

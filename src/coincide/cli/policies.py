@@ -93,9 +93,8 @@ def _report(lines: Iterable[str]) -> None:
 
 def _warn_of_sources(book: Rulebook, policy: StabilityPolicy | None) -> None:
     """As definitions are warned of that name their policy themselves."""
-    from coincide.engines.instance import sources_of
 
-    if policy is not None and policy.kind != "best-effort" and not sources_of(book.compiled):
+    if policy is not None and policy.kind != "best-effort" and not book.compiled.sources:
         text = f"{policy.kind} detection without 'sources': a source not yet heard cannot hold anything back"
         print(f"warning: {text}", file=sys.stderr)
 

@@ -130,7 +130,7 @@ def _check_outputs(given: Given) -> None:
 
 def _part_rules_from_events(given: Given) -> None:
     """`--events day.jsonl rules.ecl`: the option takes all that follows, but the ending tells what is what."""
-    from coincide.lang.registry import MODULES
+    from coincide.languages.registry import MODULES
 
     endings = tuple(MODULES)
     given.rules += [path for path in given.events if path.endswith(endings)]

@@ -11,7 +11,7 @@ limits      what a file limits, no plan of any language sees, or makes, more of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,8 @@ from coincide.detection.limits import limited
 from coincide.detection.suppression import awaiting, suppressed
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.lang.opera.definition import Limit
-from coincide.lang.registry import Language, language_of
+from coincide.languages.base import Language
+from coincide.languages.registry import language_of
 from coincide.source import SourceText, room_for_recursion
 
 
@@ -34,6 +35,7 @@ class Compiled:
     plans: tuple[DetectorPlan, ...]  # in the order of stages
     languages: dict[str, Language]
     limits: tuple[Limit, ...] = ()  # of all files, for all detectors
+    sources: tuple[str, ...] = ()  # publishers that files name
 
     def plans_for(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
         """Plans for some of the detectors, none of which may be fed by one that is left out."""
@@ -64,8 +66,8 @@ class Compiled:
 def compile_rules(sources: Sequence[SourceText]) -> Compiled:
     with room_for_recursion():
         parsed = _parsed(sources)
-        languages = {language.NAME: language for language, _, _ in parsed}
-        limits = tuple(dict.fromkeys(limit for _, _, file in parsed for limit in getattr(file, "limits", ())))
+        languages = {language.name: language for language, _, _ in parsed}
+        limits = tuple(dict.fromkeys(limit for language, _, file in parsed for limit in language.limits(file)))
         linked = _linked(_numbered(_detectors(parsed), languages), languages)
         numbered = tuple(awaiting(detector, limits) for detector in linked)
         _check_names(numbered)
@@ -73,7 +75,9 @@ def compile_rules(sources: Sequence[SourceText]) -> Compiled:
         check_cycles(numbered, edges)
         _check_limits(limits, numbered, stages(numbered, edges))
         planned = _plans(numbered, stages(numbered, edges), languages, limits)
-    return Compiled(tuple((source, file) for _, source, file in parsed), numbered, tuple(planned), languages, limits)
+    files = tuple((source, file) for _, source, file in parsed)
+    publishers = tuple(name for language, _, file in parsed for name in language.sources(file))
+    return Compiled(files, numbered, tuple(planned), languages, limits, publishers)
 
 
 Parsed = list[tuple[Language, SourceText, Any]]
@@ -86,7 +90,7 @@ def _parsed(sources: Sequence[SourceText]) -> Parsed:
         language = language_of(source.name)
         file = language.parse(source)
         for definition in language.names(file):
-            if definition.name in taken and not (taken[definition.name] is language and getattr(language, "VERSIONED", False)):
+            if definition.name in taken and not (taken[definition.name] is language and language.versioned):
                 raise RuleError(definition)
             taken[definition.name] = language
         parsed.append((language, source, file))
@@ -104,16 +108,14 @@ def _detectors(parsed: Parsed) -> list[Detector]:
 
 
 def _numbered(detectors: Sequence[Detector], languages: dict[str, Language]) -> list[Detector]:
-    """In order. A language whose definitions set timers before its first detector does may ask for `room(its detectors)`:
-    so many numbers stay free before that one, where others come before it."""
+    """In order, with the room that languages ask for before their first."""
     numbered: list[Detector] = []
     order, met = 0, set()
     for detector in detectors:
         if detector.language not in met:
             met.add(detector.language)
-            room: Callable[..., int] | None = getattr(languages[detector.language], "room", None)
-            if room is not None and order > 0:
-                order += room([d for d in detectors if d.language == detector.language])
+            if order > 0:
+                order += languages[detector.language].room([d for d in detectors if d.language == detector.language])
         numbered.append(replace(detector, order=order))
         order += 1
     return numbered
@@ -128,12 +130,9 @@ def _check_names(detectors: Sequence[Detector]) -> None:
 
 
 def _linked(detectors: Sequence[Detector], languages: dict[str, Language]) -> tuple[Detector, ...]:
-    """A language may offer `linked(its detectors, all detectors)`, which gives its own back, one for each."""
     found = {d.order: d for d in detectors}
     for name, language in languages.items():
-        link: Callable[..., Sequence[Detector]] | None = getattr(language, "linked", None)
-        if link is not None:
-            found.update((d.order, d) for d in link([d for d in detectors if d.language == name], detectors))
+        found.update((d.order, d) for d in language.linked([d for d in detectors if d.language == name], detectors))
     return tuple(found[order] for order in sorted(found))
 
 

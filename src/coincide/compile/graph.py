@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from coincide.detection.base import Detector
 from coincide.errors import Diagnostic, RuleError
+from coincide.graphs import components, shortest_way_back
 
 Feeds = Mapping[int, Sequence[int]]
 """Number of a detector → numbers of the detectors that read its detections."""
@@ -40,20 +41,6 @@ def check_cycles(detectors: Sequence[Detector], edges: Feeds) -> None:
             raise RuleError(_cycle(detector, [detectors[n] for n in way]))
 
 
-def shortest_way_back(start: int, edges: Feeds) -> list[int] | None:
-    """The detectors on the way from `start` back to it; [] if it feeds itself; None if there is no way."""
-    ways: dict[int, list[int]] = {start: []}
-    queue = [start]
-    for number in queue:
-        for reader in edges[number]:
-            if reader == start:
-                return ways[number]
-            if reader not in ways:
-                ways[reader] = [*ways[number], reader]
-                queue.append(reader)
-    return None
-
-
 def _cycle(first: Detector, others: Sequence[Detector]) -> Diagnostic:
     reads = first.language in READING_LANGUAGES
     names = ", ".join(f"'{d.name}'" for d in (reversed(others) if reads else others))
@@ -74,35 +61,3 @@ def stages(detectors: Sequence[Detector], edges: Feeds) -> list[int]:
         for reader in (reader for n in members for reader in edges[n] if reader not in members):
             stage[reader] = max(stage[reader], level + 1)
     return stage
-
-
-def components(edges: Feeds) -> list[list[int]]:
-    """Strongly connected components, each after all that feed it (Tarjan 1972, without recursion)."""
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    path: list[int] = []
-    on_path: set[int] = set()
-    found: list[list[int]] = []
-    for root in edges:
-        work = [(root, iter(edges[root]))] if root not in index else []
-        while work:
-            node, readers = work[-1]
-            if node not in index:
-                index[node] = low[node] = len(index)
-                path.append(node)
-                on_path.add(node)
-            following = next((r for r in readers if r not in index or r in on_path), None)
-            if following is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    cut = path.index(node)
-                    found.append(sorted(path[cut:]))
-                    on_path.difference_update(path[cut:])
-                    del path[cut:]
-            elif following in on_path:
-                low[node] = min(low[node], index[following])
-            else:
-                work.append((following, iter(edges[following])))
-    return found[::-1]

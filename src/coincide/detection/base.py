@@ -5,7 +5,7 @@ wall clock. Both tiers of a plan (interpreter, kernel) read and write the same e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -17,7 +17,7 @@ from coincide.model.batch import EventBatch
 from coincide.source import Span
 
 LARGE = 20_000
-"""From so many events on, compiling a kernel pays. A plan whose kernel tier pays from another number on says so: `pays_from`."""
+"""From so many events on, compiling a kernel pays."""
 
 State = Any
 """A plan's own; engines only hand it back."""
@@ -69,6 +69,17 @@ class Detector:
     order: int = 0  # among all definitions of all files
     kind: str = "detector"  # what its language calls it
     awaited: frozenset[str] = frozenset()  # types of events that end limits on what it makes
+    policy: Policy | None = None  # under which it is detected, where its definition says so
+
+
+class Policy(Protocol):
+    """When events may be consumed: best-effort, guaranteed or probabilistic, which has a threshold."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def threshold(self) -> float: ...
 
 
 class DetectorPlan(Protocol):
@@ -108,11 +119,22 @@ class DetectorPlan(Protocol):
     def timed(self) -> bool:
         """Does it set timers? If not, the passing of time changes nothing."""
 
+    @property
+    def envelope(self) -> frozenset[str] | None:
+        """Optional fields of the envelope that it reads; None: it may read them all."""
+
     def tier_reasons(self) -> tuple[str, ...]:
         """Why it has no kernel tier; empty: it has one."""
 
+    @property
+    def pays_from(self) -> int:
+        """The number of events from which on its kernel tier is the faster one."""
+
     def kernel(self) -> DetectorPlan:
         """The same plan in the kernel tier."""
+
+    def with_steps(self, steps: int) -> DetectorPlan:
+        """With another limit on the steps that it may take; itself if it does not count them."""
 
     def initial(self) -> State: ...
 
@@ -128,12 +150,40 @@ class DetectorPlan(Protocol):
     def decode(self, parts: Mapping[str, bytes]) -> State:
         """The state from encoded parts; a definition without one starts afresh."""
 
+    def statistics(self, state: State) -> Mapping[str, Any]:
+        """Numbers that it counts, or numbers by name."""
+
+
+def in_tier(plans: Iterable[DetectorPlan], tier: str, size: int = 0) -> list[DetectorPlan]:
+    """Plans in the tier asked for, or each in the one that suits batches of `size` events (`auto`); a plan without a kernel
+    tier is interpreted."""
+
+    def takes_kernel(plan: DetectorPlan) -> bool:
+        wanted = size >= plan.pays_from if tier == "auto" else tier == "kernel"
+        return wanted and not plan.tier_reasons()
+
+    return [plan.kernel() if takes_kernel(plan) else plan for plan in plans]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tiered:
     """What plans of one and of several detectors have in common: two tiers."""
 
     tier: str = "interpreter"
+
+    @property
+    def pays_from(self) -> int:
+        return LARGE
+
+    @property
+    def envelope(self) -> frozenset[str] | None:
+        return None
+
+    def statistics(self, state: State) -> Mapping[str, Any]:
+        return {}
+
+    def with_steps(self, steps: int) -> Self:
+        return self
 
     @property
     def _interpreted(self) -> bool:

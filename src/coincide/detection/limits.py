@@ -7,9 +7,9 @@ all of them remember the same of a limit: it is written once, by its text."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -77,13 +77,6 @@ class Wrapped:
 
     plan: DetectorPlan
 
-    def __getattr__(self, name: str) -> Any:
-        """What only some plans offer."""
-        if name.startswith("__") or name == "plan":
-            raise AttributeError(name)
-        found = getattr(self.plan, name)
-        return (lambda state: found(state.inner)) if name == "statistics" else found
-
     @property
     def name(self) -> str:
         return self.plan.name
@@ -117,6 +110,16 @@ class Wrapped:
     def pending(self, state: State) -> Pending | None:
         return self.plan.pending(state.inner)
 
+    @property
+    def pays_from(self) -> int:
+        return self.plan.pays_from
+
+    def statistics(self, state: State) -> Mapping[str, Any]:
+        return self.plan.statistics(state.inner)
+
+    def with_steps(self, steps: int) -> Self:
+        return replace(self, plan=self.plan.with_steps(steps))
+
 
 @dataclass(frozen=True)
 class LimitedPlan(Wrapped):
@@ -131,7 +134,7 @@ class LimitedPlan(Wrapped):
 
     @property
     def envelope(self) -> frozenset[str] | None:
-        own: frozenset[str] | None = getattr(self.plan, "envelope", None)
+        own = self.plan.envelope
         return None if own is None else own | (self._keys & ENVELOPE)
 
     @property

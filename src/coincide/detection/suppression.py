@@ -77,7 +77,7 @@ class SuppressedPlan(Wrapped):
 
     @property
     def envelope(self) -> frozenset[str] | None:
-        own: frozenset[str] | None = getattr(self.plan, "envelope", None)
+        own = self.plan.envelope
         return None if own is None else own | (self._read & ENVELOPE)
 
     @property

@@ -10,7 +10,6 @@ from typing import Any
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.order import sort_batch
 from coincide.adapters.records import BadRecord, event_of
-from coincide.detection.base import LARGE
 from coincide.engines.choice import TIERS, Until, check_name, until_microseconds
 from coincide.engines.graph import Graph
 from coincide.engines.snapshots import GraphSnapshot, read_snapshot
@@ -25,10 +24,6 @@ PATIENCE = 32
 
 Given = Event | Mapping[str, Any]
 """One event: an object, or a record (a dict with `type`, `time` and attributes)."""
-
-
-def chosen_tier(tier: str, size: int) -> str:
-    return ("kernel" if size >= LARGE else "interpreter") if tier == "auto" else tier
 
 
 class Engine:
@@ -140,7 +135,7 @@ class Graphs:
         self.book = book
         self.tier = tier
         self.digests = {detector.digest for detector in book.detectors}
-        self._sizes = sorted({getattr(p, "pays_from", LARGE) for p in book.plans()}) if tier == "auto" else []
+        self._sizes = sorted({p.pays_from for p in book.plans()}) if tier == "auto" else []
         self._level = 0
         self._small = 0  # batches in a row that are of a lower level
         self._made: dict[int, Graph] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import msgspec
 
@@ -134,8 +134,7 @@ class Graph:
         """What `--stats` writes (AMIT-63): sums over the plans that count, and the external events read."""
         total: dict[str, Any] = {"events": state.consumed}
         for plan, own in zip(self.plans, state.states, strict=True):
-            if isinstance(plan, Counting):
-                add_statistics(total, plan.statistics(own))
+            add_statistics(total, plan.statistics(own))
         return total
 
     def waits(self, state: GraphState) -> bool:
@@ -156,13 +155,6 @@ def _feeders(plans: Sequence[DetectorPlan]) -> list[list[int]]:
         for output in plan.outputs:
             makers.setdefault(output, []).append(number)
     return feeders
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """A plan that keeps statistics: numbers, or numbers by name."""
-
-    def statistics(self, state: State) -> Mapping[str, Any]: ...
 
 
 def add_statistics(total: dict[str, Any], part: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from coincide.compile import Compiled
 from coincide.compile.graph import feeds
-from coincide.detection.base import Detector
+from coincide.detection.base import Detector, in_tier
 from coincide.engines.graph import Graph
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import CoincideError, RunError
@@ -67,7 +67,7 @@ class Instance:
         self.policy = policy
         self.report = report
         self.tier = tier
-        self.stage = stage(policy.kind, self, sources_of(compiled), policy.threshold, policy.delay)
+        self.stage = stage(policy.kind, self, compiled.sources, policy.threshold, policy.delay)
         self.graph = Graph(())
         self.state = self.graph.initial()
         self.stopped = 0  # how many records had arrived when the run had to stop
@@ -80,13 +80,12 @@ class Instance:
         self.timed = any(plan.timed for plan in self._plans)
         self.use(self.tier)
 
-    def use(self, tier: str) -> None:
-        """Go on in this tier. Where the stage goes event by event, kernels are of no use."""
+    def use(self, tier: str, size: int = 0) -> None:
+        """Go on in this tier, or in the one that suits batches of this size. Event by event, kernels are of no use."""
         self.tier = tier
         by_event = self.policy.kind == "best-effort" or (self.policy.kind == "probabilistic" and self.timed)
         kept = None if self.state.start is None else self.graph.encode(self.state)
-        with_kernel = tier == "kernel" and not by_event
-        self.graph = Graph([p.kernel() if with_kernel and not p.tier_reasons() else p for p in self._plans])
+        self.graph = Graph(in_tier(self._plans, "interpreter" if by_event else tier, size))
         self.state = self.graph.initial() if kept is None else self.graph.decode(kept)
 
     @property
@@ -141,11 +140,6 @@ class Instance:
         except RunError as error:
             self.stopped = moments(error.place[0] if error.place else NEVER)[1]
             raise
-
-
-def sources_of(compiled: Compiled) -> list[str]:
-    """The sources that rule files name, of any language that can."""
-    return [name for _, file in compiled.files for name in getattr(file, "sources", ())]
 
 
 def _with_feeders(detectors: Sequence[Detector], own: Sequence[Detector]) -> list[Detector]:

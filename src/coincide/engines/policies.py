@@ -11,7 +11,6 @@ from operator import itemgetter
 import msgspec
 
 from coincide.detection.base import Detector
-from coincide.engines.embedded import chosen_tier
 from coincide.engines.instance import IN_ORDER, Instance, StabilityPolicy
 from coincide.engines.snapshots import VERSION, PolicySnapshot, only_input_errors, read_snapshot
 from coincide.errors import InputError, RunError
@@ -89,7 +88,7 @@ def policies_of(rules: Rulebook, default: StabilityPolicy = IN_ORDER) -> dict[st
 
 def names_policies(rules: Rulebook) -> bool:
     """Does any definition say under which policy it is detected?"""
-    return any(getattr(detector.definition, "policy", None) is not None for detector in rules.detectors)
+    return any(detector.policy is not None for detector in rules.detectors)
 
 
 class PolicyEngine:
@@ -118,9 +117,9 @@ class PolicyEngine:
     def arrive_all(self, batch: EventBatch) -> None:
         """The records of a batch, as they stand."""
         if self.tier == "auto":
-            self.tier = chosen_tier(self.tier, len(batch))
+            self.tier = "as chosen"
             for each in self.instances:
-                each.use(self.tier)
+                each.use("auto", len(batch))
         self._each(lambda instance: instance.arrive(batch))
 
     def settle(self) -> None:
@@ -200,7 +199,6 @@ class PolicyEngine:
 def _by_policy(detectors: Sequence[Detector], default: StabilityPolicy) -> dict[StabilityPolicy, list[Detector]]:
     found: dict[StabilityPolicy, list[Detector]] = {}
     for detector in detectors:
-        given = getattr(detector.definition, "policy", None)
-        own = default if given is None else StabilityPolicy(given.kind, given.threshold)
+        own = default if detector.policy is None else StabilityPolicy(detector.policy.kind, detector.policy.threshold)
         found.setdefault(own, []).append(detector)
     return found

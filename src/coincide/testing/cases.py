@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from coincide.errors import CoincideError, InputError
-from coincide.lang.registry import MODULES
+from coincide.languages.registry import MODULES
 
 EXPECTED = ("expected.jsonl", "expected-error", "expected-warnings", "expected.json")
 

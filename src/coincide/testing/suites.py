@@ -24,8 +24,8 @@ from typing import Any, NoReturn
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.records import BadRecord, event_of
 from coincide.errors import Diagnostic, InputError, nearest
-from coincide.lang.registry import MODULES, ending_of
 from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_yaml
+from coincide.languages.registry import MODULES, ending_of
 from coincide.model.event import Event
 from coincide.rulebook import RuleSource, load
 from coincide.source import SourceText, Span

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 OUTER = """
 from coincide.detection.columns.compiling import compiled
-from one import value
+from far.one import value
 def call(x):
     return value(x)
 run = compiled(call)
 print(run(1), sum(run.stats.cache_hits.values()))
 """
+MIDDLE = "from deep.two import value\n"
 INNER = """
 import numba
 @numba.njit
@@ -23,14 +25,32 @@ def value(x):
 """
 
 
-def test_a_change_in_a_file_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "two.py").write_text(OUTER)
-    answers = []
-    for number in (1, 1, 2):
-        (tmp_path / "one.py").write_text(INNER.format(number))
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # within one second Python itself would not notice
-        done = subprocess.run(
-            [sys.executable, "two.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-        )
-        answers.append(done.stdout.split())
-    assert answers == [["2", "0"], ["2", "1"], ["3", "0"]]
+def write(folder: Path, number: int) -> None:
+    texts = {"outer.py": OUTER, "far/__init__.py": "", "far/one.py": MIDDLE, "deep/__init__.py": "", "deep/two.py": INNER}
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text.format(number))
+
+
+def answer(folder: Path, cache: Path) -> list[str]:
+    """What the function gives, and how often it was found on disk."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run([sys.executable, "outer.py"], cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_a_change_in_a_file_that_is_imported_by_another(tmp_path: Path) -> None:
+    here, cache = tmp_path / "here", tmp_path / "cache"
+    write(here, 1)
+    assert answer(here, cache) == ["2", "0"]
+    assert answer(here, cache) == ["2", "1"]
+    write(here, 2)
+    assert answer(here, cache) == ["3", "0"]
+
+
+def test_a_copy_of_the_same_files_need_not_compile(tmp_path: Path) -> None:
+    here, there, cache = tmp_path / "here", tmp_path / "there", tmp_path / "cache"
+    write(here, 1)
+    assert answer(here, cache) == ["2", "0"]
+    shutil.copytree(here, there)
+    assert answer(there, cache) == ["2", "1"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from coincide.lang.amit.definition import Definition, File
-from coincide.lang.amit.language import parse
 from coincide.lang.amit.print import print_file as print_xml
 from coincide.lang.amit.print_yaml import print_file as print_yaml
 from coincide.lang.amit.templates import expand
+from coincide.languages.amit import LANGUAGE
 from coincide.source import SourceText
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
@@ -20,15 +20,15 @@ def named(path: Path) -> str:
 
 
 def read(path: Path) -> File:
-    return parse(SourceText(path.name, path.read_text(encoding="utf-8")))
+    return LANGUAGE.parse(SourceText(path.name, path.read_text(encoding="utf-8")))
 
 
 def from_xml(text: str) -> File:
-    return parse(SourceText("rules.amit.xml", text))
+    return LANGUAGE.parse(SourceText("rules.amit.xml", text))
 
 
 def from_yaml(text: str) -> File:
-    return parse(SourceText("rules.amit.yaml", text))
+    return LANGUAGE.parse(SourceText("rules.amit.yaml", text))
 
 
 def expanded(file: File, *others: File) -> list[Definition]:

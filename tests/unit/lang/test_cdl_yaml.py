@@ -14,8 +14,8 @@ from test_cdl_print import CASES, ODD
 from coincide.cli.main import main
 from coincide.errors import RuleError
 from coincide.lang.cdl.definition import File
-from coincide.lang.cdl.language import parse, printed
 from coincide.lang.cdl.schema import FILE, schema, schema_text
+from coincide.languages.cdl import LANGUAGE
 from coincide.rulebook import load
 from coincide.source import SourceText
 from coincide.testing.cases import find_cases, run_case
@@ -65,11 +65,11 @@ LATE_XML = """\
 
 
 def from_xml(text: str, name: str = "r.cdl.xml") -> File:
-    return parse(SourceText(name, text))
+    return LANGUAGE.parse(SourceText(name, text))
 
 
 def from_yaml(text: str, name: str = "r.cdl.yaml") -> File:
-    return parse(SourceText(name, text))
+    return LANGUAGE.parse(SourceText(name, text))
 
 
 def refused(text: str) -> str:
@@ -85,19 +85,19 @@ def test_all_of_it() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
 def test_rule_files_come_back(path: Path, validator: Any) -> None:
     file = from_xml(path.read_text(encoding="utf-8"), str(path))
-    text = printed(file, "yaml")
+    text = LANGUAGE.printed(file, "yaml")
     back = from_yaml(text, str(path.with_suffix(".yaml")))
     assert back == file
     assert (back.form, file.form) == ("yaml", "xml")
-    assert printed(back, "yaml") == text
-    assert from_xml(printed(back, "xml"), str(path)) == file
+    assert LANGUAGE.printed(back, "yaml") == text
+    assert from_xml(LANGUAGE.printed(back, "xml"), str(path)) == file
     validator.validate(yaml.safe_load(text))
 
 
 def test_odd_names_and_texts_come_back(validator: Any) -> None:
     file = from_xml(ODD)
-    assert from_yaml(printed(file, "yaml")) == file
-    validator.validate(yaml.safe_load(printed(file, "yaml")))
+    assert from_yaml(LANGUAGE.printed(file, "yaml")) == file
+    validator.validate(yaml.safe_load(LANGUAGE.printed(file, "yaml")))
 
 
 def test_cases_run_from_yaml(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_cases_run_from_yaml(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         for path in case.folder.iterdir():
             if path.name.endswith(".xml"):
-                text = printed(from_xml(path.read_text(encoding="utf-8"), str(path)), "yaml")
+                text = LANGUAGE.printed(from_xml(path.read_text(encoding="utf-8"), str(path)), "yaml")
                 (folder / path.name.replace(".xml", ".yaml")).write_text(text, encoding="utf-8")
             else:
                 (folder / path.name).write_bytes(path.read_bytes())
@@ -158,10 +158,10 @@ cds:
     file = from_yaml(text, name)
     assert [(cd.id, cd.version) for cd in file.descriptions] == [("one", (1,)), ("one", (1, 10))]
     assert [event.access for event in file.descriptions[0].events] == ["public", "internal"]
-    assert from_yaml(printed(file, "yaml"), name) == file
-    assert from_xml(printed(file, "xml"), str(tmp_path / "r.cdl.xml")) == file
+    assert from_yaml(LANGUAGE.printed(file, "yaml"), name) == file
+    assert from_xml(LANGUAGE.printed(file, "xml"), str(tmp_path / "r.cdl.xml")) == file
     validator.validate(yaml.safe_load(text))
-    validator.validate(yaml.safe_load(printed(file, "yaml")))
+    validator.validate(yaml.safe_load(LANGUAGE.printed(file, "yaml")))
 
 
 @pytest.mark.parametrize(

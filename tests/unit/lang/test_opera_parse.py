@@ -8,9 +8,9 @@ import pytest
 
 from coincide.errors import RuleError
 from coincide.lang.opera.definition import Alternation, Concatenation, Detect, Group, Iteration, Sequence, Timing
-from coincide.lang.opera.language import digest
 from coincide.lang.opera.parse import parse
 from coincide.lang.opera.print import print_file
+from coincide.languages.opera import digest
 from coincide.rulebook import loads
 from coincide.source import SourceText
 from coincide.testing.cases import find_cases, run_case

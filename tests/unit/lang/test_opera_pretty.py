@@ -8,8 +8,8 @@ import pytest
 
 from coincide.errors import RuleError
 from coincide.lang.opera.print import print_file as core
-from coincide.lang.pretty.parse import parse
-from coincide.lang.pretty.print import NotExpressible, print_file
+from coincide.lang.pretty.print import NotExpressible
+from coincide.languages.pretty import LANGUAGE
 from coincide.rulebook import load
 from coincide.source import SourceText
 from coincide.testing.cases import find_cases, run_case
@@ -19,7 +19,7 @@ RULES = sorted(CASES.glob("pretty/*/rules.say"))
 
 
 def parsed(text: str):
-    return parse(SourceText("rules.say", text))
+    return LANGUAGE.parse(SourceText("rules.say", text))
 
 
 @pytest.mark.parametrize("case", find_cases(CASES / "pretty"), ids=lambda case: case.name)
@@ -66,13 +66,13 @@ def test_cases(case) -> None:
 def test_core(text: str, body: str) -> None:
     file = parsed(f"REPORT X When {text}.")
     assert core(file) == f"detect X = {body}\n"
-    assert parsed(print_file(file)) == file
+    assert parsed(LANGUAGE.print_file(file)) == file
 
 
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.parent.name)
 def test_printing_a_case_and_parsing_it_gives_the_same(path: Path) -> None:
     file = parsed(path.read_text())
-    assert parsed(print_file(file)).statements == file.statements
+    assert parsed(LANGUAGE.print_file(file)).statements == file.statements
 
 
 def test_the_example_of_the_specification() -> None:
@@ -99,7 +99,7 @@ def test_what_has_no_sentence() -> None:
     from coincide.lang.opera.parse import parse as parse_core
 
     with pytest.raises(NotExpressible):
-        print_file(parse_core(SourceText("rules.ce", "detect X = [[A] in {B}]")))
+        LANGUAGE.print_file(parse_core(SourceText("rules.ce", "detect X = [[A] in {B}]")))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coincide.compile.graph import feeds
-from coincide.detection.base import Detector, DetectorPlan
+from coincide.detection.base import Detector, DetectorPlan, in_tier
 from coincide.detection.limits import concerning, independent
 from coincide.detection.suppression import kept_keys
 from coincide.expr.tree import Reference
@@ -36,8 +36,7 @@ class Group:
         return tuple(d.name for d in self.detectors)
 
     def plans(self, rules: Rulebook, tier: str = "interpreter") -> list[DetectorPlan]:
-        plans = rules.compiled.plans_for(self.detectors)
-        return plans if tier == "interpreter" else [p if p.tier_reasons() else p.kernel() for p in plans]
+        return in_tier(rules.compiled.plans_for(self.detectors), tier)
 
 
 def groups(rules: Rulebook) -> list[Group]:

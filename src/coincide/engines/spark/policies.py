@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from coincide.engines.instance import IN_ORDER, StabilityPolicy
-from coincide.engines.instance import sources_of as declared_sources
 from coincide.engines.policies import names_policies, policies_of
 from coincide.engines.spark import pushdown
 from coincide.engines.spark.arrival import Arrivals, Job, advance
@@ -36,7 +35,7 @@ def sources_by_key(rules: Rulebook, divided: Sequence[Group], policy: StabilityP
     kinds = {own.kind for own in policies_of(rules, policy or IN_ORDER).values()}
     if kinds != {"guaranteed"} or any(group.key is None for group in divided):
         return ()
-    return tuple(dict.fromkeys(declared_sources(rules.compiled)))
+    return tuple(dict.fromkeys(rules.compiled.sources))
 
 
 def arrivals_batch(

@@ -29,7 +29,7 @@ def layout(source: Source, plans: Sequence[DetectorPlan], everything: bool = Fal
 
 def _envelope(plans: Sequence[DetectorPlan]) -> frozenset[str]:
     """Optional fields of the envelope that the plans may read: a plan that does not tell may read them all."""
-    told: list[frozenset[str] | None] = [getattr(plan, "envelope", None) for plan in plans]
+    told = [plan.envelope for plan in plans]
     return frozenset().union(*({"source", "space"} if fields is None else fields for fields in told))
 
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from coincide.adapters.order import sort_batch
 from coincide.attachments import TEXT, giving
-from coincide.engines.embedded import chosen_tier
+from coincide.detection.base import DetectorPlan, in_tier
 from coincide.engines.graph import Graph
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.tables import Tables
-from coincide.lang.registry import is_rule_file
+from coincide.languages.registry import is_rule_file
 from coincide.model.batch import EventBatch
 from coincide.model.table import EventTable
 from coincide.rulebook import Rulebook, load
@@ -67,15 +67,21 @@ def rules_for(task: Task) -> Rulebook:
 
 
 @lru_cache(maxsize=16)
-def graph_of(sources: Sources, members: tuple[int, ...], tier: str, tables: Tables | None = None) -> Graph:
+def _plans(sources: Sources, members: tuple[int, ...], tables: Tables | None) -> list[DetectorPlan]:
     rules = _rules(sources, tables)
     wanted = set(members)
-    plans = rules.compiled.plans_for([d for d in rules.detectors if d.order in wanted])
-    return Graph(plans if tier == "interpreter" else [p if p.tier_reasons() else p.kernel() for p in plans])
+    return rules.compiled.plans_for([d for d in rules.detectors if d.order in wanted])
+
+
+@lru_cache(maxsize=16)
+def graph_of(sources: Sources, members: tuple[int, ...], tier: str, tables: Tables | None = None, size: int = 0) -> Graph:
+    return Graph(in_tier(_plans(sources, members, tables), tier, size))
 
 
 def graph_for(task: Task, rows: int) -> Graph:
-    return graph_of(task.sources, task.members, chosen_tier(task.tier, rows), task.tables)
+    """Sizes between which no plan changes its tier have one graph."""
+    reached = [p.pays_from for p in _plans(task.sources, task.members, task.tables) if p.pays_from <= rows]
+    return graph_of(task.sources, task.members, task.tier, task.tables, max(reached, default=0))
 
 
 def events_of(layout: Layout, columns: dict[str, Any]) -> EventTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from coincide.compile.graph import components
+from coincide.graphs import components
 from coincide.lang.amit.definition import Definition, Lifespan
 from coincide.lang.amit.resolve import Resolved
 

@@ -8,7 +8,6 @@ from functools import partial, reduce
 from math import perm
 from typing import TypeVar
 
-from coincide.detection.automaton.starts import start_can_fail
 from coincide.errors import RuleError
 from coincide.expr.parse import COMPARISONS, MAXIMUM_DEPTH, ExpressionParser
 from coincide.expr.quantities import MOST, UNIT_HINT, QuantityError, count_of
@@ -53,10 +52,14 @@ MOST_WAYS = 500
 OPERATORS = (*EXPRESSION_OPERATORS, ".", "?")
 
 
-def parse(source: SourceText) -> File:
+CanFail = Callable[[Expression], bool]
+"""Can the start of a pattern fail? Only its automaton tells; then a plain `report` means that it starts again."""
+
+
+def parse(source: SourceText, start_can_fail: CanFail) -> File:
     """The definitions of one file, in the core language."""
     with room_for_recursion():
-        return _Parser(source).file()
+        return _Parser(source).file(start_can_fail)
 
 
 class _Parser:
@@ -70,7 +73,7 @@ class _Parser:
         self.timers = 0
         self.depth = 0
 
-    def file(self) -> File:
+    def file(self, start_can_fail: CanFail) -> File:
         statements: list[SetDefinition | Detect | Limit] = []
         undecided: set[str] = set()  # `report` alone: `restart` if the start can fail
         while self.tokens.peek().kind != "end":

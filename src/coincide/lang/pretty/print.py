@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coincide.detection.automaton.starts import start_can_fail
 from coincide.errors import CoincideError, RuleError
 from coincide.expr.functions import number_text
 from coincide.expr.print import expression_text
@@ -15,7 +14,6 @@ from coincide.lang.opera.definition import (
     Bind,
     Concatenation,
     Condition,
-    Definition,
     Detect,
     Empty,
     EventSet,
@@ -35,7 +33,7 @@ from coincide.lang.opera.definition import (
     walk,
 )
 from coincide.lang.opera.times import At, TimeSpec
-from coincide.lang.pretty.parse import parse
+from coincide.lang.pretty.parse import CanFail, parse
 from coincide.source import SourceText, room_for_recursion
 
 # How tightly a pattern binds, loosest first.
@@ -46,13 +44,14 @@ class NotExpressible(CoincideError):
     """The core definition has no sentence in the English-like language."""
 
 
-def print_file(file: File) -> str:
+def print_file(file: File, start_can_fail: CanFail) -> str:
     """Text that parses back to equal statements; NotExpressible if there is none."""
     with room_for_recursion():
         definitions = {d.name: d for d in file.definitions}
-        text = "".join(line + "\n" for statement in file.statements for line in _lines(statement, definitions, file))
+        plain = {name for name, d in definitions.items() if start_can_fail(d.body) == d.restart}
+        text = "".join(line + "\n" for statement in file.statements for line in _lines(statement, plain, file))
     try:
-        same = parse(SourceText("printed", text)).statements == file.statements
+        same = parse(SourceText("printed", text), start_can_fail).statements == file.statements
     except RuleError:
         same = False
     if not same:
@@ -60,13 +59,13 @@ def print_file(file: File) -> str:
     return text
 
 
-def _lines(statement: Statement, definitions: dict[str, Definition], file: File) -> Iterable[str]:
+def _lines(statement: Statement, plain: set[str], file: File) -> Iterable[str]:
     if isinstance(statement, SetDefinition):
         return _means(statement)
     if isinstance(statement, Limit):
         return ()  # said with what it limits
     if isinstance(statement, Detect):
-        return [_report(statement, definitions[statement.name], _Printer(statement, file))]
+        return [_report(statement, statement.name in plain, _Printer(statement, file))]
     raise NotExpressible(f"the English-like language has no '{type(statement).__name__.lower()}'")
 
 
@@ -85,10 +84,8 @@ def _means(statement: SetDefinition) -> Iterable[str]:
         yield f"{_phrase(statement.name)} {'also means' if number else 'means'} {member.name}{where}."
 
 
-def _report(statement: Detect, definition: Definition, printer: _Printer) -> str:
-    manner = "Always report" if statement.restart else "Once report"
-    if start_can_fail(definition.body) == statement.restart:
-        manner = "Report"
+def _report(statement: Detect, plain: bool, printer: _Printer) -> str:
+    manner = "Report" if plain else "Always report" if statement.restart else "Once report"
     text = f"{manner} {statement.name} when {printer.at(statement.body, PATTERN)}"
     if printer.parameters:
         text += f" for the same {' and '.join(bind.attribute for bind in printer.parameters)}"

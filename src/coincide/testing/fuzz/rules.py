@@ -11,7 +11,7 @@ from coincide.adapters.mapping import DEFAULT as DEFAULT_MAPPING
 from coincide.adapters.records import event_of
 from coincide.engines.embedded import Engine
 from coincide.errors import CoincideError
-from coincide.lang.registry import MODULES, language_of
+from coincide.languages.registry import MODULES, language_of
 from coincide.model.event import Event, primitive, record
 from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
@@ -98,9 +98,9 @@ def _check_printed(book: Rulebook) -> None:
         try:
             again = language.parse(SourceText(name, text))
         except CoincideError as error:
-            raise Difference(f"{language.NAME}: what is printed is refused\n{text}\n{error}") from error
+            raise Difference(f"{language.name}: what is printed is refused\n{text}\n{error}") from error
         if again != file:
-            raise Difference(f"{language.NAME}: what is printed means something else\n{text}")
+            raise Difference(f"{language.name}: what is printed means something else\n{text}")
 
 
 def _pools(examples: list[Example]) -> dict[str, list[str]]:

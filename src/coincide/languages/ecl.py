@@ -13,37 +13,55 @@ from coincide.expr.tree import Expr
 from coincide.lang.ecl.definition import DoUnless, File, Machine, Monitor, Output, Predicate, Push, walk
 from coincide.lang.ecl.parse import mentions, outputs
 from coincide.lang.ecl.parse import parse as parse_text
-from coincide.lang.ecl.print import print_file
+from coincide.lang.ecl.print import print_file as print_text
 from coincide.lang.shared.reads import Reads, keys_of, mentions_of
+from coincide.languages.base import Language
 from coincide.source import SourceText
 
-__all__ = ["NAME", "detectors", "names", "parse", "plans", "print_file", "reads", "warnings"]
 
-NAME = "ecl"
+class Ecl(Language):
+    name = "ecl"
 
+    def parse(self, source: SourceText) -> File:
+        file = parse_text(source)
+        for definition in file.detectors:
+            if isinstance(definition, Machine):
+                check_settles(definition)
+        return file
 
-def parse(source: SourceText) -> File:
-    file = parse_text(source)
-    for definition in file.detectors:
-        if isinstance(definition, Machine):
-            check_settles(definition)
-    return file
+    def print_file(self, file: File) -> str:
+        return print_text(file)
 
+    def names(self, file: File) -> Iterator[Diagnostic]:
+        """Each name that the file defines, as the error that it is if another detector has that name already."""
+        for definition in file.detectors:
+            yield Diagnostic(f"monitor '{definition.name}' is already defined", definition.span, name=definition.name)
 
-def names(file: File) -> Iterator[Diagnostic]:
-    """Each name that the file defines, as the error that it is if another detector has that name already."""
-    for definition in file.detectors:
-        yield Diagnostic(f"monitor '{definition.name}' is already defined", definition.span, name=definition.name)
+    def detectors(self, files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
+        return [[_detector(definition) for definition in file.detectors] for _, file in files]
 
+    def plans(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
+        return machine_plans(detectors)
 
-def detectors(files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
-    return [[_detector(definition) for definition in file.detectors] for _, file in files]
+    def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
+        return [warning for d in detectors for warning in monitor_warnings(d.definition)]
+
+    def reads(self, detector: Detector) -> Reads:
+        definition: Monitor | Machine = detector.definition
+        tests = [*_tests(definition)]
+        outputs = [*_outputs(definition)]
+        values = [tree for output in outputs for _, tree in output.attributes]
+        found = [*keys_of(definition.keys, definition.span)]
+        found += [mention for test, refused in tests for mention in mentions_of(test, refused)]
+        found += [mention for tree in values for mention in mentions_of(tree)]
+        given = frozenset((*definition.keys, *(name for output in outputs for name, _ in output.attributes)))
+        return Reads(tuple(found), (*(test for test, _ in tests), *values), given)
 
 
 def _detector(definition: Monitor | Machine) -> Detector:
     return Detector(
         name=definition.name,
-        language=NAME,
+        language="ecl",
         definition=definition,
         inputs=Inputs(None, mentions(definition)),
         outputs=outputs(definition),
@@ -52,26 +70,6 @@ def _detector(definition: Monitor | Machine) -> Detector:
         kind="monitor",
         span=definition.span,
     )
-
-
-def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
-    return machine_plans(detectors)
-
-
-def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
-    return [warning for d in detectors for warning in monitor_warnings(d.definition)]
-
-
-def reads(detector: Detector) -> Reads:
-    definition: Monitor | Machine = detector.definition
-    tests = [*_tests(definition)]
-    outputs = [*_outputs(definition)]
-    values = [tree for output in outputs for _, tree in output.attributes]
-    found = [*keys_of(definition.keys, definition.span)]
-    found += [mention for test, refused in tests for mention in mentions_of(test, refused)]
-    found += [mention for tree in values for mention in mentions_of(tree)]
-    given = frozenset((*definition.keys, *(name for output in outputs for name, _ in output.attributes)))
-    return Reads(tuple(found), (*(test for test, _ in tests), *values), given)
 
 
 def _tests(definition: Monitor | Machine) -> Iterator[tuple[Expr, bool]]:
@@ -87,3 +85,6 @@ def _outputs(definition: Monitor | Machine) -> Iterator[Output]:
     if isinstance(definition, Machine):
         return (transition.output for transition in definition.transitions if transition.output is not None)
     return (node.output for node in walk(definition.body) if isinstance(node, Push))
+
+
+LANGUAGE = Ecl()

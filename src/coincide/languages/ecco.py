@@ -31,35 +31,85 @@ from coincide.lang.ecco.definition import (
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.lasting import warnings as definition_warnings
 from coincide.lang.ecco.link import Linked, Setting, components, link, reads_any, referred
-from coincide.lang.ecco.parse import parse
-from coincide.lang.ecco.print import print_file
+from coincide.lang.ecco.parse import parse as parse_text
+from coincide.lang.ecco.print import print_file as print_text
 from coincide.lang.ecco.unbounded import unbounded, unbounded_duplicates
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, keys_of, mentions_of
+from coincide.languages.base import Language
 from coincide.model.area import Area
 from coincide.source import SourceText
 
-__all__ = ["NAME", "detectors", "linked", "names", "parse", "plans", "print_file", "reads", "warnings"]
 
-NAME = "ecco"
+class Ecco(Language):
+    name = "ecco"
 
+    def parse(self, source: SourceText) -> File:
+        return parse_text(source)
 
-def names(file: File) -> Iterator[Diagnostic]:
-    for definition in file.definitions:
-        yield Diagnostic(f"'{definition.name}' is already defined", definition.span, name=definition.name)
+    def print_file(self, file: File) -> str:
+        return print_text(file)
 
+    def names(self, file: File) -> Iterator[Diagnostic]:
+        for definition in file.definitions:
+            yield Diagnostic(f"'{definition.name}' is already defined", definition.span, name=definition.name)
 
-def detectors(files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
-    """Stamps and duplicates speak of the stream, so they are shared by all files; options and spaces are each file's."""
-    stamps = tuple(rule for _, file in files for rule in file.stamps)
-    duplicates = tuple(rule for _, file in files for rule in file.duplicates)
-    return [_of_file(file, Setting(file.options, stamps, duplicates, file.spaces)) for _, file in files]
+    def detectors(self, files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
+        """Stamps and duplicates speak of the stream, so they are shared by all files; options and spaces are each file's."""
+        stamps = tuple(rule for _, file in files for rule in file.stamps)
+        duplicates = tuple(rule for _, file in files for rule in file.duplicates)
+        return [_of_file(file, Setting(file.options, stamps, duplicates, file.spaces)) for _, file in files]
+
+    def linked(self, own: Sequence[Detector], everyone: Sequence[Detector]) -> list[Detector]:
+        """Definitions that refer to each other get the same inputs, and so stand in one stage: a reference sees more of an
+        occurrence than a detection shows. Where another language stands between them this would be a circle; then each
+        evaluates what it refers to by itself."""
+        others = [d for d in everyone if d.language != self.name]
+        foreign = frozenset(output for d in others for output in d.outputs)
+        items = link([replace(d.definition, order=d.order) for d in own], foreign)
+        inputs = {item.name: item.foreign for item in items}
+        for group in components(items):
+            joined: frozenset[str] = frozenset().union(*(item.foreign for item in group))
+            if not joined & _downstream({item.name for item in group if not item.definition.hidden}, others):
+                inputs.update((item.name, joined) for item in group)
+        keys = {item.name: key for group in components(items) for key in [_common_key(group)] for item in group}
+        return [_linked(d, item, inputs[item.name], keys[item.name]) for d, item in zip(own, items, strict=True)]
+
+    def plans(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
+        return algebra_plans(detectors)
+
+    def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
+        items: list[Linked] = [d.definition for d in detectors]
+        known: Mapping[str, Linked] = {item.name: item for item in items}
+        foreign: frozenset[str] = frozenset().union(*(item.foreign for item in items))
+        lasting = Names({name: item.definition for name, item in known.items()}, foreign)
+        found = [warning for item in items for warning in definition_warnings(item.definition, lasting)]
+        found += [warning for item in items for warning in unbounded(item.definition, item.setting.options.policies, lasting)]
+        found += [warning for item in items for warning in _unknown_zones(item.definition)]
+        return found + (list(unbounded_duplicates(items[0].setting.duplicates)) if items else [])
+
+    def reads(self, detector: Detector) -> Reads:
+        """Of the definition itself; those that it refers to are detectors too."""
+        item: Linked = detector.definition
+        definition = item.definition
+        aliases = Aliases(definition.body)
+        trees = [with_aliases(tree, aliases.given | aliases.implicit) for tree in trees_of(definition)]
+        nodes = list(walk(definition.body))
+        refused = {id(inner) for node in nodes for inner in _refused(node)}
+        found = [Mention(TYPE, n.type, n.span, None, id(n) in refused) for n in nodes if isinstance(n, Ref) and n.type]
+        found += keys_of(definition.keys, definition.span)
+        own = _of_composites(definition)
+        found += [m for tree in trees for m in mentions_of(tree) if not m.name.startswith("space.") and m.name not in own]
+        found += [Mention(ATTRIBUTE, rule.hops) for rule in item.setting.stamps if rule.hops is not None]
+        found += [m for rule in item.setting.duplicates for m in keys_of(rule.keys, rule.span)]
+        given = own if definition.give is None else frozenset(item.name for item in definition.give)
+        return Reads(tuple(found), tuple(trees), given.union(definition.keys))
 
 
 def _of_file(file: File, setting: Setting) -> list[Detector]:
     return [
         Detector(
             name=definition.name,
-            language=NAME,
+            language="ecco",
             definition=Linked(definition, replace(setting, areas=_areas(definition, file))),
             inputs=Inputs(None),
             outputs=() if definition.hidden else (definition.name,),
@@ -86,22 +136,6 @@ def _unknown_zones(definition: Definition) -> Iterator[Diagnostic]:
         for name in place.names if place.kind == "zone" and place.zones else ():
             if name not in place.zones:
                 yield Diagnostic(f"no file has a zone '{name}'", place.span, "warning", nearest(name, place.zones), "zone")
-
-
-def linked(own: Sequence[Detector], everyone: Sequence[Detector]) -> list[Detector]:
-    """Definitions that refer to each other get the same inputs, and so stand in one stage: a reference sees more of an
-    occurrence than a detection shows. Where another language stands between them this would be a circle; then each
-    evaluates what it refers to by itself."""
-    others = [d for d in everyone if d.language != NAME]
-    foreign = frozenset(output for d in others for output in d.outputs)
-    items = link([replace(d.definition, order=d.order) for d in own], foreign)
-    inputs = {item.name: item.foreign for item in items}
-    for group in components(items):
-        joined: frozenset[str] = frozenset().union(*(item.foreign for item in group))
-        if not joined & _downstream({item.name for item in group if not item.definition.hidden}, others):
-            inputs.update((item.name, joined) for item in group)
-    keys = {item.name: key for group in components(items) for key in [_common_key(group)] for item in group}
-    return [_linked(d, item, inputs[item.name], keys[item.name]) for d, item in zip(own, items, strict=True)]
 
 
 def _linked(detector: Detector, item: Linked, foreign: frozenset[str], key: tuple[str, ...] | None) -> Detector:
@@ -137,39 +171,6 @@ def _concerns(rule: DuplicatesRule, read: frozenset[str], group: Sequence[Linked
     return None in rule.types or bool(read & set(rule.types)) or any(reads_any(item.definition.body) for item in group)
 
 
-def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
-    return algebra_plans(detectors)
-
-
-def warnings(detectors: Sequence[Detector]) -> list[Diagnostic]:
-    items: list[Linked] = [d.definition for d in detectors]
-    known: Mapping[str, Linked] = {item.name: item for item in items}
-    foreign: frozenset[str] = frozenset().union(*(item.foreign for item in items))
-    lasting = Names({name: item.definition for name, item in known.items()}, foreign)
-    found = [warning for item in items for warning in definition_warnings(item.definition, lasting)]
-    found += [warning for item in items for warning in unbounded(item.definition, item.setting.options.policies, lasting)]
-    found += [warning for item in items for warning in _unknown_zones(item.definition)]
-    return found + (list(unbounded_duplicates(items[0].setting.duplicates)) if items else [])
-
-
-def reads(detector: Detector) -> Reads:
-    """Of the definition itself; those that it refers to are detectors too."""
-    item: Linked = detector.definition
-    definition = item.definition
-    aliases = Aliases(definition.body)
-    trees = [with_aliases(tree, aliases.given | aliases.implicit) for tree in trees_of(definition)]
-    nodes = list(walk(definition.body))
-    refused = {id(inner) for node in nodes for inner in _refused(node)}
-    found = [Mention(TYPE, n.type, n.span, None, id(n) in refused) for n in nodes if isinstance(n, Ref) and n.type]
-    found += keys_of(definition.keys, definition.span)
-    own = _of_composites(definition)
-    found += [m for tree in trees for m in mentions_of(tree) if not m.name.startswith("space.") and m.name not in own]
-    found += [Mention(ATTRIBUTE, rule.hops) for rule in item.setting.stamps if rule.hops is not None]
-    found += [m for rule in item.setting.duplicates for m in keys_of(rule.keys, rule.span)]
-    given = own if definition.give is None else frozenset(item.name for item in definition.give)
-    return Reads(tuple(found), tuple(trees), given.union(definition.keys))
-
-
 def _refused(node: Expression) -> Iterator[Expression]:
     if isinstance(node, Not):
         yield from walk(node.operand)
@@ -181,3 +182,6 @@ def _of_composites(definition: Definition) -> frozenset[str]:
     """Attributes that occurrences have though no event has: results of iterations and selections, and how certain they are."""
     counted = any(isinstance(node, (Iter, Sel)) for node in walk(definition.body))
     return frozenset({CERTAINTY, *(AGGREGATES.values() if counted else ())})
+
+
+LANGUAGE = Ecco()

@@ -1,0 +1,1 @@
+"""The languages as the compiler sees them: each binds what lang/ parses to a model of detection."""

@@ -1,0 +1,75 @@
+"""What the compiler asks of a language."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from coincide.detection.base import Detector, DetectorPlan
+from coincide.errors import Diagnostic
+from coincide.lang.opera.definition import Limit
+from coincide.lang.shared.reads import Reads
+from coincide.source import SourceText
+
+
+class Language(ABC):
+    """A file's definitions are the language's own frozen data. What most languages have no use for has a default."""
+
+    name: ClassVar[str]
+    versioned: ClassVar[bool] = False
+    """May a name be defined again, in another file of the language?"""
+    forms: ClassVar[tuple[str, ...]] = ()
+    """What `printed` can write, where there are several."""
+
+    @abstractmethod
+    def parse(self, source: SourceText) -> Any:
+        """Definitions of one file; RuleError at the first error."""
+
+    @abstractmethod
+    def print_file(self, file: Any) -> str: ...
+
+    def printed(self, file: Any, form: str) -> str:
+        """In one of the `forms`."""
+        return self.print_file(file)
+
+    @abstractmethod
+    def names(self, file: Any) -> Iterable[Diagnostic]:
+        """Each name of a detector that the file defines (as the diagnostic's `name`), as the error that it is if the
+        name is taken."""
+
+    @abstractmethod
+    def detectors(self, files: Sequence[tuple[SourceText, Any]]) -> Sequence[Sequence[Detector]]:
+        """The detectors of all its files together, a list for each file, in order of definition."""
+
+    def room(self, detectors: Sequence[Detector]) -> int:
+        """So many numbers stay free before its first detector, where others come before it: for definitions that set timers
+        before any detector does."""
+        return 0
+
+    def linked(self, own: Sequence[Detector], everyone: Sequence[Detector]) -> Sequence[Detector]:
+        """Its own detectors, now that all are known: one for each."""
+        return own
+
+    @abstractmethod
+    def plans(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
+        """Plans for detectors of one stage of the graph."""
+
+    @abstractmethod
+    def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]: ...
+
+    @abstractmethod
+    def reads(self, detector: Detector) -> Reads:
+        """What a definition reads of events, and where it says so."""
+
+    def explained(self, detector: Detector) -> Iterable[tuple[str, str]]:
+        """Rows for `explain`: what it is about, and the text."""
+        return ()
+
+    def limits(self, file: Any) -> Sequence[Limit]:
+        """Of events, for all detectors that are loaded with the file."""
+        return ()
+
+    def sources(self, file: Any) -> Sequence[str]:
+        """Publishers that the file names: policies wait for them."""
+        return ()

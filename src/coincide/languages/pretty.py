@@ -1,0 +1,30 @@
+"""Opera's English-like language: its files are core definitions once they are parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from coincide.detection.automaton.starts import start_can_fail
+from coincide.detection.base import Detector
+from coincide.lang.opera.definition import File
+from coincide.lang.pretty.parse import parse as parse_text
+from coincide.lang.pretty.print import print_file as print_text
+from coincide.languages.opera import Opera
+from coincide.source import SourceText
+
+
+class Pretty(Opera):
+    name = "pretty"
+
+    def parse(self, source: SourceText) -> File:
+        return parse_text(source, start_can_fail)
+
+    def print_file(self, file: File) -> str:
+        return print_text(file, start_can_fail)
+
+    def detectors(self, files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
+        return [[replace(d, language=self.name) for d in some] for some in super().detectors(files)]
+
+
+LANGUAGE = Pretty()

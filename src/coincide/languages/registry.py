@@ -1,0 +1,39 @@
+"""The languages, by the endings of their files. A language is imported with the first file that is written in it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from coincide.errors import Diagnostic, RuleError
+from coincide.languages.base import Language
+
+MODULES = {
+    ".cdl.xml": "coincide.languages.cdl",
+    ".cdl.yaml": "coincide.languages.cdl",
+    ".amit.xml": "coincide.languages.amit",
+    ".amit.yaml": "coincide.languages.amit",
+    ".ecl": "coincide.languages.ecl",
+    ".ce": "coincide.languages.opera",
+    ".say": "coincide.languages.pretty",
+    ".ecco": "coincide.languages.ecco",
+    ".mr.sql": "coincide.languages.matchrecognize",
+}
+
+
+def language_of(path: str) -> Language:
+    for ending, module in MODULES.items():
+        if path.endswith(ending):
+            language: Language = import_module(module).LANGUAGE
+            return language
+    endings = ", ".join(MODULES)
+    raise RuleError(Diagnostic(f"{path}: not a rule file that is known (endings: {endings})"))
+
+
+def is_rule_file(path: str) -> bool:
+    return path.endswith(tuple(MODULES))
+
+
+def ending_of(language: str) -> str:
+    """The first file ending of a language, by its name; an ending stands for itself."""
+    ending = f".{language.lstrip('.')}"
+    return ending if ending in MODULES else next((e for e, m in MODULES.items() if m.split(".")[2] == language), ending)
