@@ -107,7 +107,7 @@ class CompositeEventService:
 
     def publish(self, event: Record, publisher: str) -> None:
         """Hands an event (a record with `type`, `time` and attributes) to everyone concerned. From within a callback, it is
-        handed on when its cause is dealt with. Raises InputError for a record that is no event."""
+        handed on when its cause is dealt with. Raises InputError for a record that is not an event."""
         made = external_event({"source": publisher, **event}, self._count + 1)
         if made.type != HEARTBEAT and made.type not in self._publishers.get(publisher, ()):
             raise NotRegistered(f"'{publisher}' has not registered '{made.type}'")

@@ -70,7 +70,7 @@ def test_the_end_in_every_form(until: Any, found: int) -> None:
 
 @pytest.mark.parametrize("until", ["soon", nan, -inf, 1e300, True, [1]])
 def test_what_is_no_time(until: Any) -> None:
-    with pytest.raises(CoincideError, match="is no time"):
+    with pytest.raises(CoincideError, match="is not a time"):
         coincide.Engine(coincide.loads(PAIRS)).finish(until)
 
 

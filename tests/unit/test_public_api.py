@@ -86,5 +86,5 @@ def test_bad_rules() -> None:
 def test_unknown_engines_and_times() -> None:
     with pytest.raises(CoincideError, match="did you mean 'embedded'"):
         coincide.detect(coincide.loads(RULES), EVENTS, engine="embeded")
-    with pytest.raises(CoincideError, match="is no time"):
+    with pytest.raises(CoincideError, match="is not a time"):
         coincide.detect(coincide.loads(RULES), EVENTS, until="soon")

@@ -41,7 +41,7 @@ class FieldMapping:
         if self.unit not in PER_SECOND:
             raise InputError(f"unknown time unit '{self.unit}': one of {', '.join(PER_SECOND)}")
         if self.constant_type is not None and not is_type_name(self.constant_type):
-            raise InputError(f"'{self.constant_type}' is no name of an event type")
+            raise InputError(f"'{self.constant_type}' is not a name of an event type")
 
     @cached_property
     def envelope(self) -> frozenset[str]:

@@ -34,7 +34,7 @@ _NUMBERS = ("x", "y", "lat", "lon", "z")
 
 
 class BadRecord(ValueError):
-    """A record that is no event; its text is the reason."""
+    """A record that is not an event; its text is the reason."""
 
 
 def missing(field: str) -> str:

@@ -106,5 +106,5 @@ def _from_number(number: float) -> float:
 
 def _no_time(text: str) -> CoincideError:
     return CoincideError(
-        Diagnostic(f"'{text}' is no time", hint="a number of milliseconds, ISO-8601 such as 2026-03-01T12:00Z, or inf")
+        Diagnostic(f"'{text}' is not a time", hint="a number of milliseconds, ISO-8601 such as 2026-03-01T12:00Z, or inf")
     )

@@ -51,7 +51,7 @@ class Engine:
 
     def process(self, events: EventBatch | Given | Iterable[Given]) -> EventBatch:
         """The detections that these events, or this one, make. `time` is milliseconds, ISO-8601, a datetime, or a list of two
-        of these. Raises InputError for a record that is no event; then none is consumed."""
+        of these. Raises InputError for a record that is not an event; then none is consumed."""
         batch = self._batch(events)
         if not len(batch):
             return EMPTY
@@ -77,7 +77,7 @@ class Engine:
 
     def restore(self, snapshot: bytes, *, changed: bool = False) -> None:
         """Goes on from a snapshot: definitions whose text is unchanged have their state again, others start afresh. Raises
-        InputError for what is no snapshot and, unless the rules may have `changed` in all, for one of other rules."""
+        InputError for what is not a snapshot and, unless the rules may have `changed` in all, for one of other rules."""
         kept = read_snapshot(snapshot, GraphSnapshot)
         if not changed and kept.parts and self._graphs.digests.isdisjoint(kept.parts):
             raise InputError("not a snapshot of these rules: it has none of their definitions as they are now")

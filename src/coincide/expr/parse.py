@@ -272,7 +272,7 @@ def parse_duration(text: str, zero: bool = True) -> int:
     try:
         found = parser.duration(zero)
         if found is None or parser.tokens.peek().kind != "end":
-            raise QuantityError(f"'{shortened(text)}' is no duration")
+            raise QuantityError(f"'{shortened(text)}' is not a duration")
     except RuleError as error:
         raise QuantityError(error.diagnostics[0].message) from None
     return microseconds_of(found, zero)

@@ -38,7 +38,7 @@ def number_of(text: str) -> float:
 
 def count_of(text: str, least: int = 0, most: int = MOST) -> int:
     """A whole number as written, in digits."""
-    # A number of thousands of digits is no number to Python, and takes long to become one.
+    # A number of thousands of digits is not a number to Python, and takes long to become one.
     digits = text.lstrip("0") or "0"
     if not (text.isascii() and text.isdecimal()) or (number := int(digits[: len(str(most)) + 1])) < least:
         raise QuantityError(f"expected a whole number from {least}, found '{shortened(text)}'")

@@ -51,7 +51,7 @@ def is_compound(raw: object) -> bool:
 
 
 def compound_of(raw: Any) -> Compound | None:
-    """The set or range that a foreign record (JSON, Python) holds; None where a member or bound is no single value."""
+    """The set or range that a foreign record (JSON, Python) holds; None where a member or bound is not a single value."""
     try:
         if isinstance(raw, (list, tuple)):
             return ValueSet(distinct([_single(m) for m in raw if m is not None]))

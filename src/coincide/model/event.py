@@ -114,7 +114,7 @@ def _mark(setting: Place) -> Place:
 
 
 def source_of(value: Value) -> str | None:
-    """What a rule gives as `source`, as the name of a publisher: what is no text is spelt as in JSON."""
+    """What a rule gives as `source`, as the name of a publisher: what is not a text is spelt as in JSON."""
     return value if value is None or isinstance(value, str) else msgspec.json.encode(plain(value)).decode()
 
 

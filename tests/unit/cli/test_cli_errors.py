@@ -84,8 +84,8 @@ def test_event_files_that_cannot_be_read(coincide: Coincide, tmp_path: Path, rul
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--until", "tomorrow"], "'tomorrow' is no time"),
-        (["--until", "nan"], "'nan' is no time"),
+        (["--until", "tomorrow"], "'tomorrow' is not a time"),
+        (["--until", "nan"], "'nan' is not a time"),
         (["--engine", "sprak"], "did you mean 'spark'?"),
         (["--tier", "fast"], "one of auto, interpreter, kernel"),
         (["--time-unit", "h"], "unknown time unit 'h'"),

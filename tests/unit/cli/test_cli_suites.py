@@ -165,7 +165,7 @@ def test_errors_in_rules_in_line_have_their_line_in_the_file(coincide: Coincide,
     ("old", "new", "reason"),
     [
         ("until: inf", "untill: inf", ":19:5: error: a case has no 'untill'\n"),
-        ("until: inf", "until: soon", "'soon' is no time"),
+        ("until: inf", "until: soon", "'soon' is not a time"),
         ("cases:", "case:", ":2:1: error: a file of cases has no 'case'\n"),
         ("events.csv", "nothing.csv", ":18:13: error: there is no file '"),
         ("rules: rules.ecl", "rules: [a, {b: c}]", ":1:12: error: a rule file must be one text"),

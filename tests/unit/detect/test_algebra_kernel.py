@@ -93,7 +93,7 @@ def test_ranges_go_through_the_interpreter_and_the_kernel_goes_on() -> None:
         ("a as x ; b as y ; c where x.k = y.k", "compares some operands only"),
         ("(a + b)^AVG(v) over 3s", "has a window over something composed"),
         ("a^FIRST over 3s", "selects the first or n-th"),
-        ("(a | b) ; c give a.v", "gives something of 'a', which is no single event"),
+        ("(a | b) ; c give a.v", "gives something of 'a', which is not a single event"),
         ("not a over 3s", "uses a silence"),
         ("a with precision(data, low)", "uses precision"),
     ],

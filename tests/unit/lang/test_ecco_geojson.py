@@ -106,7 +106,7 @@ def test_statements_come_in_any_order_and_print(tmp_path: Path) -> None:
         ("[1]", "it holds no FeatureCollection"),
         ({"type": "Polygon", "coordinates": [SQUARE]}, "it holds no FeatureCollection"),
         ({"type": "FeatureCollection"}, "it holds no FeatureCollection"),
-        ([1], "feature 1 is no Feature"),
+        ([1], "feature 1 is not a Feature"),
         ([{"type": "Feature", "properties": None}], "feature 1 has no text as property 'name' (its properties: none)"),
         ([feature("a", [SQUARE], key="nome")], "feature 1 has no text as property 'name' (its properties: nome)"),
         ([*CITY, feature("islands", [SQUARE])], "feature 3 ('islands'): there is another one of this name"),

@@ -63,7 +63,7 @@ def _check_given(program: Program, found: Operators | Window) -> None:
         for node in walk(tree):
             alias = node.alias if isinstance(node, FieldReference) else node.name if isinstance(node, Alias) else None
             if alias is not None and alias not in named:
-                raise Unsupported(f"gives something of '{alias}', which is no single event")
+                raise Unsupported(f"gives something of '{alias}', which is not a single event")
 
 
 # Windows.

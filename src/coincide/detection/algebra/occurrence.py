@@ -23,7 +23,7 @@ Leaf = tuple[str, int]
 Order = tuple[int, int, tuple[OrderKey, ...]]
 
 
-@dataclass(eq=False)  # never changed, but to freeze it would make each one twice as dear
+@dataclass(eq=False)  # never changed, but freezing it would double what each one costs
 class Occurrence:
     """An event, a detection or a composite. It can stand for an event in expressions: it has type, id, source, space,
     attributes, lo and hi. `clash`: names on which its carriers disagree (5.7), for composing it further."""

@@ -35,7 +35,7 @@ FREE: Assignment = frozenset()
 
 @dataclass(frozen=True)
 class Reading:
-    """An event as one detector sees it. `timing` is the number of the timing whose timer it is, None if it is no timer."""
+    """An event as one detector sees it. `timing` is the number of the timing whose timer it is, None if it is not a timer."""
 
     event: Event
     held: Mapping[int, Assignment]

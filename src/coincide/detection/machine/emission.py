@@ -37,7 +37,7 @@ class Made:
 
 @dataclass(frozen=True, eq=False)
 class Pushes:
-    """One push a row: by which monitor, which of its outputs, the how-manieth of the monitor at that event."""
+    """One push a row: by which monitor, which of its outputs, its number among the monitor's at that event."""
 
     rows: Numbers
     monitors: Numbers

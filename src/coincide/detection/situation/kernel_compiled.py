@@ -77,8 +77,8 @@ def _replace(context: Any, builder: Any, signature: Any, arguments: Any, name: s
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def lend(typing: Any, arrays: Any) -> Any:
-    """A record of the arrays of a named tuple, in the frame of the caller, who calls `returned` in the end."""
+def share(typing: Any, arrays: Any) -> Any:
+    """A record of the arrays of a named tuple, in the frame of the caller, who calls `collected` in the end."""
     world = WorldType(tuple(zip(arrays.fields, arrays.types, strict=True)))
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -94,7 +94,7 @@ def lend(typing: Any, arrays: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def returned(typing: Any, world: Any) -> Any:
+def collected(typing: Any, world: Any) -> Any:
     """The arrays as they are now, with all rights."""
     arrays = Tuple([kind for _, kind in world.fields])
 

@@ -64,7 +64,7 @@ class _Emission:
 
     @cached_property
     def ranks(self) -> Any:
-        """The how-manieth of its situation each detection is at its cause."""
+        """Each detection's number among those of its situation at its cause."""
         key = self.made[:, at.CAUSE_NUMBER] * len(self.group.situations) + self.made[:, at.OF_SITUATION]
         order = np.argsort(key, kind="stable")
         ordered = key[order]

@@ -87,11 +87,11 @@ START, BITS, BITS_FROM, WORDS, PER_OP = range(5)
 # counts
 SPANS, RECORD_COUNT, POOL, MADE, SELECTED, FOUND, CAUSE, FREE_SPAN, FREE_RECORD, FIRST_REF, TYPES = range(11)
 TIMER, CAUSED_BY, CLOCK = 11, 12, 13  # what is being processed: of which kind, its ref (or of what set the timer), when
-TIMER_COUNT, FREE_TIMER, NUMBER = 14, 15, 16  # NUMBER: the how-manieth timer that was set there
+TIMER_COUNT, FREE_TIMER, NUMBER = 14, 15, 16  # NUMBER: how many timers were set there before it
 CONDITIONS, HELD_COUNT, HELD_EVENTS = 17, 18, 19  # CONDITIONS: parts of `where` that were tested
 RESUMED, COUNTS = 20, 21  # in a deferred decision that is repeated: where the first operand's last one was found; -1: nowhere
 BY_EVENT, BY_EXPIRATION, BY_PASSING = range(3)  # kinds of causes
-# timers of `after`: what they wait in, of which event they tell (it set them, as the how-manieth), by due time, in a cell
+# timers of `after`: what they wait in, of which event they tell (which set them) and their number there, by due time, in a cell
 DUE_AT, OF_SPAN, SPAN_OPENED, TIMER_SITUATION, TIMER_CELL, OPERAND, EVENT, SET_AS, NEXT, CELL_BEFORE, CELL_AFTER = range(11)
 TIMER_WIDTH = 11
 # scratch: the next position and where to stop, selections before, chosen refs and positions; are positions those of an index?

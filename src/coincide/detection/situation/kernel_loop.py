@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.situation import kernel_layout as at
-from coincide.detection.situation.kernel_compiled import NONE, ZERO, compiled, inner, lend, returned
+from coincide.detection.situation.kernel_compiled import NONE, ZERO, collected, compiled, inner, share
 from coincide.detection.situation.kernel_decide import decide, satisfied, weight
 from coincide.detection.situation.kernel_held import hold_back, let_go
 from coincide.detection.situation.kernel_spans import close, initiate, new_record, release, relink, terminate
@@ -18,7 +18,7 @@ from coincide.detection.situation.kernel_waiting import ready, wake
 @compiled
 def run(arrays: Any, spans: Any, bound: Any) -> Any:
     """All rows, each after the timers that come before it; then those due before `bound`. `spans` are open at the beginning."""
-    world = lend(arrays)
+    world = share(arrays)
     relink(world, spans)
     due = next_due(world)
     for row in range(len(world.events)):
@@ -30,7 +30,7 @@ def run(arrays: Any, spans: Any, bound: Any) -> Any:
         due = min(due, process(world, row, now))
     while next_due(world) < bound:
         fire(world)
-    return returned(world)
+    return collected(world)
 
 
 @inner

@@ -58,7 +58,7 @@ class Prepared:
         return np.stack((now, self.types[self.first :], new.hi), axis=1).astype(np.int64)
 
     def _types(self) -> Any:
-        """The number of each event's type; -1 for what opened a lifespan at startup, which is no event."""
+        """The number of each event's type; -1 for what opened a lifespan at startup, which is not an event."""
         column = self.store.column("type")
         numbers = {event: n for n, event in enumerate(self.program.events)}
         table = np.array([*(numbers.get(text, -1) for text in column.texts), -1], np.int64)

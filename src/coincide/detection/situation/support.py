@@ -88,7 +88,7 @@ def _where_reasons(situation: Resolved) -> Iterator[str]:
         return
     for part in conjuncts(situation):
         if comparison(part) is None:
-            yield "a part of 'where' that is no comparison of two events, or reads a lifespan's initiator or the clock"
+            yield "a part of 'where' that is not a comparison of two events, or reads a lifespan's initiator or the clock"
 
 
 def conjuncts(situation: Resolved) -> list[Expr]:

@@ -76,7 +76,7 @@ def _situation(element: Element) -> dict[str, Any]:
 def _operator(element: Element) -> object:
     if element.name not in ELEMENTS:
         message = f"'{element.name}' cannot be written in YAML"
-        raise RuleError(Diagnostic(message, element.span, hint="it is no operator of Amit"))
+        raise RuleError(Diagnostic(message, element.span, hint="it is not an operator of Amit"))
     form = FORMS[ELEMENTS[element.name]]
     values, keys = _values(element), _keys(element.children)
     operands = [_short(child, "event") for child in element.children if child.name != "keyBy"]

@@ -62,7 +62,7 @@ def _features(data: Any) -> list[Any]:
 
 def _name(feature: Any, key: str, number: int) -> str:
     if not isinstance(feature, dict) or feature.get("type") != "Feature":
-        raise NoZones(f"feature {number} is no Feature")
+        raise NoZones(f"feature {number} is not a Feature")
     given = feature.get("properties")
     properties = given if isinstance(given, dict) else {}
     if not isinstance(properties.get(key), (str, int)):

@@ -71,7 +71,7 @@ class At:
     def _of_day_checked(self) -> tuple[int, int, int, tzinfo]:
         try:
             return self._of_day
-        except (KeyError, ValueError, OSError) as unknown:  # ZoneInfo raises any of these for what is no zone
+        except (KeyError, ValueError, OSError) as unknown:  # ZoneInfo raises any of these for what is not a zone
             raise KeyError(self.text.split(None, 1)[1]) from unknown
 
 
