@@ -165,8 +165,7 @@ def test_rules_that_are_changed_in_all_on_request() -> None:
 @pytest.mark.parametrize("rules", [PAIRS, "detect P = [open(door = ?d)] ; [close(door = ?d)]"], ids=["ecl", "opera"])
 def test_tiers_follow_the_size_of_batches(rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interpreters for single events, kernels from the first large batch on, interpreters again after some small ones."""
-    monkeypatch.setattr(embedded, "LARGE", 4)
-    monkeypatch.setattr("coincide.rulebook.LARGE", 4)
+    monkeypatch.setattr("coincide.detection.base.LARGE", 4)
     monkeypatch.setattr(embedded, "PATIENCE", 2)
     book = coincide.loads(rules, "ecl" if rules == PAIRS else "opera")
     events = [opened(t, "abc"[t % 3], "open" if t % 5 < 3 else "close") for t in range(20)]
