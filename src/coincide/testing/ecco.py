@@ -12,6 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from coincide.expr.tree import Reference
 from coincide.lang.ecco.definition import (
     CONCATENATION,
     CONCURRENCY,
@@ -286,6 +287,9 @@ def all_expressions(depth: int = 2) -> st.SearchStrategy[Expression]:
     return st.one_of(
         expressions(depth),
         st.builds(Iter, inner, st.none() | st.integers(1, 2), st.none() | st.integers(2, 3)),
+        st.builds(Iter, inner, st.integers(1, 2), st.none() | st.integers(2, 3), st.just(Reference("k"))),
+        st.builds(Sel, inner, st.just("ONCE"), over=st.integers(1, 6).map(float), until=st.none() | references()),
+        st.builds(Sel, inner, st.just("DISTINCT"), st.just(Reference("k")), **windows),
         st.builds(Sel, inner, st.sampled_from(["FIRST", "LAST", "COUNT", "SUM"]), **windows),
         st.builds(Sel, inner, st.sampled_from(["LESS", "MORE"]), number=st.integers(0, 3).map(float), **windows),
         st.builds(Not, inner, durations()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coincide.errors import RuleError
+from coincide.expr.tree import Arithmetic, Compare, Literal, Reference
 from coincide.lang.ecco.definition import Alt, As, Chain, Delay, Expression, Filter, Iter, Neg, Not, Ref, Sel, Valid, With, Within
 from coincide.lang.ecco.parse import parse
 from coincide.lang.ecco.print import print_file
@@ -48,6 +49,16 @@ def refusal(text: str) -> str:
         ("`before` ; `over`", Chain(";", (Ref("before"), Ref("over")))),
         ("¬ a over 1h", Not(A, 3_600_000.0)),
         ("a*{2,}", Iter(A, 2, None)),
+        ("a*{2, by k}", Iter(A, 2, None, Reference("k"))),
+        ("a*{2, 3 by k + 1}", Iter(A, 2, 3, Arithmetic("+", Reference("k"), Literal(1.0)))),
+        ("a*{by = 2}", Filter(Iter(A), Compare("=", Reference("by"), Literal(2.0)))),
+        ("a^ONCE over 1s", Sel(A, "ONCE", over=1000.0)),
+        ("a^ONCE over 1s until b ; c", Chain(";", (Sel(A, "ONCE", over=1000.0, until=B), C))),
+        ("a^ONCE until (b | c)", Sel(A, "ONCE", until=Alt((B, C)))),
+        ("a^DISTINCT(k) over 1s", Sel(A, "DISTINCT", Reference("k"), over=1000.0)),
+        ("1 of (a, b)", Alt((A, B))),
+        ("2 of (a, b) within 1s", Within(Chain("+", (A, B)), 1000.0)),
+        ("2 of (a, b, c)", Alt((Chain("+", (A, B)), Chain("+", (A, C)), Chain("+", (B, C))))),
         ("a*{,2}", Iter(A, None, 2)),
         ("a*{2} as x", As(Iter(A, 2, 2), "x")),
         ("a valid 1min ; b", Chain(";", (Valid(A, 60_000.0), B))),
@@ -83,6 +94,10 @@ def test_with_governs_the_whole_expression() -> None:
         ("detect d = a ; not b over 5 ; x* ; c ; not e", "1:40: 'not' needs 'over T' here"),
         ("detect d = a ; x* ; not c over 5", "1:21: only one of NULL, not and * may stand between two operands"),
         ("detect d = a^0", "1:14: must be positive"),
+        ("detect d = a^ONCE", "1:18: expected 'over' or 'until', found end of file"),
+        ("detect d = 3 of (a, b)", "1:12: there are only 2 to take 3 of"),
+        ("detect d = 0 of (a, b)", "1:12: must be positive"),
+        ("detect d = 4 of (a, b, c, d, e, f, g, h, i, j)", "1:12: there are more than 200 ways to take 4 of 10"),
         ("detect d = a valid 0", "1:20: must be positive"),
         ("detect d = (a ; b) within -5", "1:27: must be positive"),
         ("detect d = (a ; b) within 1hh", "1:28: unknown unit of time 'hh'"),

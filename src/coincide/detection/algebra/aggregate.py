@@ -11,7 +11,7 @@ import msgspec
 
 from coincide.detection.algebra.nodes import Instant, Keys, Node, State, without
 from coincide.detection.algebra.occurrence import Composer, Occurrence
-from coincide.detection.algebra.scope import Environment, environment
+from coincide.detection.algebra.scope import Environment, environment, number_of_different
 from coincide.detection.algebra.selection import Windows, selected
 from coincide.expr.tree import Expr
 from coincide.model.event import Value
@@ -26,6 +26,8 @@ def total(function: str, argument: Argument, occurrences: Sequence[Occurrence], 
     values = [argument(environment(source)) for source in sources]
     if function == "COUNT":
         return float(sum(value is not None for value in values))
+    if function == "DISTINCT":
+        return float(number_of_different(values)) or None
     numbers = [value for value in values if type(value) is float]
     if function == "SUM":
         return fsum(numbers)

@@ -180,7 +180,8 @@ class Builder:
         least = max(1, 1 if node.least is None else node.least)
         simple = isinstance(core(node.operand), Ref)
         periods = self.periods(around)
-        arguments = (least, node.most, around.consumption, periods, self.composer, simple, self._useful(node, around))
+        by = None if node.by is None else value_of(node.by)
+        arguments = (least, node.most, around.consumption, periods, self.composer, simple, self._useful(node, around), by)
         return self.add(Iteration, (child,), *arguments, **self.usual(node, around))
 
     def _useful(self, node: Iter, around: Surroundings) -> tuple[Period, ...]:

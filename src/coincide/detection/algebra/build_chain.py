@@ -12,7 +12,7 @@ from coincide.detection.algebra.memory import best_partner, best_prefix
 from coincide.detection.algebra.nodes import Node
 from coincide.detection.algebra.relations import RELATION_OF, contiguous
 from coincide.detection.algebra.scope import value_of
-from coincide.detection.algebra.selection import Every, Nth, Threshold, Windows
+from coincide.detection.algebra.selection import Every, Nth, Once, Threshold, Windows
 from coincide.detection.algebra.silence import SilenceStep
 from coincide.detection.algebra.surroundings import Surroundings, microseconds, without_bounds
 from coincide.expr.tree import Expr, Reference
@@ -110,7 +110,8 @@ def _between(builder: Builder, chain: Chain, index: int, around: Surroundings) -
         return Between(builder.node(operand, around_it), False, counts=counts)
     assert isinstance(element, Iter)
     node = builder.node(element.operand, around_it)
-    return Between(node, True, element.least or 0, element.most, alias, counts)
+    by = None if element.by is None else value_of(element.by)
+    return Between(node, True, element.least or 0, element.most, alias, counts, by)
 
 
 def _unwrapped(element: Expression, around: Surroundings) -> tuple[Expression, Surroundings, str | None, tuple[float, ...]]:
@@ -139,7 +140,10 @@ def build_selection(builder: Builder, node: Sel, around: Surroundings) -> Node:
 
 def _selection(builder: Builder, node: Sel, child: Node, around: Surroundings) -> Node:
     usual = builder.usual(node, around)
-    windows = _windows(builder, node)
+    windows = None if node.function == "ONCE" else _windows(builder, node)
+    if node.function == "ONCE":
+        children = (child,) if node.until is None else (child, builder.node(node.until, around.inside))
+        return builder.add(Once, children, None if node.over is None else microseconds(node.over), **usual)
     if node.function in ("FIRST", "NTH"):
         made: Node = builder.add(Nth, (child,), int(node.number or 1), windows, **usual)
     elif node.function == "LAST" and windows is None:

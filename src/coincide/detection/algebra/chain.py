@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -14,7 +14,8 @@ from coincide.detection.algebra.occurrence import Composer, Occurrence, conflict
 from coincide.detection.algebra.policies import CONSUMING, choose
 from coincide.detection.algebra.prefix import Prefix, first_prefix, joined
 from coincide.detection.algebra.relations import MAYBE, Period, Relation, follows
-from coincide.detection.algebra.scope import Conjunct, environment
+from coincide.detection.algebra.scope import Conjunct, Environment, environment, number_of_different
+from coincide.model.event import Value
 
 
 class StepState(msgspec.Struct, array_like=True, dict=True):
@@ -45,6 +46,7 @@ class Between:
     most: int | None = None
     alias: str | None = None
     counts: tuple[Conjunct, ...] = ()
+    by: Callable[[Environment], Value] | None = None  # its different values are counted
 
     def gap_holds(self, stored: Iterable[Occurrence], prefix: Prefix, right: Occurrence) -> bool:
         """An uncertain one that only may lie between does not count."""
@@ -60,7 +62,12 @@ class Between:
             others = (prefix.occurrence, right, *found)
             if not any(conflict(g, other) for other in others) and self._counts(g, prefix, right):
                 found.append(g)
-        return found if self.least <= len(found) and (self.most is None or len(found) <= self.most) else None
+        different = self.different(found)
+        count = len(found) if different is None else different
+        return found if self.least <= count and (self.most is None or count <= self.most) else None
+
+    def different(self, members: Iterable[Occurrence]) -> int | None:
+        return None if self.by is None else number_of_different(self.by(environment(member)) for member in members)
 
     def _counts(self, n: Occurrence, prefix: Prefix, right: Occurrence) -> bool:
         if not self.counts:
@@ -189,7 +196,7 @@ class Step(Node):
     def _group(self, members: list[Occurrence]) -> Occurrence | None:
         if not members or self.between is None:
             return None
-        group = self.composer.iteration(tuple(members))
+        group = self.composer.iteration(tuple(members), self.between.different(members))
         return group.binding(self.between.alias) if self.between.alias else group
 
     def _bounds(self, prefix: Prefix, right: Occurrence) -> bool | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -11,6 +12,9 @@ import msgspec
 from coincide.detection.algebra.nodes import Instant, Keys, Node, State, maybe_so, without
 from coincide.detection.algebra.occurrence import Composer, Occurrence, conflict
 from coincide.detection.algebra.relations import MAYBE, YES, Period
+from coincide.detection.algebra.scope import Environment, environment
+from coincide.detection.keys import key_part
+from coincide.model.event import Value
 
 
 class RunState(msgspec.Struct, array_like=True):
@@ -26,6 +30,7 @@ class Iteration(Node):
     composer: Composer = field(default_factory=Composer)
     simple: bool = False  # elements are single events, which cannot conflict
     useful: tuple[Period, ...] = ()  # runs that last longer are of no use
+    by: Callable[[Environment], Value] | None = None  # its different values are counted, not the elements
 
     state_type: ClassVar[type | None] = RunState
 
@@ -47,7 +52,8 @@ class Iteration(Node):
     def _run(self, state: RunState) -> Occurrence | None:
         """The run that the policy wants, ending with the newest element."""
         elements = state.elements
-        count = len(elements)
+        counts = self._counts(elements)
+        count = counts[-1]
         if self.policy == "chronicle":
             if count < self.least:
                 return None
@@ -59,16 +65,32 @@ class Iteration(Node):
                 state.elements = []
             return run
         if self.policy == "unrestricted":
-            longest = count if self.most is None else min(self.most, count)
-            sizes = range(longest, self.least - 1, -1)
+            longest = bisect_right(counts, count if self.most is None else self.most)
+            sizes = range(longest, bisect_left(counts, self.least), -1)
         else:
-            sizes = range(self.least, min(self.least, count) + 1)
+            shortest = bisect_left(counts, self.least) + 1
+            sizes = range(shortest, shortest + (count >= self.least))
         runs = (self._composed(elements[-size:]) for size in sizes)
         return next((run for run in runs if run is not None), None)
 
+    def _counts(self, elements: list[Occurrence]) -> Sequence[int]:
+        """Of the last element, of the last two, and so on: how many count."""
+        if self.by is None:
+            return range(1, len(elements) + 1)
+        seen: set[object] = set()
+        counts: list[int] = []
+        for element in reversed(elements):
+            value = self.by(environment(element))
+            seen |= set() if value is None else {key_part(value)}
+            counts.append(len(seen))
+        return counts
+
     def _composed(self, elements: list[Occurrence]) -> Occurrence | None:
         verdict = self._verdict(tuple(elements))
-        return None if verdict is None else maybe_so(self.composer.iteration(tuple(elements)), verdict)
+        if verdict is None:
+            return None
+        different = None if self.by is None else self._counts(elements)[-1]
+        return maybe_so(self.composer.iteration(tuple(elements), different), verdict)
 
     def _verdict(self, elements: tuple[Occurrence, ...]) -> str | None:
         """Does `within` hold for them together?"""
@@ -89,7 +111,7 @@ class Iteration(Node):
     def _forget(self, state: RunState) -> None:
         """Elements too far back for any run; they could still keep out one that conflicts, if conflicts are possible."""
         reach = self.least if self.policy in ("recent", "continuous") else self.most if self.policy == "unrestricted" else None
-        if self.simple and reach is not None:
+        if self.simple and reach is not None and self.by is None:
             state.elements = state.elements[-reach:]
 
     def discard(self, state: State, keys: Keys) -> None:

@@ -214,10 +214,12 @@ class Composer:
         """No leaves, no attributes; it lasted."""
         return self.stamped((), (lo, hi))
 
-    def iteration(self, elements: tuple[Occurrence, ...]) -> Occurrence:
-        """A run or group: one carrier, with `count` (5.3)."""
+    def iteration(self, elements: tuple[Occurrence, ...], different: int | None = None) -> Occurrence:
+        """A run or group: one carrier, with `count` (5.3), and `distinct` where different values are counted."""
         whole = self.hull(elements)
         attributes: dict[str, Value] = {**whole.attributes, "count": float(len(elements))}
+        if different is not None:
+            attributes["distinct"] = float(different)
         return replace(whole, attributes=attributes, clash=frozenset(), aliases={})
 
 

@@ -13,7 +13,7 @@ from coincide.detection.algebra.interpreter import Interpreter
 from coincide.detection.algebra.program import CERTAINTY, Program
 from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk
-from coincide.lang.ecco.definition import AGGREGATES, Filter, Ref, Sel, With, trees_of
+from coincide.lang.ecco.definition import AGGREGATES, Filter, Iter, Ref, Sel, With, trees_of
 from coincide.lang.ecco.definition import walk as walk_expression
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.link import Linked, Setting
@@ -72,6 +72,8 @@ class AlgebraPlan(PlanOfSeveral):
             if definition.give is None:
                 made.setdefault("count", []).append(Literal(0.0))  # of iterations
                 for node in walk_expression(definition.body):
+                    if isinstance(node, Iter) and node.by is not None:
+                        made.setdefault("distinct", []).append(Literal(0.0))
                     if isinstance(node, Sel) and node.function in AGGREGATES:
                         made.setdefault(AGGREGATES[node.function], []).append(Literal(0.0))
         return {name: tuple(dict.fromkeys(trees)) for name, trees in made.items()}

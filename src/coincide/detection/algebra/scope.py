@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from coincide.detection.algebra.occurrence import SPACE_FIELDS, Occurrence
+from coincide.detection.keys import key_part
 from coincide.expr.scalar import AliasScope, Evaluate, compile_scalar
 from coincide.expr.tree import Expr, Reference
 from coincide.model.event import Value
@@ -46,6 +47,11 @@ def environment(under_test: Occurrence | None, *bound: Occurrence) -> Environmen
         names.update(under_test.aliases)
         names[None] = under_test
     return names
+
+
+def number_of_different(values: Iterable[Value]) -> int:
+    """How many different values there are, nulls left out."""
+    return len({key_part(value) for value in values if value is not None})
 
 
 @dataclass(frozen=True, eq=False)

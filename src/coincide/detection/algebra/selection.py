@@ -70,6 +70,31 @@ class Nth(Node):
                 yield occurrence
 
 
+class OnceState(msgspec.Struct, array_like=True):
+    """The hi of the last occurrence that passed, until it no longer matters."""
+
+    last: int | None = None
+
+
+@dataclass(eq=False)
+class Once(Node):
+    """`E^ONCE over T until B`: one passes, then none less than T later, or until a B. What comes at the instant of a B is new."""
+
+    length: int | None = None
+
+    state_type: ClassVar[type | None] = OnceState
+
+    def made(self, instant: Instant) -> Iterable[Occurrence]:
+        state: OnceState = self.state(instant)
+        arrived = selected(self, instant)
+        if any(child.advance(instant) for child in self.children[1:]):
+            state.last = None
+        for occurrence in arrived:
+            if state.last is None or (self.length is not None and occurrence.hi - state.last >= self.length):
+                state.last = occurrence.hi
+                yield occurrence
+
+
 @dataclass(eq=False)
 class Every(Node):
     """LAST without `over`: every occurrence passes."""

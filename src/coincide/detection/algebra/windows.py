@@ -16,6 +16,7 @@ from coincide.detection.algebra.rows import Mask, Numbers, Rows, Slots, slots_of
 from coincide.detection.algebra.selection import Windows
 from coincide.detection.algebra.shape import Window
 from coincide.detection.algebra.sums import group_sums
+from coincide.detection.columns.keys import key_codes
 from coincide.detection.columns.rows import TableRows
 from coincide.expr.vector import evaluate
 from coincide.model.column import Column
@@ -181,6 +182,9 @@ class WindowKernel:
         column = evaluate(tree, TableRows(table))
         if function == "COUNT":
             return _sums((~column.is_null).astype(np.float64)[flat], offsets), np.ones(len(sizes), np.bool_)
+        if function == "DISTINCT":
+            different = _different(key_codes([column])[0][flat].astype(np.int64), offsets)
+            return different, different > 0
         numbers = np.full(len(flat), np.nan) if column.numbers is None else column.numbers[flat]
         if function == "SUM":
             return group_sums(numbers, offsets), np.ones(len(sizes), np.bool_)
@@ -280,6 +284,13 @@ def _spread(first: Numbers, end: Numbers) -> Pairs:
         return Pairs(np.arange(len(sizes)), first)
     member = np.repeat(np.arange(len(sizes)), sizes)
     return Pairs(member, np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(len(member)))
+
+
+def _different(codes: Numbers, offsets: Numbers) -> Values:
+    """How many different codes each window has; those below 0 do not count."""
+    windows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[codes >= 0]
+    pairs = np.unique(np.stack([windows, codes[codes >= 0]]), axis=1)
+    return np.bincount(pairs[0], minlength=len(offsets) - 1).astype(np.float64)
 
 
 def _sums(values: Values, offsets: Numbers) -> Values:

@@ -16,6 +16,7 @@ from coincide.lang.ecco.definition import (
     Expression,
     File,
     Filter,
+    Iter,
     Not,
     Null,
     Place,
@@ -71,6 +72,8 @@ def check_definition(definition: Definition, spaces: dict[str, Place]) -> None:
             placed(node.condition, node.operand, aliases)
         elif isinstance(node, (Null, Sel)):
             _check_without_aliases(node.condition if isinstance(node, Null) else node.argument)
+        elif isinstance(node, Iter):
+            _check_without_aliases(node.by)
     _check_give(definition, aliases)
 
 

@@ -13,7 +13,7 @@ from coincide.source import Span
 SEQUENCE, CONJUNCTION, CONCURRENCY, CONCATENATION = ";", "+", "||", " "
 RELATIONS = ("before", "meets", "overlaps", "finishes", "includes", "starts", "equals")
 CONSUMPTIONS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
-AGGREGATES = {"AVG": "avg", "MIN": "min", "MAX": "max", "SUM": "sum", "COUNT": "count"}
+AGGREGATES = {"AVG": "avg", "MIN": "min", "MAX": "max", "SUM": "sum", "COUNT": "count", "DISTINCT": "distinct"}
 """Each with the attribute that holds its result."""
 
 
@@ -75,16 +75,19 @@ class Neg(Expression):
 
 @dataclass(frozen=True)
 class Iter(Expression):
-    """`E*{least,most}`. What the bounds default to depends on where it stands (5.2, 5.3)."""
+    """`E*{least,most}`. What the bounds default to depends on where it stands (5.2, 5.3). `by`: not the elements are counted, but
+    the different values that this has."""
 
     operand: Expression
     least: int | None = None
     most: int | None = None
+    by: Expr | None = None
 
 
 @dataclass(frozen=True)
 class Sel(Expression):
-    """`E^function(argument) number over T every S`; `number` is the n of `^n` (function NTH) and of LESS and MORE."""
+    """`E^function(argument) number over T every S`; `number` is the n of `^n` (function NTH) and of LESS and MORE. `until` is
+    what lets ONCE begin anew."""
 
     operand: Expression
     function: str
@@ -92,6 +95,7 @@ class Sel(Expression):
     number: float | None = None
     over: float | None = None
     every: float | None = None
+    until: Expression | None = None
     word: Span | None = field(default=None, compare=False, repr=False, kw_only=True)  # FIRST, LESS …
 
 
@@ -216,6 +220,8 @@ def trees_of(definition: Definition) -> Iterator[Expr]:
             yield node.condition
         elif isinstance(node, Sel) and node.argument is not None:
             yield node.argument
+        elif isinstance(node, Iter) and node.by is not None:
+            yield node.by
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Names:
 
 def _passes(node: Sel) -> bool:
     """Does the selection pass its instances on unchanged?"""
-    if node.function in ("FIRST", "NTH"):
+    if node.function in ("FIRST", "NTH", "ONCE"):
         return True
     if node.function == "LAST":
         return node.over is None

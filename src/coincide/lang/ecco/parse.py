@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
+from math import comb
 
 from coincide.errors import nearest
 from coincide.expr.parse import MAXIMUM_DEPTH
@@ -39,6 +41,8 @@ from coincide.lang.ecco.definition import (
 from coincide.lang.ecco.statements import StatementReader
 from coincide.lang.ecco.words import KEYWORDS, STATEMENTS
 from coincide.source import SourceText, room_for_recursion
+
+MOST_WAYS = 200
 
 
 def parse(source: SourceText) -> File:
@@ -203,9 +207,29 @@ class _Parser(StatementReader):
             tree = self._expr()
             self.expect(")")
             return tree
+        if token.kind == "number" and self.tokens.peek(1).text.lower() == "of":
+            return self._some_of()
         if token.text.lower() == "null":
             raise self.tokens.fail(token, "NULL must stand between two operands of ';'")
         return Ref(self.name("an event expression").text, span=self.span(token))
+
+    def _some_of(self) -> Expression:
+        """`2 of (A, B, C) within T`: any two of them, each pair a conjunction within T."""
+        start = self.tokens.peek()
+        count = self.whole()
+        self.tokens.next()
+        self.expect("(")
+        parts = self.listed(self._expr)
+        self.expect(")")
+        if not 0 < count <= len(parts):
+            raise self.tokens.fail(start, f"there are only {len(parts)} to take {count} of" if count else "must be positive")
+        if comb(len(parts), count) > MOST_WAYS:
+            raise self.tokens.fail(start, f"there are more than {MOST_WAYS} ways to take {count} of {len(parts)}")
+        ways = [_chain(CONJUNCTION, list(some)) for some in combinations(parts, count)]
+        if count > 1 and (word := self.tokens.take("within")):
+            length = self.duration("zero")
+            ways = [Within(way, length, span=self.span(word)) for way in ways]
+        return ways[0] if len(ways) == 1 else Alt(tuple(ways), span=self.span(start))
 
     def _word(self) -> str:
         token = self.tokens.peek()
@@ -234,15 +258,18 @@ class _Parser(StatementReader):
         least = self.whole() if self.tokens.peek().kind == "number" else None
         comma = self.tokens.take(",")
         most = self.whole() if comma and self.tokens.peek().kind == "number" else None if comma else least
+        by = self.expression() if self.tokens.take("by") else None
         self.expect("}")
         if most is not None and (most == 0 or (least or 0) > most):
             raise self.tokens.fail(start, "empty bounds")
-        return Iter(operand, least, most, span=self.span(star))
+        return Iter(operand, least, most, by, span=self.span(star))
 
     def _bounds_follow(self) -> bool:
-        """Only numbers and a comma in the braces; anything else is a filter on the run."""
+        """Only numbers and a comma in the braces, and maybe `by`; anything else is a filter on the run."""
         distance = 1
         while (token := self.tokens.peek(distance)).text != "}":
+            if token.text.lower() == "by" and distance > 1:
+                return True
             if token.kind != "number" and token.text != ",":
                 return False
             distance += 1
@@ -251,10 +278,15 @@ class _Parser(StatementReader):
     def _selection(self, operand: Expression) -> Expression:
         caret = self.tokens.next()
         tree = self._select(operand)
+        once = tree.function == "ONCE"
+        if once and not self.tokens.at("over", "until"):
+            raise self.unexpected("'over' or 'until'")
         if self.tokens.take("over"):
-            tree = replace(tree, over=self.duration())
-            if self.tokens.take("every"):
+            tree = replace(tree, over=self.duration(then=("until",)) if once else self.duration())
+            if not once and self.tokens.take("every"):
                 tree = replace(tree, every=self.duration())
+        if once and self.tokens.take("until"):
+            tree = replace(tree, until=self._postfix())
         return replace(tree, span=self.span(caret))
 
     def _select(self, operand: Expression) -> Sel:
@@ -265,11 +297,11 @@ class _Parser(StatementReader):
             if number == 0:
                 raise self.tokens.fail(token, "must be positive")
             return Sel(operand, "NTH", number=float(number), word=span)
-        word = self.expect("first", "last", *(name.lower() for name in AGGREGATES), "less", "more").text.upper()
-        if word in ("FIRST", "LAST"):
+        word = self.expect("first", "last", "once", *(name.lower() for name in AGGREGATES), "less", "more").text.upper()
+        if word in ("FIRST", "LAST", "ONCE"):
             return Sel(operand, word, word=span)
         argument = None
-        if word in ("AVG", "MIN", "MAX"):
+        if word in ("AVG", "MIN", "MAX", "DISTINCT"):
             self.expect("(")
             argument = self.expression()
             self.expect(")")

@@ -159,13 +159,14 @@ def _chain_level(node: Chain) -> int:
 
 
 def _iter(node: Iter) -> str:
-    if node.least is None and node.most is None:
+    by = "" if node.by is None else f" by {_condition(node.by)}"
+    if node.least is None and node.most is None and not by:
         bounds = ""
-    elif node.least == node.most:
-        bounds = f"{{{node.least}}}"
+    elif node.least == node.most and node.least is not None:
+        bounds = f"{{{node.least}{by}}}"
     else:
         least, most = ("" if bound is None else str(bound) for bound in (node.least, node.most))
-        bounds = f"{{{least},{most}}}"
+        bounds = f"{{{least},{most}{by}}}"
     return f"{expression(node.operand, POSTFIX)}*{bounds}"
 
 
@@ -175,7 +176,8 @@ def _sel(node: Sel) -> str:
     limit = f" {number_text(node.number)}" if node.function in ("LESS", "MORE") and node.number is not None else ""
     over = "" if node.over is None else f" over {_duration(node.over)}"
     every = "" if node.every is None else f" every {_duration(node.every)}"
-    return f"{expression(node.operand, POSTFIX)}^{name}{argument}{limit}{over}{every}"
+    until = "" if node.until is None else f" until {expression(node.until, POSTFIX)}"
+    return f"{expression(node.operand, POSTFIX)}^{name}{argument}{limit}{over}{every}{until}"
 
 
 def _not(node: Not) -> str:
