@@ -105,7 +105,7 @@ def _wrappers(element: Expression) -> Iterator[Expression]:
 def _is_endless(node: Iter, policy: str) -> bool:
     """Elements that no run can have any more go, where they cannot keep out others that share an event with them."""
     if policy == "cumulative":
-        return node.most is None
+        return node.by is not None or (node.most is None)
     return policy == "unrestricted" and (node.most is None or not isinstance(core(node.operand), Ref))
 
 
