@@ -17,16 +17,13 @@ from generate import generate
 from rich.console import Console
 
 import coincide
-from coincide.api import in_order
-from coincide.draw.leading import leading_events
-from coincide.draw.timeline import timeline
-from coincide.engines.choice import detections
-from coincide.model.event import Event, record
-from coincide.model.stamp import format_instant
+from coincide.api import observed
+from coincide.causes import Causes
+from coincide.cli.reasons import show_causes
+from coincide.draw.stream import timeline_of
+from coincide.model.event import Event
 
 RULES = [Path(__file__).with_name(name) for name in ("rules.ecl", "rules.amit.xml")]
-SHOWN = 5
-"""Events that led to a detection, at most."""
 
 
 def main(folder: Path) -> None:
@@ -34,37 +31,21 @@ def main(folder: Path) -> None:
     records = generate()
     book = coincide.load(*RULES)
     begun = time.perf_counter()
-    events = [event for batch in in_order(records) for event in batch.events]
-    found = [event for batch in detections(book, in_order(records)) for event in batch.events]
+    found = coincide.detect(book, records)
     taken = time.perf_counter() - begun
-    leads = leading_events(book, events, found)
+    causes = observed(book, records)
 
     rules = " ".join(map(_shown, RULES))
-    console.print(f"\n[bold]A day at a small company[/bold]: {len(events):,} events, {len(book.detectors)} rules in {rules}\n")
-    for detection, led in zip(found, leads, strict=True):
-        _tell(console, detection, led)
-    _count(console, events, found)
-    picture = _write(folder, records, found, leads)
+    console.print(f"\n[bold]A day at a small company[/bold]: {len(records):,} events, {len(book.detectors)} rules in {rules}\n")
+    show_causes(causes.all())
+    _count(console, causes.events, causes.detections)
+    picture = _write(folder, records, found, causes)
     console.print(
-        f"\n{len(events):,} events read and run through all rules in {taken:.2f} s. Picture: [bold]{_shown(picture)}[/bold]"
+        f"\n{len(records):,} events read and run through all rules in {taken:.2f} s. Picture: [bold]{_shown(picture)}[/bold]"
     )
-    console.print(f"\nThe same by hand:\n  .venv/bin/coincide run {rules} --events {_shown(folder / 'events.jsonl')}")
+    command, events = f".venv/bin/coincide run {rules}", _shown(folder / "events.jsonl")
+    console.print(f"\nThe same by hand:\n  {command} --events {events} --why")
     console.print(f"What the rules mean, without events:\n  .venv/bin/coincide check {rules}\n")
-
-
-def _tell(console: Console, detection: Event, led: Sequence[Event]) -> None:
-    console.print(f"[dim]{_clock(detection)}[/dim]  [bold red]{detection.type}[/bold red]  {_attributes(detection)}")
-    if len(led) > SHOWN:
-        console.print(f"            [dim]… after {len(led) - SHOWN} others of the same key[/dim]")
-    for event in led[-SHOWN:]:
-        last = event is led[-1]
-        console.print(f"  [dim]{'└' if last else '├'} {_clock(event)}[/dim]  {event.type}  {_attributes(event)}", end="")
-        console.print(f"  [green]← {_ends(event, detection)}[/green]" if last else "")
-    console.print()
-
-
-def _ends(last: Event, detection: Event) -> str:
-    return "completes it" if last.hi == detection.hi else f"nothing more until {_clock(detection)}"
 
 
 def _count(console: Console, events: Sequence[Event], found: Sequence[Event]) -> None:
@@ -73,29 +54,13 @@ def _count(console: Console, events: Sequence[Event], found: Sequence[Event]) ->
         console.print(f"[cyan]{title:<10}[/cyan]  {listed}")
 
 
-def _write(folder: Path, records: Sequence[object], found: Sequence[Event], leads: Sequence[Sequence[Event]]) -> Path:
+def _write(folder: Path, records: Sequence[object], found: Sequence[object], causes: Causes) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    made = [record(event) for event in found]
     (folder / "events.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(records))
-    (folder / "detections.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(made))
+    (folder / "detections.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(found))
     picture = folder / "timeline.svg"
-    marked = {number: [record(event) for event in led[-SHOWN:]] for number, led in enumerate(leads)}
-    events = [event for event in records if isinstance(event, dict)]
-    picture.write_text(timeline(events, made, title="A day at a small company", label=_who, leads=marked), encoding="utf-8")
+    picture.write_text(timeline_of(causes, title="A day at a small company"), encoding="utf-8")
     return picture
-
-
-def _who(detection: object) -> str:
-    assert isinstance(detection, dict)
-    return " ".join(str(detection[name]) for name in ("user", "host", "server", "door") if name in detection)
-
-
-def _attributes(event: Event) -> str:
-    return "  ".join(f"{name}={value}" for name, value in event.attributes.items())
-
-
-def _clock(event: Event) -> str:
-    return format_instant(event.hi)[11:19]
 
 
 def _shown(path: Path) -> str:

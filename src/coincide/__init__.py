@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from coincide.api import detect, explain, run
+    from coincide.api import detect, explain, run, why
     from coincide.engines.embedded import Engine
     from coincide.errors import DataWarning
     from coincide.rulebook import Rulebook, load, loads
 
 __version__ = "0.1.0"
-__all__ = ["DataWarning", "Engine", "Rulebook", "__version__", "detect", "explain", "load", "loads", "run"]
+__all__ = ["DataWarning", "Engine", "Rulebook", "__version__", "detect", "explain", "load", "loads", "run", "why"]
 
 # Imported when first asked for: whoever wants one part does not wait for all.
 _HOMES = {
@@ -25,6 +25,7 @@ _HOMES = {
     "detect": "coincide.api",
     "explain": "coincide.api",
     "run": "coincide.api",
+    "why": "coincide.api",
     "Engine": "coincide.engines.embedded",
     "Rulebook": "coincide.rulebook",
     "load": "coincide.rulebook",

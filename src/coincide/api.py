@@ -15,6 +15,7 @@ from coincide.rulebook import Rulebook, RuleSource, rulebook
 
 if TYPE_CHECKING:
     from coincide.adapters.report import Intake
+    from coincide.causes import Cause, Causes, Observed
 
 Rules = Rulebook | RuleSource | Sequence[RuleSource]
 """A rulebook, the path of a rule file, or several paths."""
@@ -34,6 +35,7 @@ def detect(
     mapping: FieldMapping = DEFAULT,
     strict: bool = True,
     end: str = "closed",
+    why: bool = False,
 ) -> list[dict[str, Any]]:
     """All detections that the rules make of the events, as records, in the order made.
 
@@ -45,6 +47,8 @@ def detect(
     What the rules read and no event had is told as DataWarning.
 
     The `end` of the input also ends the tables of row patterns (MATCH_RECOGNIZE); with 'open', what is undecided stays so.
+
+    With `why`, everything that `coincide.why` needs to tell what led to a detection is kept with the detections.
 
     With a `policy` (best-effort, guaranteed or 'probabilistic 0.95'; also where rules name one) events are taken in the order
     in which they stand, as they arrived.
@@ -63,6 +67,11 @@ def detect(
     >>> coincide.detect(rules, events)
     [{'type': 'intrusion', 'time': 3000, 'from': ['4'], 'host': 'db1', 'user': 'eve'}]
     """
+    if why:
+        if engine != "embedded":
+            raise InputError("what led to a detection is kept by the embedded engine only")
+        causes = observed(rules, events, until, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end)
+        return causes.explained()
     return list(run(rules, events, until, engine=engine, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end))
 
 
@@ -88,23 +97,101 @@ def run(
     11 31
     12 32
     """
+    for batch in _detected(rulebook(rules), events, until, None, engine, tier, policy, mapping, strict, end):
+        yield from (record(event) for event in batch.events)
+
+
+def why(
+    detection: Mapping[str, Any],
+    rules: Rules | None = None,
+    events: Events = None,
+    until: Until = None,
+    *,
+    policy: str | None = None,
+    mapping: FieldMapping = DEFAULT,
+) -> Cause:
+    """What led to a detection, as a tree: `print` it, or look at its `parts`.
+
+    The detection is one of `detect(…, why=True)`; or any, and the rules and events that it was made of are given again.
+
+    >>> import coincide
+    >>> guessed = "detect Guessed = [failed(user = ?user)] ; [failed(user = ?user)] ; [login(user = ?user)]"
+    >>> rules = coincide.loads(guessed, "opera")
+    >>> events = [
+    ...     {"type": "failed", "time": 1000, "user": "eve"},
+    ...     {"type": "failed", "time": 2000, "user": "eve"},
+    ...     {"type": "login", "time": 3000, "user": "eve"},
+    ... ]
+    >>> (found,) = coincide.detect(rules, events, why=True)
+    >>> print(coincide.why(found))
+    3000  Guessed  user=eve
+      ├ 1000  failed  user=eve
+      ├ 2000  failed  user=eve
+      └ 3000  login  user=eve  ← completes it
+    """
+    from coincide.causes import Explained
+
+    if isinstance(detection, Explained):
+        return detection.cause()
+    if rules is None or events is None:
+        hint = "find it with detect(…, why=True), or give the rules and the events again: why(detection, rules, events)"
+        raise InputError(Diagnostic("what led to this detection was not kept", hint=hint))
+    causes = observed(rules, events, until, policy=policy, mapping=mapping)
+    found = next((d for d in causes.detections if record(d) == detection), None)
+    if found is None:
+        raise InputError("these rules do not make this detection of these events")
+    return causes.of(found)
+
+
+def observed(
+    rules: Rules,
+    events: Events,
+    until: Until = None,
+    *,
+    tier: str = "auto",
+    policy: str | None = None,
+    mapping: FieldMapping = DEFAULT,
+    strict: bool = True,
+    end: str = "closed",
+) -> Causes:
+    """A run in this process of which everything is kept: events, detections, and why each was made."""
+    from coincide.causes import Observed
+    from coincide.engines.policies import names_policies
+
+    book, kept = rulebook(rules), Observed()
+    for _ in _detected(book, events, until, kept, "embedded", tier, policy, mapping, strict, end):
+        pass
+    return kept.causes(book, whole=policy is None and not names_policies(book))
+
+
+def _detected(
+    book: Rulebook,
+    events: Events,
+    until: Until,
+    kept: Observed | None,
+    engine: str,
+    tier: str,
+    policy: str | None,
+    mapping: FieldMapping,
+    strict: bool,
+    end: str,
+) -> Iterator[EventBatch]:
     from coincide.adapters.order import in_total_order
     from coincide.adapters.seen import Seen
     from coincide.engines.policies import names_policies
     from coincide.unmet import Unmet, warn
 
     check_name("end", end, ("closed", "open"))
-    book, bound = rulebook(rules), until_microseconds(until)
-    unmet, seen = Unmet(book), Seen()
+    bound, unmet, seen = until_microseconds(until), Unmet(book), Seen()
     batches = _batches(events, mapping, strict)
     if (kinds := getattr(batches, "kinds", None)) is not None:
         warn(unmet.in_table(kinds))
+    batches = batches if kept is None else kept.reading(batches)
     if policy is not None or names_policies(book):
         made = _as_they_arrived(book, seen.watch(batches), bound, policy, engine, tier)
     else:
         made = detections(book, in_total_order(seen.watch(batches)), bound, engine, tier, end == "closed")
-    for batch in made:
-        yield from (record(event) for event in batch.events)
+    yield from made if kept is None else kept.making(made)
     warn(unmet.after(seen))
 
 

@@ -80,3 +80,12 @@ def check_engine(given: Given) -> None:
 
     check_name("engine", given.engine, ENGINES)
     check_name("tier", given.tier, TIERS)
+
+
+def part_rules_from_events(given: Given) -> None:
+    """`--events day.jsonl rules.ecl`: the option takes all that follows, but the ending tells what is what."""
+    from coincide.languages.registry import MODULES
+
+    endings = tuple(MODULES)
+    given.rules += [path for path in given.events if path.endswith(endings)]
+    given.events = [path for path in given.events if not path.endswith(endings)]

@@ -1,4 +1,4 @@
-"""`coincide draw`: pictures of rules."""
+"""`coincide draw`: pictures of rules, and of what they find."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coincide.cli.command import Command, Given, rules_argument
+from coincide.cli.command import Command, Given, field_arguments, field_mapping, part_rules_from_events, rules_argument
 from coincide.cli.report import note
 
 if TYPE_CHECKING:
@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     from coincide.draw.graph import Drawing
 
 DESCRIPTION = """\
-Draw rules, as DOT, Mermaid or SVG.
+Draw rules, as DOT, Mermaid or SVG; with --events, what they find, on a line of time.
 
-Opera's expressions are drawn as plumbing: events are taps, ';' is a valve, '|' a junction, '||' a tank, '*' a
-loop, a timing a valve with a clock. With --automaton their automata are drawn: a double circle makes a
-detection, a double arrow is strong. ECL monitors are drawn as their smallest machine. SVG needs no other program.
+Each language is drawn in its own way: Opera's expressions as plumbing (events are taps, ';' is a valve, '|' a
+junction, '||' a tank, '*' a loop, a timing a valve with a clock) or, with --automaton, as their automata;
+ECL monitors as their smallest machine; Amit situations with the lifespan in which they are looked for; ECCO
+definitions as trees of operators; CDL descriptions as sources, conditions and what is published.
+
+With --events the rules are run, and a picture shows when which events came and what was detected, with threads to
+the events that led to it. SVG needs no other program.
 
 example:
   coincide draw office.ce --out office.svg
   coincide draw office.ce --automaton --only Meeting --format mermaid
+  coincide draw office.ce --events today.jsonl --out today.svg
 """
 
 FORMATS = ("dot", "mermaid", "svg")
@@ -32,19 +37,27 @@ ENDINGS = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid"}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    rules_argument(parser)
-    parser.add_argument("--format", choices=FORMATS, metavar="NAME", help="dot (default), mermaid or svg")
+    rules_argument(parser, nargs="*")
+    parser.add_argument("--format", choices=FORMATS, metavar="NAME", help="dot (default), mermaid or svg (with --events)")
     parser.add_argument("--automaton", action="store_true", help="the states of Opera's automata, not the plumbing")
     parser.add_argument("--only", metavar="NAME", help="only the detector of this name")
     parser.add_argument("--out", "-o", metavar="FILE", type=Path, help="write to FILE; its ending tells the format")
+    parser.add_argument(
+        "--events", "-e", nargs="+", action="extend", metavar="FILE", help="draw what the rules find in these events"
+    )
+    parser.add_argument("--until", metavar="TIME", help="let time go on after the last event: milliseconds, ISO-8601, or inf")
+    field_arguments(parser)
 
 
 def draw(given: Given) -> int:
     from coincide.adapters.files import CompleteFile
-    from coincide.cli.debug import detectors_named
-    from coincide.rulebook import load
+    from coincide.errors import CoincideError
 
-    text = _text(_drawings(detectors_named(load(*given.rules), given.only), given.automaton), _format(given))
+    if given.events is not None:
+        part_rules_from_events(given)
+    if not given.rules:
+        raise CoincideError("no rule files are given: coincide draw RULES")
+    text = _of_rules(given) if given.events is None else _of_run(given)
     if given.out is None:
         sys.stdout.write(text)
         return 0
@@ -52,6 +65,29 @@ def draw(given: Given) -> int:
         file.stream.write(text.encode())
     note(f"drawn in {given.out}")
     return 0
+
+
+def _of_rules(given: Given) -> str:
+    from coincide.cli.debug import detectors_named
+    from coincide.rulebook import load
+
+    return _text(_drawings(detectors_named(load(*given.rules), given.only), given.automaton), _format(given))
+
+
+def _of_run(given: Given) -> str:
+    from coincide.api import observed
+    from coincide.cli.debug import detectors_named
+    from coincide.draw.stream import timeline_of
+    from coincide.errors import CoincideError
+    from coincide.rulebook import load
+
+    if given.format in ("dot", "mermaid") or (given.out is not None and given.out.suffix.lower() in (".dot", ".gv", ".mmd")):
+        raise CoincideError("what rules find is drawn as SVG only")
+    book = load(*given.rules)
+    chosen = None if given.only is None else detectors_named(book, given.only)[0].order
+    causes = observed(book, given.events, given.until, mapping=field_mapping(given))
+    title = given.only or ", ".join(Path(name).name for name in given.rules)
+    return timeline_of(causes, title, chosen)
 
 
 def _format(given: Given) -> str:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coincide.cli.command import Command, Given, check_engine, engine_arguments, field_arguments, field_mapping, rules_argument
+from coincide.cli.command import (
+    Command,
+    Given,
+    check_engine,
+    engine_arguments,
+    field_arguments,
+    field_mapping,
+    part_rules_from_events,
+    rules_argument,
+)
 from coincide.cli.policies import check_policy_arguments, has_policy, policy_arguments, under_policies
 from coincide.cli.progress import Progress
+from coincide.cli.reasons import explaining
 from coincide.cli.report import report_late, report_reading, show_warnings
 from coincide.cli.state import keep_state, report_afresh, restore_state, statistics_file
 
@@ -33,6 +44,7 @@ example:
   coincide run theft.ecl --events monday.jsonl tuesday.csv.gz
   coincide run office.ce --events arrivals.jsonl --policy 'probabilistic 0.95' --late late.jsonl
   coincide run theft.ecl --events readings.parquet --time-field ts --out found.jsonl
+  coincide run theft.ecl --events monday.jsonl --why
 """
 
 
@@ -58,6 +70,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", "-o", metavar="FILE", help="write detections to FILE (.jsonl or .parquet), complete or not at all"
     )
+    parser.add_argument(
+        "--why", action="store_true", help="print what led to each detection, as a tree (all events are kept in memory)"
+    )
     engine_arguments(parser)
     parser.add_argument("--strict", action="store_true", help="stop at the first bad record")
     parser.add_argument("--rejects", metavar="FILE", help="keep bad records in FILE")
@@ -71,7 +86,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: Given) -> int:
     from coincide.adapters.read import open_events
     from coincide.adapters.seen import Seen
-    from coincide.adapters.write import open_detections
     from coincide.rulebook import load
     from coincide.unmet import Unmet
 
@@ -82,13 +96,30 @@ def run(given: Given) -> int:
     unmet, seen = Unmet(book), Seen()
     reader = open_events(given.events, field_mapping(given), strict=given.strict, rejects=given.rejects)
     find = _under_policies if has_policy(book, given) else _detections
-    with Progress(quiet=given.out is None) as progress, open_detections(given.out) as writer:
-        for batch in find(book, seen.watch(progress.watch(reader)), given):
-            writer.write(batch)
+    with (
+        Progress(quiet=given.out is None) as progress,
+        _writer(given) as write,
+        explaining(book, given, whole=find is _detections and given.resume is None) as observe,
+    ):
+        batches = observe.reading(seen.watch(progress.watch(reader)))
+        for batch in observe.making(find(book, batches, given)):
+            write(batch)
             progress.found(len(batch))
     report_reading(reader.report, given.rejects, book.attributes)
     show_warnings(unmet.after(seen, part=given.snapshot is not None or given.resume is not None))
     return 0
+
+
+@contextmanager
+def _writer(given: Given) -> Iterator[Callable[[EventBatch], None]]:
+    """Detections go to a file or to standard output; not to the latter if it shows what led to them."""
+    from coincide.adapters.write import open_detections
+
+    if given.why and given.out is None:
+        yield lambda batch: None
+        return
+    with open_detections(given.out) as writer:
+        yield writer.write
 
 
 def _check(given: Given) -> None:
@@ -97,13 +128,15 @@ def _check(given: Given) -> None:
     from coincide.errors import CoincideError
 
     check_engine(given)
-    _part_rules_from_events(given)
+    part_rules_from_events(given)
     if not given.rules:
         raise CoincideError("no rule files are given: coincide run RULES --events FILE")
     if given.engine != "embedded" and (given.snapshot or given.resume):
         raise CoincideError("--snapshot and --resume are for the embedded engine; Spark keeps its own checkpoints")
     if given.engine == "spark" and given.end == "open":
         raise CoincideError("--end open is for the embedded engine and for streams: a batch has an end")
+    if given.engine != "embedded" and given.why:
+        raise CoincideError("--why is for the embedded engine")
     if given.engine != "embedded" and given.stats:
         raise CoincideError("--stats is for the embedded engine; Spark shows its own counts")
     _check_outputs(given)
@@ -126,15 +159,6 @@ def _check_outputs(given: Given) -> None:
         taken[path] = f"--{option} {'reads' if option == 'resume' else 'writes'}"
         if option != "resume":
             check_writable(name)
-
-
-def _part_rules_from_events(given: Given) -> None:
-    """`--events day.jsonl rules.ecl`: the option takes all that follows, but the ending tells what is what."""
-    from coincide.languages.registry import MODULES
-
-    endings = tuple(MODULES)
-    given.rules += [path for path in given.events if path.endswith(endings)]
-    given.events = [path for path in given.events if not path.endswith(endings)]
 
 
 def _under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:

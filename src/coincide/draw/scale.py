@@ -50,6 +50,8 @@ class Scale:
         text = _iso(time)
         if step >= DAY:
             return text[:10]
+        if time % DAY == 0 and self.last - self.first > DAY:
+            return text[5:10]  # where a day begins, which one
         return text[11:16] if step >= MINUTE else text[11:19] if step >= SECOND else text[11:23]
 
 

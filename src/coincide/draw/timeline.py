@@ -18,6 +18,7 @@ WIDTH = 1200
 RIGHT, TOP = 36, 84
 LANE, FOUND_LANE = 22, 42
 COUNTS = 58  # room for the counts, between names and lanes
+MANY = 300  # marks of one lane that can still be told apart
 BIN = 5  # pixels that one cell of a strip is wide
 
 INK, FAINT, GRID, PAPER = "#1f2933", "#7b8794", "#e4e7eb", "#ffffff"
@@ -115,21 +116,27 @@ def _strip(picture: Picture, name: str, times: Sequence[float]) -> None:
     top, height = picture.y, LANE - 6
     picture.rows[name] = top + height / 2
     width = WIDTH - picture.left - RIGHT
-    cells = Counter(min(int((picture.x(time) - picture.left) // BIN), int(width // BIN) - 1) for time in times)
-    most = max(cells.values())
     picture.add(
         _text(picture.left - COUNTS, top + 12, name, anchor="end"),
         _text(picture.left - 12, top + 12, f"{len(times):,}", "count", "end"),
     )
     picture.add(f'<rect x="{picture.left:.1f}" y="{top}" width="{width:.1f}" height="{height}" fill="#f5f7fa" rx="2"/>')
-    for cell, count in sorted(cells.items()):
-        shade = 0.18 + 0.72 * (count / most) ** 0.6
-        x = picture.left + cell * BIN
-        picture.add(f'<rect x="{x:.1f}" y="{top}" width="{BIN - 1}" height="{height}" fill="{STRIP}" opacity="{shade:.2f}"/>')
+    _cells(picture, times, top, height, STRIP)
     picture.y += LANE
 
 
-# Detections: a lane a type, a diamond (or, of an interval, a bar) each.
+def _cells(picture: Picture, times: Sequence[float], top: float, height: float, colour: str) -> None:
+    """How many when: darker where there are more."""
+    last = int((WIDTH - picture.left - RIGHT) // BIN) - 1
+    cells = Counter(min(int((picture.x(time) - picture.left) // BIN), last) for time in times)
+    most = max(cells.values())
+    for cell, count in sorted(cells.items()):
+        shade = 0.18 + 0.72 * (count / most) ** 0.6
+        x = picture.left + cell * BIN
+        picture.add(f'<rect x="{x:.1f}" y="{top}" width="{BIN - 1}" height="{height}" fill="{colour}" opacity="{shade:.2f}"/>')
+
+
+# Detections: a lane a type, a diamond (or, of an interval, a bar) each; very many are a strip like events.
 
 
 def _lanes(picture: Picture, lanes: Mapping[str, Sequence[Mark]]) -> None:
@@ -144,7 +151,10 @@ def _lanes(picture: Picture, lanes: Mapping[str, Sequence[Mark]]) -> None:
         picture.add(
             f'<line x1="{picture.left}" y1="{middle}" x2="{WIDTH - RIGHT}" y2="{middle}" stroke="{colour}" opacity="0.25"/>'
         )
-        _place_marks(picture, marks, middle, colour)
+        if len(marks) > MANY:
+            _cells(picture, [mark.hi for mark in marks], middle - 8, 16, colour)
+        else:
+            _place_marks(picture, marks, middle, colour)
         picture.y += FOUND_LANE
 
 

@@ -21,6 +21,8 @@ class Language(ABC):
     """May a name be defined again, in another file of the language?"""
     forms: ClassVar[tuple[str, ...]] = ()
     """What `printed` can write, where there are several."""
+    forgetful: ClassVar[bool] = False
+    """Does a detection name only the event that completes it?"""
 
     @abstractmethod
     def parse(self, source: SourceText) -> Any:

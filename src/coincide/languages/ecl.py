@@ -21,6 +21,7 @@ from coincide.source import SourceText
 
 class Ecl(Language):
     name = "ecl"
+    forgetful = True
 
     def parse(self, source: SourceText) -> File:
         file = parse_text(source)

@@ -7,11 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 import coincide
-from coincide.api import in_order
-from coincide.draw.leading import leading_events
+from coincide.api import observed
 from coincide.draw.scale import Scale, time_scale
 from coincide.draw.timeline import timeline
-from coincide.engines.choice import detections
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -64,10 +62,8 @@ def test_what_led_to_a_detection() -> None:
         "monitor m by k = repeat { push(x) { sequential { a, b } } }\nmonitor n = repeat { push(y) { sequential { x, x } } }"
     )
     records = [{"type": t, "time": n, "k": k, "id": f"e{n}"} for n, (t, k) in enumerate(["a1", "a2", "c1", "b2", "b1"], 1)]
-    events = [event for batch in in_order(records) for event in batch.events]
-    found = [event for batch in detections(book, in_order(records)) for event in batch.events]
-    led = [[event.id or event.type for event in events] for events in leading_events(book, events, found)]
-    assert [(d.type, ids) for d, ids in zip(found, led, strict=True)] == [
+    causes = observed(book, records).all()
+    assert [(cause.event.type, [part.event.id or part.event.type for part in cause.parts]) for cause in causes] == [
         ("x", ["e2", "e4"]),
         ("x", ["e1", "e5"]),
         ("y", ["x", "x"]),

@@ -1,0 +1,320 @@
+"""Why a detection was made: the events that it was built from, and the detections between, as a tree.
+
+What is known of a detection are its `from`, and its place, which tells what completed it. Which earlier detections it was
+built from follows from their own `from`. ECL keeps no events, and some detections (nothing came) have none: there the
+events are shown that the rule looked at, for the detection's key, since its last detection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from coincide.detection.base import Detector
+from coincide.expr.scalar import EventScope, condition, event_field
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, Place, Value, plain, primitive, record
+from coincide.model.stamp import OrderKey, format_instant, milliseconds
+from coincide.rulebook import Rulebook
+
+SHOWN = 5
+"""Causes of one detection that are told; of more, the last ones."""
+
+YEAR = 365 * 86_400_000_000  # earlier times are counters of a test, not dates
+SECOND = 1_000_000
+DAY = 10  # where the time of day begins in ISO-8601
+
+Words = list[tuple[str, str]]
+"""A line: texts, each with its style (of rich; empty for none)."""
+
+Form = Callable[[Event], str]
+"""How the time of an event is told."""
+
+Key = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """An event or a detection, with what brought it about. `str` of it is the tree."""
+
+    event: Event
+    parts: tuple[Cause, ...] = ()
+    note: str = ""
+    known: bool = True  # or only by its id: it was read before this run began
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As a record of JSON Lines."""
+        return record(self.event)
+
+    @property
+    def events(self) -> list[Event]:
+        """The external events at the ends of the tree, in order of time."""
+        found = self._ends()
+        return sorted({event.origin[0]: event for event in found}.values(), key=lambda event: event.origin)
+
+    def _ends(self) -> Iterator[Event]:
+        if self.event.id is not None:
+            yield self.event
+        for part in self.parts:
+            yield from part._ends()
+
+    def lines(self) -> Iterator[Words]:
+        """The tree, line by line, first the detection itself."""
+        form = _clock([self.event, *self._everything()])
+        yield [(form(self.event), "dim"), (f"  {self.event.type}", "bold red"), (_attributes(self.event), "")]
+        yield from self._below("  ", form, set())
+
+    def _everything(self) -> Iterator[Event]:
+        for part in self.parts:
+            yield part.event
+            yield from part._everything()
+
+    def _below(self, indent: str, form: Form, told: set[int]) -> Iterator[Words]:
+        shown = self.parts[-SHOWN:]
+        if (left_out := len(self.parts) - len(shown)) > 0:
+            yield [(f"{indent}┆ … after {left_out:,} other{'s' if left_out > 1 else ''}", "dim")]
+        for part in shown:
+            last, again = part is shown[-1], bool(part.parts) and id(part.event) in told
+            told.add(id(part.event))
+            yield part._line(f"{indent}{'└' if last else '├'} ", form, self.event, len(indent) == 2, again)
+            if not again:
+                yield from part._below(f"{indent}{' ' if last else '│'}   ", form, told)
+
+    def _line(self, begin: str, form: Form, whole: Event, outer: bool, again: bool) -> Words:
+        what = f"  {self.event.type}" if self.known else f"  event {self.event.id}, of before this run"
+        style = "red" if self.event.id is None else ""
+        words: Words = [(f"{begin}{form(self.event)}", "dim"), (what, style), (_attributes(self.event), "")]
+        if self.note and (outer or self.event.hi != whole.hi):
+            words.append((f"  ← {self.note}{'' if self.event.hi == whole.hi else f' {form(whole)}'}", "green"))
+        return [*words, ("  (as above)", "dim")] if again else words
+
+    def __str__(self) -> str:
+        return "\n".join("".join(text for text, _ in line) for line in self.lines())
+
+
+class Observed:
+    """A run that goes by: what it reads and what it makes is kept."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.detections: list[Event] = []
+
+    def reading(self, batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
+        for batch in batches:
+            self.events += batch.events
+            yield batch
+
+    def making(self, batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
+        for batch in batches:
+            self.detections += batch.events
+            yield batch
+
+    def causes(self, book: Rulebook, *, whole: bool = True) -> Causes:
+        """`whole`: the run began with these events, and consumed them in total order."""
+        return Causes(book, sorted(self.events, key=lambda event: event.origin), self.detections, 0 if whole else None)
+
+
+class Causes:
+    """What a run read and what it made: `of` tells why."""
+
+    def __init__(self, book: Rulebook, events: Iterable[Event], detections: Iterable[Event], first: int | None = 0) -> None:
+        """`events` as they were consumed, the first of them as the one with this number (None: that is not known)."""
+        self.book = book
+        self.events = list(events) if first is None else [event.placed(n) for n, event in enumerate(events, first)]
+        self.detections = list(detections)
+        self._trees: dict[int, Cause] = {}
+
+    def all(self) -> list[Cause]:
+        """The tree of each detection, in the order made."""
+        return [self.of(detection) for detection in self.detections]
+
+    def explained(self) -> list[dict[str, Any]]:
+        """The detections as records that know why they were made."""
+        return [Explained(self, detection) for detection in self.detections]
+
+    def of(self, detection: Event) -> Cause:
+        if id(detection) not in self._trees:
+            self._trees[id(detection)] = Cause(detection, tuple(self._parts(detection)))
+        return self._trees[id(detection)]
+
+    def detector_of(self, detection: Event) -> Detector:
+        return self._detectors[detection.place[-2]]
+
+    def _parts(self, detection: Event) -> list[Cause]:
+        detector = self.detector_of(detection)
+        if self.book.compiled.languages[detector.language].forgetful or not detection.origin:
+            return self._noted(self._looked_at(detection, detector), detection, "nothing more until")
+        built_of = self._built_of(detection, detector)
+        end = self._completing(detection)
+        if end is not None and _closes(end, detection, detector) and end not in built_of:
+            built_of.append(end)
+        return self._noted(built_of, detection, "then time passed until")
+
+    def _noted(self, built_of: Sequence[Event], detection: Event, waiting: str) -> list[Cause]:
+        """With a word on what completed it."""
+        if not built_of:
+            return []
+        completing = self._completing(detection)
+        last = next((event for event in built_of if event is completing), built_of[-1])
+        note = "completes it" if last.hi == detection.hi else waiting
+        return [self._part(event, note if event is last else "") for event in built_of]
+
+    def _part(self, event: Event, note: str) -> Cause:
+        if event.id is not None:
+            return Cause(event, (), note, self._is_known(event))
+        return Cause(event, self.of(event).parts, note)
+
+    def _completing(self, detection: Event) -> Event | None:
+        """The detection, if there is one, or the event at which it was made."""
+        return self._by_place.get(_cause_of(detection.place))
+
+    # Of what a detection that knows its events was built.
+
+    def _built_of(self, detection: Event, detector: Detector) -> list[Event]:
+        """Detections that its rule reads and whose events are among its own, as few as account for most; other events."""
+        left = set(detection.origin)
+        inner: list[Event] = []
+        candidates = self._candidates(detection, detector)
+        if (completing := self._completing(detection)) in candidates and completing is not None:
+            inner.append(completing)
+            left -= set(completing.origin)
+        for apart in (True, False):  # first those that share no events with others
+            while (found := _best(candidates, left, apart)) is not None:
+                inner.append(found)
+                left -= set(found.origin)
+            read = detector.inputs.external
+            if read is None or all(self._primitive(key).type in read for key in left):
+                break
+        direct = [self._primitive(key) for key in left]
+        return sorted((*inner, *direct), key=lambda event: (event.hi, event.id is None, event.place))
+
+    def _candidates(self, detection: Event, detector: Detector) -> list[Event]:
+        own = set(detection.origin)
+        return [
+            other
+            for key in detection.origin
+            for other in self._by_last_event.get(key, ())
+            if other.type in detector.inputs.detections and other.place < detection.place and own.issuperset(other.origin)
+        ]
+
+    def _primitive(self, key: OrderKey) -> Event:
+        return self._by_key.get(key) or primitive("event", key[1], key[0], key[4], {})
+
+    def _is_known(self, event: Event) -> bool:
+        return event.origin[0] in self._by_key
+
+    # What a rule that keeps no events has looked at.
+
+    def _looked_at(self, detection: Event, detector: Detector) -> list[Event]:
+        if detector.order not in self._looked:
+            self._looked[detector.order] = dict(_leads(self.book, detector, self._stream))
+        return self._looked[detector.order].get(id(detection), [])
+
+    @cached_property
+    def _looked(self) -> dict[int, dict[int, list[Event]]]:
+        return {}
+
+    @cached_property
+    def _stream(self) -> list[Event]:
+        return sorted(chain(self.events, self.detections), key=lambda event: event.hi)  # stable: events before detections
+
+    # What is where.
+
+    @cached_property
+    def _detectors(self) -> Mapping[int, Detector]:
+        return {detector.order: detector for detector in self.book.detectors}
+
+    @cached_property
+    def _by_key(self) -> Mapping[OrderKey, Event]:
+        return {event.origin[0]: event for event in reversed(self.events)}
+
+    @cached_property
+    def _by_last_event(self) -> Mapping[OrderKey, list[Event]]:
+        found: dict[OrderKey, list[Event]] = {}
+        for detection in self.detections:
+            if detection.origin:
+                found.setdefault(detection.origin[-1], []).append(detection)
+        return found
+
+    @cached_property
+    def _by_place(self) -> Mapping[Place, Event]:
+        return {event.place: event for event in chain(self.events, self.detections)}
+
+
+class Explained(dict[str, Any]):
+    """A detection as a record, with the run that made it."""
+
+    def __init__(self, causes: Causes, detection: Event) -> None:
+        super().__init__(record(detection))
+        self._causes = causes
+        self._detection = detection
+
+    def cause(self) -> Cause:
+        return self._causes.of(self._detection)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)  # what it knows does not travel
+
+
+def _closes(end: Event, detection: Event, detector: Detector) -> bool:
+    """Was it an event that is none of those that it was built from, such as the end of a lifespan, that completed it?"""
+    read = detector.inputs.external
+    return end.id is not None and end.hi == detection.hi and (read is None or end.type in read)
+
+
+def _best(candidates: Sequence[Event], left: set[OrderKey], apart: bool) -> Event | None:
+    """The candidate that accounts for most of what is left, of equals the latest."""
+    useful = [c for c in candidates if (left.issuperset(c.origin) if apart else not left.isdisjoint(c.origin))]
+    return max(useful, key=lambda c: (len(left.intersection(c.origin)), c.place), default=None)
+
+
+def _cause_of(place: Place) -> Place:
+    """The place of the event, timer or detection at which something was made."""
+    return (*place[:3], place[3] - 1, *place[4:-2])
+
+
+def _leads(book: Rulebook, detector: Detector, stream: Sequence[Event]) -> Iterator[tuple[int, list[Event]]]:
+    """For each detection the events of its key that its rule looks at, since the rule's last detection for that key."""
+    (plan,) = book.compiled.languages[detector.language].plans([detector])
+    looks_at = condition(plan.relevant, EventScope()) if plan.relevant is not None else bool
+    fields = [event_field(name) for name in detector.partition or ()]
+    seen: dict[Key, list[Event]] = {}
+    last: dict[Key, tuple[Place, list[Event]]] = {}
+    for event in stream:
+        key = tuple(field(event) for field in fields)
+        if event.id is None and event.place[-2] == detector.order:
+            at = _cause_of(event.place)
+            if key not in last or last[key][0] != at:  # several detections of one event have the same causes
+                before = seen.pop(key, [])
+                last[key] = at, [other for other in before if other.place <= at]
+                seen[key] = [other for other in before if other.place > at]
+            yield id(event), last[key][1]
+        elif (event.id is not None or event.type in detector.inputs.detections) and looks_at(event):
+            seen.setdefault(key, []).append(event)
+
+
+def _attributes(event: Event) -> str:
+    return "".join(f"  {name}={_value(value)}" for name, value in event.attributes.items() if value is not None)
+
+
+def _value(value: Value) -> str:
+    shown = plain(value)
+    return str(shown).lower() if isinstance(shown, bool) else str(shown)
+
+
+def _clock(events: Iterable[Event]) -> Form:
+    """How times are told: as the time of day where all are of one, as counters where they are no dates."""
+    ends = [event.hi for event in events]
+    if max(ends) < YEAR:
+        return lambda event: str(milliseconds(event.hi))
+    days = {format_instant(end)[:DAY] for end in ends}
+    fine = len({end // SECOND for end in ends}) < len(set(ends))
+    return lambda event: _shortened(format_instant(event.hi), len(days) == 1, fine)
+
+
+def _shortened(text: str, of_day: bool, fine: bool) -> str:
+    begin, end = (DAY + 1 if of_day else 0), 23 if fine else 19
+    return text[begin:end]
