@@ -189,7 +189,7 @@ class Causes:
             if read is None or all(self._primitive(key).type in read for key in left):
                 break
         direct = [self._primitive(key) for key in left]
-        return sorted((*inner, *direct), key=lambda event: (event.hi, event.id is None, event.place))
+        return sorted((*inner, *direct), key=_in_order)
 
     def _candidates(self, detection: Event, detector: Detector) -> list[Event]:
         own = set(detection.origin)
@@ -211,7 +211,10 @@ class Causes:
     def _looked_at(self, detection: Event, detector: Detector) -> list[Event]:
         if detector.order not in self._looked:
             self._looked[detector.order] = dict(_leads(self.book, detector, self._stream))
-        return self._looked[detector.order].get(id(detection), [])
+        looked_at = self._looked[detector.order].get(id(detection), [])
+        told = {key for event in looked_at for key in event.origin}
+        within = [self._primitive(key) for key in detection.origin if key not in told]  # of detections that nobody is shown
+        return sorted((*looked_at, *within), key=_in_order) if within else looked_at
 
     @cached_property
     def _looked(self) -> dict[int, dict[int, list[Event]]]:
@@ -269,6 +272,10 @@ def _best(candidates: Sequence[Event], left: set[OrderKey], apart: bool) -> Even
     """The candidate that accounts for most of what is left, of equals the latest."""
     useful = [c for c in candidates if (left.issuperset(c.origin) if apart else not left.isdisjoint(c.origin))]
     return max(useful, key=lambda c: (len(left.intersection(c.origin)), c.place), default=None)
+
+
+def _in_order(event: Event) -> tuple[Any, ...]:
+    return event.hi, event.id is None, event.place
 
 
 def _cause_of(place: Place) -> Place:
