@@ -2,6 +2,7 @@
 
 from coincide.engines.spark.detect import detect
 from coincide.engines.spark.latecomers import split
+from coincide.engines.spark.report import Report
 from coincide.engines.spark.session import session
 
-__all__ = ["detect", "session", "split"]
+__all__ = ["Report", "detect", "session", "split"]

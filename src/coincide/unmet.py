@@ -78,6 +78,10 @@ class Unmet:
 
     # What is read, and what is made.
 
+    def names(self, *what: str) -> frozenset[str]:
+        """All names of TYPE, KEY or ATTRIBUTE that events must have."""
+        return frozenset(mention.name for mention in self._mentions(what))
+
     def _missing(self, what: Collection[str], there: Collection[str]) -> Iterator[Mention]:
         """Each name once, where it is mentioned first; what is refused, after all else."""
         for mention in sorted(self._mentions(what), key=lambda mention: mention.refused):

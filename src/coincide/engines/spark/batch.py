@@ -20,9 +20,11 @@ from coincide.engines.spark.frame import Source
 from coincide.engines.spark.groups import Group, groups
 from coincide.engines.spark.outputs import Outputs, outputs
 from coincide.engines.spark.policies import arrivals_batch, goes_by_arrival
+from coincide.engines.spark.report import counts, met
 from coincide.engines.spark.tables import Tables, tables_of
 from coincide.engines.spark.worker import Span, Task, detect_partition, sources_of
 from coincide.rulebook import Rulebook
+from coincide.unmet import Unmet, warn
 
 
 def detect_batch(
@@ -34,27 +36,38 @@ def detect_batch(
     late: bool = False,
     latency: bool = False,
     closing: str | None = None,
+    counted: Source | None = None,
+    unmet: Unmet | None = None,
 ) -> DataFrame:
     """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY.
-    Rows with a value in the column `closing` are no arrivals."""
+    Rows with a value in the column `closing` are no arrivals. `counted` is the same source with observed metrics: every group
+    reads all rows, so one of them is enough to count them. Where a job must be run before, `unmet` is asked what it met."""
     shape = outputs(rules.compiled.plans, source, late)
+    counted = counted or source
     if goes_by_arrival(rules, policy):
-        return arrivals_batch(rules, source, replace(shape, latencies=latency), policy, until, tier, closing)
+        return arrivals_batch(rules, counted, replace(shape, latencies=latency), policy, until, tier, closing)
     planned = [(group, group.plans(rules)) for group in groups(rules)]
-    span = _span(source, [plan for _, plans in planned for plan in plans], until)
+    span = _span(source, [plan for _, plans in planned for plan in plans], until, unmet)
     tables = tables_of(rules, source.original.sparkSession)
-    parts = [_detected(rules, source, group, plans, shape, span, tier, tables) for group, plans in planned]
+    parts = [
+        _detected(rules, source if number else counted, group, plans, shape, span, tier, tables)
+        for number, (group, plans) in enumerate(planned)
+    ]
     if not parts:
         return source.original.sparkSession.createDataFrame([], shape.spark())
     return reduce(DataFrame.unionAll, parts)
 
 
-def _span(source: Source, plans: Sequence[DetectorPlan], until: float | None) -> Span:
+def _span(source: Source, plans: Sequence[DetectorPlan], until: float | None, unmet: Unmet | None) -> Span:
     """Without timers the time of other partitions' events does not matter, and no job is run to find it."""
     if not any(plan.timed for plan in plans):
         return Span(until=until)
-    ends = source.frame.filter(source.is_event).agg(F.min(source.hi), F.max(source.hi)).first()
-    return Span(until=until) if ends is None else Span(ends[0], ends[1], until)
+    moment = F.when(source.is_event, source.hi)
+    asked = [] if unmet is None else counts(source, unmet)
+    found = source.frame.agg(F.min(moment).alias("first"), F.max(moment).alias("last"), *asked).collect()[0].asDict()
+    if unmet is not None:
+        warn(met(found, unmet, source))
+    return Span(found["first"], found["last"], until)
 
 
 def _detected(

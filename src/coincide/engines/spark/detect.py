@@ -15,8 +15,11 @@ from coincide.engines.spark.batch import detect_batch
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.outputs import LATENCY, ORDER
 from coincide.engines.spark.policies import goes_by_arrival
+from coincide.engines.spark.rejects import ROWS, with_rejected
+from coincide.engines.spark.report import Report
 from coincide.errors import CoincideError
 from coincide.rulebook import Rulebook, RuleSource, rulebook
+from coincide.unmet import Unmet, warn
 
 Rules = Rulebook | RuleSource | Sequence[RuleSource]
 Transformation = Callable[[DataFrame], DataFrame]
@@ -36,6 +39,8 @@ def detect(
     policy: str | None = None,
     late: bool = False,
     latency: bool = False,
+    rejects: bool = False,
+    report: Report | None = None,
 ) -> Transformation: ...
 
 
@@ -53,6 +58,8 @@ def detect(
     policy: str | None = None,
     late: bool = False,
     latency: bool = False,
+    rejects: bool = False,
+    report: Report | None = None,
 ) -> DataFrame: ...
 
 
@@ -69,6 +76,8 @@ def detect(
     policy: str | None = None,
     late: bool = False,
     latency: bool = False,
+    rejects: bool = False,
+    report: Report | None = None,
 ) -> DataFrame | Transformation:
     """The detections that the rules make of the events in a DataFrame; without one, a function for `df.transform`.
 
@@ -79,8 +88,12 @@ def detect(
     Under a `policy` (`best-effort`, `guaranteed`, `probabilistic 0.95`; for definitions that name none) events are consumed as
     they come, by the column `arrival`, mostly in one task (see docs/decisions/0007).
 
-    With `late=True` the frame holds late events too: `split` parts them from the detections. With `latency=True` the column
-    `_latency` has the milliseconds from a detection's hi to the clock at which it was made."""
+    With `late=True` the frame holds late events too, with `rejects=True` rows that are no events, for lack of a type or a time:
+    `split` parts them from the detections. A `report` tells what became of the rows of a batch once the run is done; a stream
+    counts them in its progress. With `latency=True` the column `_latency` has the milliseconds from a detection's hi to the
+    clock at which it was made.
+
+    Columns that the rules read and that are missing, or of a type that makes a comparison pointless, are told as DataWarning."""
     book = rulebook(rules)
     default = None if policy is None else StabilityPolicy.parse(policy)
     if latency and not goes_by_arrival(book, default):
@@ -88,13 +101,20 @@ def detect(
 
     def apply(frame: DataFrame) -> DataFrame:
         source = Source(frame, mapping or DEFAULT)
+        unmet = Unmet(book)
+        warn(unmet.in_table(source.kinds))
         if frame.isStreaming:
             from coincide.engines.spark.streaming import detect_streaming
 
+            if report is not None:
+                raise CoincideError(f"a report is for batches; a stream counts its rows in its progress, as '{ROWS}'")
             found = detect_streaming(book, source, delay, tier, buckets, pages, None, default, late, latency)
         else:
-            found = detect_batch(book, source, until_microseconds(until), tier, default, late, latency)
+            counted = source if report is None else report.watch(source, Unmet(book))
+            end = until_microseconds(until)
+            found = detect_batch(book, source, end, tier, default, late, latency, None, counted, unmet)
         found = found.drop(ORDER)
-        return found.withColumn(LATENCY, F.col(LATENCY) / 1000) if latency else found
+        found = found.withColumn(LATENCY, F.col(LATENCY) / 1000) if latency else found
+        return with_rejected(found, source) if rejects else found
 
     return apply if df is None else apply(df)

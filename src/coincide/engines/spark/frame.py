@@ -6,8 +6,8 @@ infinite or not a number is null."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
@@ -52,10 +52,15 @@ class Source:
     original: DataFrame
     mapping: FieldMapping = DEFAULT
     numbered: str | None = None  # the column that numbers records in the order of their arrival
+    observer: Callable[[DataFrame], DataFrame] | None = None  # puts observed metrics on the rows
 
     @cached_property
     def frame(self) -> DataFrame:
-        return self.original.toDF(*(f"c{number}" for number in range(len(self.original.columns))))
+        plain = self.original.toDF(*(f"c{number}" for number in range(len(self.original.columns))))
+        return plain if self.observer is None else self.observer(plain)
+
+    def observed(self, observer: Callable[[DataFrame], DataFrame]) -> Source:
+        return replace(self, observer=observer)
 
     @cached_property
     def _found(self) -> dict[str, tuple[Column, T.DataType]]:
@@ -83,6 +88,13 @@ class Source:
         if ends[0] is None or ends[1] is None:
             raise InputError(f"the DataFrame has no column '{name}' for the time of events: {_names(self.original)}")
         return interval(*ends[0], self.mapping)[0], interval(*ends[1], self.mapping)[1]
+
+    @property
+    def has_no_time(self) -> Column:
+        """Not even one that cannot be read."""
+        name = self.mapping.time
+        given = [self._found[each][0] for each in (name, f"{name}_lo", f"{name}_hi") if each in self._found]
+        return F.coalesce(*(column.cast("string") for column in given)).isNull()
 
     @property
     def lo(self) -> Column:
@@ -161,6 +173,12 @@ class Source:
             for name, (_, kind) in self._found.items()
             if self.has(name) and (kind in (MIXED, COMPOUND) or _kind(kind) is not None)
         ]
+
+    @property
+    def kinds(self) -> dict[str, str | None]:
+        """The attributes that rows may have, with the types of their values; None: unknown or mixed."""
+        given: dict[str, str | None] = {} if self.source is None else {"source": TEXT}
+        return given | {name: self.kind(name) for name in self._found if self.has(name)}
 
     def attribute(self, name: str) -> Column | None:
         """An attribute's values as doubles, texts, booleans or MIXED; None: the DataFrame has no such column."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -11,7 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from coincide.engines.spark.frame import COMPOUND, MIXED, Source
+from coincide.engines.spark.rejects import REJECTED
 from coincide.engines.spark.values import MOMENT, TIME, arrow_kind, spark_kind, spark_time, values
+from coincide.errors import CoincideError
 from coincide.model.table import SPACE, EventTable
 
 LATE = "_late"
@@ -73,6 +76,11 @@ def _space() -> T.StructType:
     return T.StructType([T.StructField(f.name, T.StringType() if f.name == "zone" else T.DoubleType()) for f in SPACE])
 
 
-def split(found: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """The detections, and the events that came too late, of a frame that was made with `late=True`; also of a micro-batch."""
-    return found.filter(F.col(LATE).isNull()).drop(LATE), found.filter(F.col(LATE).isNotNull()).select(f"{LATE}.*")
+def split(found: DataFrame) -> tuple[DataFrame, ...]:
+    """The detections; then, of a frame that was made with `late=True`, the events that came too late; then, with `rejects=True`,
+    the rows that were no events. Also of a micro-batch."""
+    apart = [name for name in (LATE, REJECTED) if name in found.columns]
+    if not apart:
+        raise CoincideError("there is nothing to split: detect(…, late=True), or rejects=True")
+    detections = reduce(DataFrame.filter, (F.col(name).isNull() for name in apart), found).drop(*apart)
+    return detections, *(found.filter(F.col(name).isNotNull()).select(f"{name}.*") for name in apart)

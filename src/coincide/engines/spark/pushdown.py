@@ -94,5 +94,5 @@ def _present(source: Source, name: str) -> Column:
 
 
 def key_columns(source: Source, key: Sequence[str]) -> list[Column]:
-    """Values to spread events by: equal keys are equal here."""
-    return [column for name in key for column in source.values(name)]
+    """Values to spread events by: equal keys are equal here. Where there is no such column, no event has the key."""
+    return [column for name in key for column in source.values(name)] or [F.lit(0)]

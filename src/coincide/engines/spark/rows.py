@@ -31,10 +31,15 @@ def ordered(table: pa.Table, names: list[str]) -> Iterator[EventBatch]:
         yield EventBatch(events[start : start + OUT])
 
 
+def no_run(rules: Rulebook, policy: StabilityPolicy | None) -> PolicyRun:
+    """What comes of nothing."""
+    return PolicyRun(late={some: [] for some in policies_of(rules, policy or IN_ORDER).values()})
+
+
 def gathered(rules: Rulebook, policy: StabilityPolicy | None, table: pa.Table, names: list[str]) -> PolicyRun:
     """The same under policies, with all that such a run gives."""
     own = policies_of(rules, policy or IN_ORDER)
-    run = PolicyRun(late={some: [] for some in own.values()})
+    run = no_run(rules, policy)
     is_late = pc.is_valid(table.column(names.index(LATE)))
     made = _detections(table.filter(pc.invert(is_late)), names)
     for event, latency in sorted(made, key=lambda one: (one[0].hi + (one[1] or 0), *_in_time(one[0]))):

@@ -21,7 +21,7 @@ from coincide.engines.policies import PolicyRun
 from coincide.engines.spark.batch import detect_batch
 from coincide.engines.spark.bucket import FOREVER
 from coincide.engines.spark.frame import Source
-from coincide.engines.spark.rows import gathered, ordered
+from coincide.engines.spark.rows import gathered, no_run, ordered
 from coincide.engines.spark.session import session
 from coincide.engines.spark.spool import CLOSING, NUMBER, Spool
 from coincide.engines.spark.streaming import detect_streaming
@@ -40,7 +40,8 @@ def run_batch(
 ) -> Iterator[EventBatch]:
     """Detections of a whole input in the order made."""
     with _spooled(batches, until, files=1) as (spark, spool):
-        yield from ordered(*_found(rules, spark, spool, until, tier))
+        if spool.rows:
+            yield from ordered(*_found(rules, spark, spool, until, tier))
 
 
 def run_arrivals(
@@ -54,6 +55,8 @@ def run_arrivals(
     """Detections, latencies and late events of records that stand in the order of their arrival."""
     files = 1 if engine == "spark" else 2
     with _spooled(batches, until, files) as (spark, spool):
+        if not spool.rows:  # a run that never began has no clock
+            return no_run(rules, policy)
         if engine == "spark":
             return gathered(rules, policy, *_found(rules, spark, spool, until, tier, policy, late=True))
         return gathered(rules, policy, *_streamed(rules, spark, spool, WHOLE, tier, policy, late=True))
@@ -69,7 +72,8 @@ def run_streaming(
 ) -> Iterator[EventBatch]:
     """The same, with the events coming in several micro-batches. They may come out of order, within the delay."""
     with _spooled(batches, until, files) as (spark, spool):
-        yield from ordered(*_streamed(rules, spark, spool, delay, tier))
+        if spool.rows:
+            yield from ordered(*_streamed(rules, spark, spool, delay, tier))
 
 
 def _found(

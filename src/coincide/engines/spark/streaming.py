@@ -24,6 +24,7 @@ from coincide.engines.spark.groups import Group, groups
 from coincide.engines.spark.outputs import Outputs, outputs
 from coincide.engines.spark.packing import BARE, PACKED, Packing, Unpacking, balanced_buckets
 from coincide.engines.spark.policies import arrivals_streaming, goes_by_arrival, sources_by_key
+from coincide.engines.spark.rejects import ROWS, row_counts
 from coincide.engines.spark.session import ROCKSDB, STATE_STORE
 from coincide.engines.spark.stateful import RESULT, Processor
 from coincide.engines.spark.tables import Tables, tables_of
@@ -58,13 +59,24 @@ def detect_streaming(
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     shape = outputs(rules.compiled.plans, source, late)
     divided = groups(rules)
+    counted = source.observed(lambda frame: frame.observe(ROWS, *row_counts(source)))
     marked = () if latency or closing is not None or buckets == 1 else sources_by_key(rules, divided, policy)
     if goes_by_arrival(rules, policy) and not marked:
-        return arrivals_streaming(rules, source, replace(shape, latencies=latency), policy, parse_delay(delay), tier, closing)
+        return arrivals_streaming(rules, counted, replace(shape, latencies=latency), policy, parse_delay(delay), tier, closing)
     tables = tables_of(rules, spark)
     branches = [
         _Branch(
-            rules, source, group, shape, parse_delay(delay), tier, buckets or partitions, pages or PAGES, closing, tables, marked
+            rules,
+            source if number else counted,
+            group,
+            shape,
+            parse_delay(delay),
+            tier,
+            buckets or partitions,
+            pages or PAGES,
+            closing,
+            tables,
+            marked,
         ).detected(partitions, f"coincide_{number}")
         for number, group in enumerate(divided)
     ]

@@ -1,0 +1,124 @@
+"""DataFrames that do not fit the rules: what is missing is told, rows that are no events are counted and shown."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coincide import DataWarning
+from coincide.engines.spark import runner
+from coincide.errors import CoincideError, InputError
+from coincide.rulebook import loads
+from coincide.spark import Report, detect, split
+
+pytestmark = pytest.mark.spark
+
+KEYED = "monitor m by user = repeat { push(found, n: n) { sequential { login, logout } } }"
+RULES = {
+    "ecl": KEYED,
+    "ecco": "detect found per user = login ; not logout over 5s",
+    "opera": "detect found = ([login(user = ?u)], [logout]) T = 5s",
+    "amit": """<amit><event name="login"><eventAttribute name="user" type="string"/></event>
+      <lifespan name="l"><initiator><startup/></initiator><terminator><noTerminator/></terminator></lifespan>
+      <situation name="found" lifespan="l"><operator><every interval="1000"/></operator></situation></amit>""",
+    "cdl": """<cd id="c" version="1"><sources>
+        <source class="login" anchor="A"><attribute name="user" type="string"/></source>
+        <source class="logout" anchor="B"><attribute name="user" type="string"/></source></sources>
+      <predicates><predicate name="equal" anchor="P">A.user, B.user</predicate></predicates>
+      <expressions><expression anchor="X">P</expression></expressions>
+      <events><event class="found" trigger="X"/></events></cd>""",
+}
+SCHEMA = "type string, time string, user string, n double"
+ROWS = [
+    ("login", "2026-03-01T00:00:00Z", "eve", 1.0),
+    ("logout", "2026-03-01T00:00:01Z", "eve", 2.0),
+    (None, "2026-03-01T00:00:01Z", "ann", None),
+    ("login", "yesterday", "bob", None),
+    ("login", None, "bob", None),
+]
+
+
+def messages(caught: Any) -> list[str]:
+    return [str(each.message).splitlines()[0] for each in caught if each.category is DataWarning]
+
+
+@pytest.mark.parametrize("language", RULES)
+def test_an_empty_frame_gives_nothing(spark: Any, language: str) -> None:
+    rules = loads(RULES[language], language)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for schema in (SCHEMA, "type string, time long"):
+            assert detect(rules, spark.createDataFrame([], schema), until="inf").collect() == []
+    assert list(runner.run_batch(rules, [], 10_000_000)) == list(runner.run_streaming(rules, [], 10_000_000)) == []
+
+
+def test_columns_are_checked_before_the_run(spark: Any) -> None:
+    frame = spark.createDataFrame([("login", 1, "eve", "many")], "type string, time long, usr string, n string")
+    rules = loads("monitor m by user = repeat { push(found) { login and n > 3 } }")
+    with pytest.warns(DataWarning) as caught:
+        assert detect(rules, frame).collect() == []
+    assert messages(caught) == [
+        "rules.ecl:1:14: warning: the table has no column for the key 'user'; did you mean 'usr'?",
+        "rules.ecl:1:56: warning: cannot compare a string with a number",
+    ]
+    with pytest.raises(InputError, match="a time column cannot be of type boolean"):
+        detect(rules, spark.createDataFrame([("login", True)], "type string, time boolean"))
+
+
+def test_a_report_of_a_batch(spark: Any) -> None:
+    report = Report()
+    typo = loads(KEYED.replace("logout", "logut") + "monitor other = repeat { push(x) { login } }")
+    found = detect(typo, spark.createDataFrame(ROWS, SCHEMA), report=report)
+    assert [row["type"] for row in found.collect()] == ["x"]
+    assert (report.rows, report.rejected) == (5, 3)
+    assert str(report).splitlines()[:3] == [
+        "warning: 3 of 5 rows have no type or no time: left out",
+        "    hint: detect(…, rejects=True) shows them",
+        "rules.ecl:1:70: warning: no event had the type 'logut'; did you mean 'logout' (1 event)?",
+    ]
+    with pytest.raises(CoincideError, match="make another one"):
+        detect(typo, spark.createDataFrame(ROWS, SCHEMA), report=report)
+
+
+def test_what_a_job_before_the_run_shows_is_told_at_once(spark: Any) -> None:
+    rules = loads(RULES["ecco"].replace("login", "logn"), "ecco")
+    with pytest.warns(DataWarning) as caught:
+        detect(rules, spark.createDataFrame(ROWS, SCHEMA))
+    assert messages(caught) == [
+        "3 of 5 rows have no type or no time: left out",
+        "rules.ecco:1:25: warning: no event had the type 'logn'; did you mean 'login' (1 event)?",
+    ]
+
+
+def test_rejected_rows_as_rows(spark: Any) -> None:
+    rules = loads(KEYED)
+    found = detect(rules, spark.createDataFrame(ROWS, SCHEMA), rejects=True)
+    detections, rejected = split(found)
+    assert [row["n"] for row in detections.collect()] == [2.0]
+    assert detections.columns == detect(rules, spark.createDataFrame(ROWS, SCHEMA)).columns
+    assert sorted((row["reason"], row["user"]) for row in rejected.collect()) == [
+        ("missing time", "bob"),
+        ("missing type", "ann"),
+        ("time must be a number, an ISO-8601 text or [lo, hi] of these", "bob"),
+    ]
+    assert len(split(detect(rules, spark.createDataFrame(ROWS, SCHEMA), rejects=True, late=True))) == 3
+
+
+def test_a_stream_counts_rows_and_shows_rejects(spark: Any, tmp_path: Path) -> None:
+    spark.createDataFrame(ROWS, SCHEMA).coalesce(1).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
+    found = stream.transform(detect(loads(KEYED), delay="0 seconds", rejects=True))
+    kept: list[Any] = []
+    query = (
+        found.writeStream.foreachBatch(lambda batch, _: kept.extend(split(batch)[1].collect()))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    counted = [p.observedMetrics["coincide_rows"] for p in query.recentProgress if "coincide_rows" in p.observedMetrics]
+    assert [(row["rows"], row["rejected"]) for row in counted if row["rows"]] == [(5, 3)]
+    assert len(kept) == 3
