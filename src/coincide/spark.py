@@ -1,8 +1,9 @@
 """Detection in Spark: `detect(rules, df)`, or `df.transform(detect(rules))`, for batch and streaming DataFrames alike."""
 
+from coincide.engines.spark.bytype import by_type
 from coincide.engines.spark.detect import detect
 from coincide.engines.spark.latecomers import split
 from coincide.engines.spark.report import Report
 from coincide.engines.spark.session import session
 
-__all__ = ["Report", "detect", "session", "split"]
+__all__ = ["Report", "by_type", "detect", "session", "split"]

@@ -37,7 +37,7 @@ def test_groups_chains_intervals_nulls_and_equal_times(spark: Any, tier: str) ->
     events = random_events(2000, span=500)
     frame = spark.createDataFrame(rows(events), SCHEMA).repartition(3)
     found = frame.transform(on_spark.detect(chained(), tier=tier))
-    assert found.columns == ["type", "time", "from", "source", "k", "v", "twice", "w", "s", "was"]
+    assert found.columns == ["type", "time", "from", "source", "k", "s", "twice", "v", "w", "was"]
     assert dict(found.dtypes)["twice"] == "double"
     assert texts_of_rows(found.collect()) == expected(chained(), events)
 

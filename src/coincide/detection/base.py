@@ -19,6 +19,9 @@ from coincide.source import Span
 LARGE = 20_000
 """From so many events on, compiling a kernel pays."""
 
+Attributes = Mapping[str, tuple[Expr, ...]]
+"""By name, the expressions that can make the value."""
+
 State = Any
 """A plan's own; engines only hand it back."""
 
@@ -104,8 +107,16 @@ class DetectorPlan(Protocol):
         """Attributes that it reads; None: it cannot tell. What is in no plan's columns need not travel."""
 
     @property
-    def produces(self) -> Mapping[str, tuple[Expr, ...]]:
-        """Attributes of its detections (and `source`, where they have one): by name, the expressions that can make the value."""
+    def makes(self) -> Mapping[str, Attributes]:
+        """By the types of its detections, their attributes (and `source`, where they have one)."""
+
+    @property
+    def produces(self) -> Attributes:
+        """The same of all its detections together."""
+
+    @property
+    def passes_on(self) -> frozenset[str]:
+        """Types of its detections that may have whatever attributes events have."""
 
     @property
     def relevant(self) -> Expr | None:
@@ -188,6 +199,21 @@ class Tiered:
     @property
     def _interpreted(self) -> bool:
         return self.tier == "interpreter"
+
+    @property
+    def makes(self) -> Mapping[str, Attributes]:
+        raise NotImplementedError
+
+    @cached_property
+    def produces(self) -> Attributes:
+        joined: dict[str, dict[Expr, None]] = {}
+        for name, trees in (item for made in self.makes.values() for item in made.items()):
+            joined.setdefault(name, {}).update(dict.fromkeys(trees))
+        return {name: tuple(trees) for name, trees in joined.items()}
+
+    @property
+    def passes_on(self) -> frozenset[str]:
+        return frozenset()
 
     def kernel(self) -> Self:
         return replace(self, tier="kernel")

@@ -9,11 +9,12 @@ from typing import Any
 
 from coincide.detection.algebra import state as states
 from coincide.detection.algebra.coverage import may_have_kernel, reasons
+from coincide.detection.algebra.given import given
 from coincide.detection.algebra.interpreter import Interpreter
-from coincide.detection.algebra.program import CERTAINTY, Program
-from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.algebra.program import Program
+from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk
-from coincide.lang.ecco.definition import AGGREGATES, Filter, Iter, Ref, Sel, With, trees_of
+from coincide.lang.ecco.definition import Filter, Ref, With, trees_of
 from coincide.lang.ecco.definition import walk as walk_expression
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.link import Linked, Setting
@@ -59,24 +60,14 @@ class AlgebraPlan(PlanOfSeveral):
         return frozenset(names | keys) - ENVELOPE
 
     @cached_property
-    def produces(self) -> dict[str, tuple[Expr, ...]]:
-        """As far as the definitions tell: without `give`, a detection has what its events agree on."""
-        made: dict[str, list[Expr]] = {}
-        for program in self.programs:
-            definition = program.linked.definition
-            for item in definition.give or ():
-                made.setdefault(item.name, []).append(item.value)
-            for key in definition.keys:
-                made.setdefault(key, []).append(Reference(key))
-            made.setdefault(CERTAINTY, []).append(Literal("maybe"))
-            if definition.give is None:
-                made.setdefault("count", []).append(Literal(0.0))  # of iterations
-                for node in walk_expression(definition.body):
-                    if isinstance(node, Iter) and node.by is not None:
-                        made.setdefault("distinct", []).append(Literal(0.0))
-                    if isinstance(node, Sel) and node.function in AGGREGATES:
-                        made.setdefault(AGGREGATES[node.function], []).append(Literal(0.0))
-        return {name: tuple(dict.fromkeys(trees)) for name, trees in made.items()}
+    def makes(self) -> dict[str, Attributes]:
+        """Hidden definitions, too: others may refer to what they give."""
+        return {p.name: given(p.linked.definition) for p in self.programs}
+
+    @property
+    def passes_on(self) -> frozenset[str]:
+        """Without `give`, a detection has what its events agree on."""
+        return frozenset(p.name for p in self.programs if p.linked.definition.give is None)
 
     @cached_property
     def relevant(self) -> Expr | None:

@@ -14,7 +14,7 @@ from coincide.detection.automaton.produces import produced
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
 from coincide.detection.automaton.support import reasons
-from coincide.detection.base import Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.eventwise import step_eventwise
 from coincide.expr.tree import Expr, Literal, Or, Reference, walk
 from coincide.model.batch import EventBatch
@@ -37,8 +37,8 @@ class AutomatonPlan(PlanOfOne):
         return frozenset(names | self.program.read_later) - ENVELOPE
 
     @cached_property
-    def produces(self) -> dict[str, tuple[Expr, ...]]:
-        return produced(self.program.definition, self.program.leaves.leaves)
+    def makes(self) -> dict[str, Attributes]:
+        return {self.name: produced(self.program.definition, self.program.leaves.leaves)}
 
     @cached_property
     def relevant(self) -> Expr | None:

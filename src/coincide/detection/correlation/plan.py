@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coincide.detection.base import Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.correlation import encoding
 from coincide.detection.correlation.construction import compile_description
 from coincide.detection.correlation.interpreter import Interpreter
@@ -39,16 +39,17 @@ class CorrelationPlan(PlanOfOne):
         return frozenset(a.name for some in declared for a in some if a.lookup is None) - ENVELOPE
 
     @cached_property
-    def produces(self) -> dict[str, tuple[Expr, ...]]:
-        made: dict[str, dict[Expr, None]] = {}
+    def makes(self) -> dict[str, Attributes]:
+        made: dict[str, dict[str, tuple[Expr, ...]]] = {}
         several = self._several()
         for event in self._cd.events:
-            for attribute in event.attributes:
-                examples = (EXAMPLES.get(attribute.type, Literal(0.0)), *several)
-                made.setdefault(attribute.name, {}).update(dict.fromkeys(examples))
+            own = made.setdefault(event.message_class, {})
+            values = [(a.name, (EXAMPLES.get(a.type, Literal(0.0)), *several)) for a in event.attributes]
             if event.access not in ("public", "internal"):
-                made.setdefault("source", {})[Literal(event.access)] = None
-        return {name: tuple(trees) for name, trees in made.items()}
+                values.append(("source", (Literal(event.access),)))
+            for name, trees in values:
+                own[name] = tuple(dict.fromkeys((*own.get(name, ()), *trees)))
+        return dict(made)
 
     def _several(self) -> Sequence[Expr]:
         """Where the description makes sets or ranges: any attribute may hold one."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.detection.machine import state as states
 from coincide.detection.machine.interpreter import Interpreter
 from coincide.detection.machine.program import MonitorGroup
@@ -34,12 +34,13 @@ class MonitorPlan(PlanOfSeveral):
         return frozenset(names | set(self.partition or ())) - ENVELOPE
 
     @cached_property
-    def produces(self) -> dict[str, tuple[Expr, ...]]:
-        made: dict[str, list[Expr]] = {key: [Reference(key)] for key in self.partition or ()}
+    def makes(self) -> dict[str, Attributes]:
+        made: dict[str, dict[str, tuple[Expr, ...]]] = {}
         for emitter in (emitter for emitters in self.group.emitters for emitter in emitters):
+            own = made.setdefault(emitter.token, {key: (Reference(key),) for key in self.partition or ()})
             for name, tree in emitter.expressions:
-                made.setdefault(name, []).append(tree)
-        return {name: tuple(dict.fromkeys(trees)) for name, trees in made.items()}
+                own[name] = tuple(dict.fromkeys((*own.get(name, ()), tree)))
+        return dict(made)
 
     @cached_property
     def envelope(self) -> frozenset[str]:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.program import Group
 from coincide.detection.situation.relevance import relevance
 from coincide.detection.situation.support import loop_reasons
 from coincide.expr.tree import Expr, Literal, Reference
+from coincide.lang.amit.definition import SituationAttribute
+from coincide.lang.amit.resolve import Resolved
 from coincide.model.batch import EventBatch
 
 SOME: dict[str, float | str | bool] = {"number": 0.0, "string": "", "boolean": False}
@@ -35,15 +37,15 @@ class SituationPlan(PlanOfSeveral):
         return self.group.columns
 
     @cached_property
-    def produces(self) -> dict[str, tuple[Expr, ...]]:
+    def makes(self) -> dict[str, Attributes]:
+        return {
+            d.name: {a.name: (self._example(d.definition, a),) for a in d.definition.situation.attributes} for d in self.detectors
+        }
+
+    def _example(self, resolved: Resolved, attribute: SituationAttribute) -> Expr:
         """A key that is handed on as it is, or some value of the declared type: situation expressions mean nothing elsewhere."""
-        made: dict[str, dict[Expr, None]] = {}
-        for resolved in (d.definition for d in self.detectors):
-            for attribute in resolved.situation.attributes:
-                key = attribute.name in (self.partition or ()) and resolved.hands_on(attribute.name)
-                tree: Expr = Reference(attribute.name) if key else Literal(SOME[attribute.type])
-                made.setdefault(attribute.name, {})[tree] = None
-        return {name: tuple(trees) for name, trees in made.items()}
+        key = attribute.name in (self.partition or ()) and resolved.hands_on(attribute.name)
+        return Reference(attribute.name) if key else Literal(SOME[attribute.type])
 
     @cached_property
     def relevant(self) -> Expr | None:

@@ -5,15 +5,15 @@ detection to detection, is a struct of which at most one field is filled (`numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from coincide.detection.base import DetectorPlan
+from coincide.detection.base import Attributes, DetectorPlan
+from coincide.engines.spark.bytype import Types, metadata
 from coincide.engines.spark.frame import COMPOUND, Source
 from coincide.engines.spark.latecomers import LATE, LateShape, late_shape
 from coincide.engines.spark.values import MOMENT, TIME, arrow_kind, spark_kind, spark_time, values
@@ -40,10 +40,11 @@ class Outputs:
     compounds: bool = False  # values may be sets or ranges: a field more for what is of no certain type
     latencies: bool = False  # a column for how late detections were made
     late: LateShape | None = None  # a column for late events
+    types: Types = ()  # the same attributes, by types of detections
 
     def spark(self) -> T.StructType:
         fields = [
-            T.StructField("type", T.StringType()),
+            T.StructField("type", T.StringType(), metadata=metadata(self.types)),
             T.StructField("time", spark_time()),
             T.StructField("from", T.ArrayType(T.StringType())),
             T.StructField("source", T.StringType()),
@@ -105,33 +106,46 @@ def _orders(table: EventTable) -> pa.Array:
 
 
 def outputs(plans: Sequence[DetectorPlan], source: Source, late: bool = False) -> Outputs:
-    """The attributes of all plans' detections. Plans stand so that none feeds an earlier one."""
-    made: dict[str, str | None] = {}
-    trees = {name: _trees(plans, name) for name in _names(plans)}
-    if any(plan.columns is None for plan in plans):  # detections may have whatever events have
-        for name in source.attributes:
-            trees.setdefault(name, []).append(Reference(name))
-    while (kinds := {name: _joined(own, made, source) for name, own in trees.items()}) != made:
-        made = kinds
+    """The attributes of all plans' detections, by their types."""
+    types = [*_types(plans, source)]
+    every = _gathered(own for _, _, own in types)
+    kinds: Kinds = {}
+    while (joined := {name: _joined(trees, kinds, source) for name, trees in every.items()}) != kinds:
+        kinds = joined
     given = any(f.dataType == COMPOUND for f in source.original.schema.fields)
-    if given:  # whatever is made of sets and ranges may be one
-        made = dict.fromkeys(made, None)
-    compounds = given or any(_makes_compounds(tree) for own in trees.values() for tree in own)
-    attributes = tuple((name, None if kind == UNKNOWN else kind) for name, kind in sorted(made.items(), key=itemgetter(0)))
-    return Outputs(attributes, compounds, late=late_shape(source) if late else None)
+    compounds = given or any(_makes_compounds(tree) for trees in every.values() for tree in trees)
+
+    def typed(made: Attributes) -> tuple[tuple[str, str | None], ...]:
+        """Where sets and ranges are given, whatever is made of them may be one."""
+        found = {name: None if given else _joined(trees, kinds, source) for name, trees in sorted(made.items())}
+        return tuple((name, None if kind == UNKNOWN else kind) for name, kind in found.items())
+
+    by_type = tuple((kind, typed(own)) for kind, shown, own in types if shown)
+    whole = typed(_gathered(own for _, shown, own in types if shown))
+    return Outputs(whole, compounds, late=late_shape(source) if late else None, types=by_type)
+
+
+def _gathered(made: Iterable[Attributes]) -> dict[str, tuple[Expr, ...]]:
+    trees: dict[str, tuple[Expr, ...]] = {}
+    for name, own in (item for some in made for item in some.items()):
+        trees[name] = (*trees.get(name, ()), *own)
+    return trees
+
+
+Kinds = Mapping[str, str | None]
+
+
+def _types(plans: Sequence[DetectorPlan], source: Source) -> Iterator[tuple[str, bool, Attributes]]:
+    """Each type of detections, whether it is given out, and what makes its attributes."""
+    whatever = {name: (Reference(name),) for plan in plans for name in (*plan.produces, *source.attributes)}
+    for plan in plans:
+        for kind, own in plan.makes.items():
+            made = {**whatever, **own} if kind in plan.passes_on else own
+            yield kind, kind in plan.outputs, {name: trees for name, trees in made.items() if name not in ENVELOPE}
 
 
 def _makes_compounds(tree: Expr) -> bool:
     return isinstance(tree, Call) and tree.name in COMPOUND_MAKERS
-
-
-def _names(plans: Sequence[DetectorPlan]) -> Iterator[str]:
-    seen = dict.fromkeys(name for plan in plans for name in plan.produces)
-    return (name for name in seen if name not in ENVELOPE)
-
-
-def _trees(plans: Sequence[DetectorPlan], name: str) -> list[Expr]:
-    return [tree for plan in plans for tree in plan.produces.get(name, ())]
 
 
 def _joined(trees: Sequence[Expr], made: Mapping[str, str | None], source: Source) -> str | None:

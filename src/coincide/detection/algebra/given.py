@@ -1,0 +1,42 @@
+"""Attributes of detections as expressions of one input event: what tells engines the types of columns."""
+
+from __future__ import annotations
+
+from coincide.detection.algebra.program import CERTAINTY
+from coincide.detection.base import Attributes
+from coincide.expr.tree import Expr, Literal, Reference, transform, with_aliases, without_aliases
+from coincide.lang.ecco.aliases import Aliases
+from coincide.lang.ecco.definition import AGGREGATES, Definition, Iter, Sel, walk
+
+
+def given(definition: Definition) -> Attributes:
+    """As far as the definition tells: without `give`, a detection has what its events agree on, too."""
+    made: dict[str, tuple[Expr, ...]] = {key: (Reference(key),) for key in definition.keys}
+    made[CERTAINTY] = (Literal("maybe"),)
+    results = _results(definition)
+    if definition.give is None:
+        return made | results
+    aliases = Aliases(definition.body)
+    for item in definition.give:
+        tree = transform(without_aliases(with_aliases(item.value, aliases.given | aliases.implicit)), _placeless)
+        own = results.get(tree.name, ()) if isinstance(tree, Reference) else ()
+        made[item.name] = tuple(dict.fromkeys((*made.get(item.name, ()), tree, *own)))
+    return made
+
+
+def _results(definition: Definition) -> dict[str, tuple[Expr, ...]]:
+    """What iterations and selections add to an occurrence."""
+    nodes = list(walk(definition.body))
+    names = {AGGREGATES[node.function] for node in nodes if isinstance(node, Sel) and node.function in AGGREGATES}
+    if definition.give is None or any(isinstance(node, (Iter, Sel)) for node in nodes):
+        names.add(AGGREGATES["COUNT"])
+    if any(isinstance(node, Iter) and node.by is not None for node in nodes):
+        names.add("distinct")
+    return dict.fromkeys(sorted(names), (Literal(0.0),))
+
+
+def _placeless(node: Expr) -> Expr:
+    """A part of a spacestamp as some value of its type."""
+    if not isinstance(node, Reference) or not node.name.startswith("space."):
+        return node
+    return Literal("" if node.name == "space.zone" else 0.0)

@@ -1,0 +1,81 @@
+"""Types of columns in resulting DataFrames, and one frame for each type of detections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coincide.errors import CoincideError
+from coincide.rulebook import loads
+from coincide.spark import by_type, detect
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "type string, time long, user string, n double, ok boolean"
+ROWS = [("a", 1000, "eve", 1.0, True), ("b", 2000, "eve", 2.5, False), ("b", 2500, "eve", 4.0, None)]
+ECCO = """detect pair per user = a as x ; b as y  where y.n > x.n
+    give n = x.n, both = x.n + y.n, who = x.user, good = y.ok, wait = end(y) - start(x), name = concat(x.user, '!'), kind = y.type
+detect many = b*{2} within 1min  give count, last = user
+detect whole = b where n > 3"""
+TYPED = {
+    "n": "double",
+    "both": "double",
+    "who": "string",
+    "good": "boolean",
+    "wait": "double",
+    "name": "string",
+    "kind": "string",
+    "count": "double",
+    "last": "string",
+    "user": "string",
+    "ok": "boolean",
+    "certainty": "string",
+}
+
+
+def test_ecco_gives_typed_columns(spark: Any) -> None:
+    found = detect(loads(ECCO, "ecco"), spark.createDataFrame(ROWS, SCHEMA))
+    assert {name: kind for name, kind in found.dtypes if name not in ("type", "time", "from", "source")} == TYPED
+    rows = {(row["type"], row["both"]): row for row in found.collect()}
+    pair = rows["pair", 3.5]
+    assert (pair["n"], pair["who"], pair["good"], pair["wait"], pair["name"], pair["kind"]) == (
+        1.0,
+        "eve",
+        False,
+        1000.0,
+        "eve!",
+        "b",
+    )
+    assert (rows["many", None]["count"], rows["whole", None]["n"]) == (2.0, 4.0)
+
+
+def test_a_let_tells_the_type_of_what_it_gives(spark: Any) -> None:
+    rules = loads("let hot = a where n > 0 give v = n, w = user\ndetect x = hot as h give v = h.v, w = h.w", "ecco")
+    found = detect(rules, spark.createDataFrame(ROWS, SCHEMA))
+    assert (dict(found.dtypes)["v"], dict(found.dtypes)["w"]) == ("double", "string")
+    assert [(row["v"], row["w"]) for row in found.collect()] == [(1.0, "eve")]
+
+
+def test_one_frame_a_type_with_its_own_columns(spark: Any, tmp_path: Path) -> None:
+    rules = loads(
+        """monitor m by user = repeat { push(small, v: n) { a } }
+           monitor o = repeat { select { push(text, v: user) { b and n < 3 }, push(none) { b and n > 3 } } }"""
+    )
+    found = detect(rules, spark.createDataFrame(ROWS, SCHEMA))
+    assert dict(found.dtypes)["v"].startswith("struct")
+    found.write.parquet(str(tmp_path / "found"))
+    for frame in (found, found.filter("true"), spark.read.parquet(str(tmp_path / "found"))):
+        frames = by_type(frame)
+        envelope = ["type", "time", "from", "source"]
+        assert {kind: each.columns for kind, each in frames.items()} == {
+            "small": [*envelope, "user", "v"],
+            "text": [*envelope, "v"],
+            "none": envelope,
+        }
+        assert [row["v"] for row in frames["small"].collect()] == [1.0]
+        assert [row["v"] for row in frames["text"].collect()] == ["eve"]
+        assert frames["none"].count() == 1
+    with pytest.raises(CoincideError, match="does not tell which columns"):
+        by_type(spark.createDataFrame(ROWS, SCHEMA))
