@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import msgspec
 
-from coincide.detection.base import Clock, DetectorPlan, Inputs, Pending, State
+from coincide.detection.base import Attributes, Clock, DetectorPlan, Inputs, Pending, State
 from coincide.detection.keys import key_part, key_value
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
@@ -94,8 +94,16 @@ class Wrapped:
         return self.plan.outputs
 
     @property
-    def produces(self) -> Mapping[str, tuple[Expr, ...]]:
+    def makes(self) -> Mapping[str, Attributes]:
+        return self.plan.makes
+
+    @property
+    def produces(self) -> Attributes:
         return self.plan.produces
+
+    @property
+    def passes_on(self) -> frozenset[str]:
+        return self.plan.passes_on
 
     @property
     def timed(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from coincide.detection.base import Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.rowpattern import state as states
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Program, key_part
@@ -50,9 +50,13 @@ class RowPatternPlan(PlanOfOne):
     def envelope(self) -> frozenset[str]:
         return frozenset({"source"})
 
-    @cached_property
-    def produces(self) -> dict[str, tuple[Expr, ...]]:
-        return {}
+    @property
+    def makes(self) -> dict[str, Attributes]:
+        return {self.name: {}}
+
+    @property
+    def passes_on(self) -> frozenset[str]:
+        return self.outputs if self.columns is None else frozenset()
 
     @cached_property
     def relevant(self) -> Expr | None:
