@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from coincide.detection.algebra.given import results_of
 from coincide.detection.algebra.plan import plans as algebra_plans
 from coincide.detection.algebra.program import CERTAINTY, digest
 from coincide.detection.base import Detector, DetectorPlan, Inputs
@@ -14,17 +15,14 @@ from coincide.expr.tree import with_aliases
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.check import check_spaces, resolved_place
 from coincide.lang.ecco.definition import (
-    AGGREGATES,
     At,
     Definition,
     DuplicatesRule,
     Expression,
     File,
-    Iter,
     Neg,
     Not,
     Ref,
-    Sel,
     trees_of,
     walk,
 )
@@ -180,8 +178,7 @@ def _refused(node: Expression) -> Iterator[Expression]:
 
 def _of_composites(definition: Definition) -> frozenset[str]:
     """Attributes that occurrences have though no event has: results of iterations and selections, and how certain they are."""
-    counted = any(isinstance(node, (Iter, Sel)) for node in walk(definition.body))
-    return frozenset({CERTAINTY, *(AGGREGATES.values() if counted else ())})
+    return frozenset({CERTAINTY, *results_of(definition)})
 
 
 LANGUAGE = Ecco()

@@ -13,7 +13,7 @@ def given(definition: Definition) -> Attributes:
     """As far as the definition tells: without `give`, a detection has what its events agree on, too."""
     made: dict[str, tuple[Expr, ...]] = {key: (Reference(key),) for key in definition.keys}
     made[CERTAINTY] = (Literal("maybe"),)
-    results = _results(definition)
+    results = results_of(definition)
     if definition.give is None:
         return made | results
     aliases = Aliases(definition.body)
@@ -24,7 +24,7 @@ def given(definition: Definition) -> Attributes:
     return made
 
 
-def _results(definition: Definition) -> dict[str, tuple[Expr, ...]]:
+def results_of(definition: Definition) -> dict[str, tuple[Expr, ...]]:
     """What iterations and selections add to an occurrence."""
     nodes = list(walk(definition.body))
     names = {AGGREGATES[node.function] for node in nodes if isinstance(node, Sel) and node.function in AGGREGATES}
