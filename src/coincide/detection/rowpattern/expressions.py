@@ -7,7 +7,7 @@ see the rows mapped so far, and measures, which see the labels of a match."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from coincide.expr.scalar import COMPARE, ENVELOPE_FIELDS, Evaluate, ScalarCompiler, compare
@@ -63,7 +63,7 @@ def lookups(tree: Expr, clause: Clause) -> Expr:
                 return Folded(name, tuple(map(_at_row, arguments)), members(arguments), semantics == "FINAL")
             case Reference() | Classifier():
                 return Lookup(_at_row(node), members((node,)))
-        return _with_children(node, rewrite)
+        return with_children(node, rewrite)
 
     return rewrite(lowered(tree))
 
@@ -73,10 +73,8 @@ def _lookup(node: Navigation, members: frozenset[int], shift: int) -> Lookup:
     return Lookup(_at_row(node.operand), members, first, node.offset, shift, node.semantics == "FINAL")
 
 
-def _with_children(node: Expr, rewrite: Callable[[Expr], Expr]) -> Expr:
+def with_children(node: Expr, rewrite: Callable[[Expr], Expr]) -> Expr:
     """The node with its children rewritten, top down: what stands inside a navigation is not looked at again."""
-    from dataclasses import fields, replace
-
     changes: dict[str, Any] = {}
     for f in fields(node):
         value = getattr(node, f.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.rowpattern import state as states
@@ -84,25 +84,48 @@ class RowPatternPlan(PlanOfOne):
     def _interpreter(self) -> Interpreter:
         return Interpreter(self.program)
 
+    @cached_property
+    def _kernel(self) -> Any:
+        from coincide.detection.rowpattern.kernel import Kernel
+
+        return Kernel(self.program, self._interpreter, self.columns)
+
     def tier_reasons(self) -> tuple[str, ...]:
-        return ("there is no kernel for row patterns yet",)
+        return self._reasons
+
+    @cached_property
+    def _reasons(self) -> tuple[str, ...]:
+        if self._query.feeders:
+            return ("its table has detections among its rows",)
+        if self._query.is_read:
+            return ("another query reads its matches, and must be told what it holds back",)
+        if self._interpreter.known != "at once":
+            return (f"a row is taken {self._interpreter.known}",)
+        from coincide.detection.rowpattern.columnar import reasons
+
+        return reasons(self.program)
 
     def initial(self) -> State:
-        return states.State()
+        return states.State() if self._interpreted else self._kernel.state(states.State())
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        return self._interpreter.step(state, batch, clock)
+        result: tuple[State, EventBatch] = (self._interpreter if self._interpreted else self._kernel).step(state, batch, clock)
+        return result
 
     def pending(self, state: State) -> Pending | None:
-        pending: Pending | None = state.timers.pending()
+        pending: Pending | None = state.timers.pending() if self._interpreted else self._kernel.pending(state)
         return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return {self.detector.digest: states.encode(state, self.program.back, self.columns)}
+        objects = state if self._interpreted else self._kernel.objects(state)
+        return {self.detector.digest: states.encode(objects, self.program.back, self.columns)}
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         data = parts.get(self.detector.digest)
-        return self.initial() if data is None else self._interpreter.restored(states.decode(data, key_part))
+        if data is None:
+            return self.initial()
+        state = self._interpreter.restored(states.decode(data, key_part))
+        return state if self._interpreted else self._kernel.state(state)
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -1,0 +1,396 @@
+"""A query over columns: rows of all partitions, one partition after the other and each in order, in; output rows out.
+
+Nothing here knows of events or of time zones: what rows are, and when a match is made, is the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from coincide.detection.rowpattern.expressions import Folded, Lookup, leaves_of, reads_labels, with_children
+from coincide.detection.rowpattern.folds import running
+from coincide.detection.rowpattern.loop import MATCHED, NO_ROW, NOTHING, TIMED_OUT, TOO_MANY_STEPS, UNMATCHED, find
+from coincide.detection.rowpattern.partition import Program
+from coincide.detection.rowpattern.tables import Tables, tables_of
+from coincide.detection.rowpattern.vectors import taken, truth_of, values_of
+from coincide.errors import Diagnostic, RunError
+from coincide.expr.tree import Expr, Reference, transform, walk
+from coincide.lang.matchrecognize.definition import Classifier, MatchFact
+from coincide.model.column import Column
+from coincide.model.stamp import MILLISECOND
+
+Numbers = npt.NDArray[np.int64]
+LABEL = " label"
+"""The name of the column of labels, where an operand reads them."""
+
+
+@dataclass(eq=False)
+class Segments:
+    """Where each partition's rows begin (and the last one's end), and where its scan has come to."""
+
+    bounds: Numbers
+    starts: Numbers
+    numbers: Numbers
+    covered: Numbers
+    begins: npt.NDArray[np.bool_]
+
+    @staticmethod
+    def fresh(bounds: Numbers) -> Segments:
+        count = len(bounds) - 1
+        return Segments(bounds, bounds[:-1].copy(), np.ones(count, np.int64), np.zeros(count, np.int64), np.ones(count, np.bool_))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """`columns` by name; `times` in microseconds, for WITHIN and MATCH_ROWTIME."""
+
+    length: int
+    columns: Mapping[str, Column]
+    times: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """What the scan made, in the order of segments. `made` has a row each: see `loop.find`. `states` took the rows."""
+
+    made: Numbers
+    states: npt.NDArray[np.int32]
+    offsets: Numbers = field(default_factory=lambda: np.zeros(1, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.made)
+
+    @property
+    def kind(self) -> Numbers:
+        return self.made[:, 0]
+
+    @property
+    def start(self) -> Numbers:
+        return self.made[:, 1]
+
+    @property
+    def size(self) -> Numbers:
+        return self.made[:, 2]
+
+    def take(self, index: Numbers) -> Matches:
+        sizes = self.size[index]
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        flat = np.arange(offsets[-1]) + np.repeat(self.offsets[index] - offsets[:-1], sizes)
+        return Matches(self.made[index], self.states[flat], offsets)
+
+
+def reasons(program: Program) -> tuple[str, ...]:
+    """Why a query is not for columns; empty: it is."""
+    found = []
+    for name, test in zip(program.clause.variables, program.conditions.tests, strict=True):
+        if test is not None and not test.is_path_free:
+            found.append(f"the condition of {name} reads rows of the match before its own")
+        elif test is not None and test.uses_number:
+            found.append(f"the condition of {name} reads MATCH_NUMBER()")
+    if not found and tables_of(program.searching.automaton) is None:
+        found.append("the pattern has too many states")
+    return tuple(found)
+
+
+class Columnar:
+    """One query, compiled for columns."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.clause = program.clause
+        tables = tables_of(program.searching.automaton)
+        assert tables is not None
+        self.tables: Tables = tables
+        skip = self.clause.skip
+        self._skip = {"PAST": 0, "NEXT": 1, "FIRST": 2, "LAST": 3}[skip.to]
+        names = self.clause.variables
+        wanted = self.clause.members(skip.variable) if skip.variable is not None else frozenset()
+        self._members = np.array([name in wanted for name in names], np.bool_)
+        asks = [leaf for tree in program.measures.trees.values() for leaf in leaves_of(tree) if _asks(leaf)]
+        self._asking = np.array([[a.first, a.back, a.shift] for a in asks], np.int64).reshape(-1, 3)  # type: ignore[union-attr]
+        self._askers = np.array([[v in a.members for v in range(len(names))] for a in asks], np.bool_).reshape(-1, len(names))
+        self._ahead = np.array([_look_ahead(test) for test in program.conditions.tests], np.int64)
+
+    # Matching
+
+    def find(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
+        """Scan all segments; where each has come to is kept in them. Raises RunError."""
+        tables, clause = self.tables, self.clause
+        outcome, row, made, states = find(
+            segments.bounds,
+            segments.begins,
+            segments.starts,
+            segments.numbers,
+            segments.covered,
+            closed,
+            self._truth(rows, segments),
+            self._ahead,
+            rows.times,
+            -1 if clause.within is None else clause.within,
+            passed,
+            tables.variable,
+            tables.offsets,
+            tables.anchors,
+            tables.targets,
+            clause.within is None,
+            clause.unmatched_rows,
+            clause.timed_out,
+            self._skip,
+            self._members,
+            self._asking,
+            self._askers,
+            tables.hidden,
+            clause.all_rows,
+            self.program.searching.steps,
+        )
+        matches = Matches(made, states, np.concatenate(([0], np.cumsum(made[:, 2]))))
+        if outcome != NOTHING:
+            raise Stopped(outcome, int(row), matches)
+        return matches
+
+    def stop(self, stopped: Stopped, name: str) -> RunError:
+        """What is told to the user; `name` is that of the row."""
+        if stopped.outcome == TOO_MANY_STEPS:
+            message = f"the pattern needs more than {self.program.searching.steps} steps from row {name}"
+            return RunError(Diagnostic(message, self.clause.pattern_span))
+        skip = self.clause.skip
+        reason = (
+            f"the match has no row of '{skip.variable}'" if stopped.outcome == NO_ROW else "that is the first row of the match"
+        )
+        return RunError(Diagnostic(f"AFTER MATCH SKIP TO {skip.variable}: {reason}", skip.span))
+
+    def _truth(self, rows: Rows, segments: Segments) -> npt.NDArray[np.bool_]:
+        """The conditions at every row, whoever comes there."""
+        truth = np.ones((len(self.clause.variables), rows.length), np.bool_)
+        for variable, test in enumerate(self.program.conditions.tests):
+            if test is not None:
+                truth[variable] = self._at_rows(test.tree, rows, segments, self.clause.variables[variable])
+        return truth
+
+    def _at_rows(self, tree: Expr, rows: Rows, segments: Segments, name: str) -> npt.NDArray[np.bool_]:
+        columns: dict[str, Column] = {}
+
+        def rewrite(node: Expr) -> Expr:
+            if isinstance(node, MatchFact):
+                columns["rowtime"] = Column(rows.length, numbers=rows.times / MILLISECOND)
+                return Reference("rowtime")
+            if not isinstance(node, Lookup):
+                return node
+            if node.shift == 0 and isinstance(node.operand, Reference):
+                column = rows.columns.get(node.operand.name) or Column(rows.length)
+            else:
+                column = self._shifted(node, rows, segments, name)
+            columns[f" {len(columns)}"] = column
+            return Reference(f" {len(columns) - 1}")
+
+        return truth_of(_rewritten(tree, rewrite), columns, rows.length)
+
+    def _shifted(self, node: Lookup, rows: Rows, segments: Segments, name: str) -> Column:
+        columns = dict(rows.columns)
+        if reads_labels(node.operand):  # only at the row itself: elsewhere it would not be path-free
+            columns[LABEL] = Column(rows.length, codes=np.zeros(rows.length, np.int32), texts=(name,))
+        values = values_of(_with_label(node.operand), columns, rows.length)
+        if node.shift == 0:
+            return values
+        at = np.arange(rows.length) + node.shift
+        low = np.repeat(segments.bounds[:-1], np.diff(segments.bounds))
+        high = np.repeat(segments.bounds[1:], np.diff(segments.bounds))
+        return taken(values, np.where((at >= low) & (at < high), at, -1))
+
+    # Output
+
+    def shown(self, matches: Matches) -> Shown:
+        """The output rows of all matches."""
+        clause = self.clause
+        sizes = matches.size
+        match = np.repeat(np.arange(len(matches)), sizes)
+        within = np.arange(len(match)) - np.repeat(matches.offsets[:-1], sizes)
+        flat = Flat(match, within, np.repeat(matches.start, sizes) + within, self.tables.variable[matches.states])
+        if not clause.all_rows:
+            current = np.where(matches.kind == UNMATCHED, -2, sizes - 1)
+            return Shown(matches, flat, np.arange(len(matches)), current)
+        visible = ~self.tables.hidden[matches.states]
+        empty = (sizes == 0) & ((matches.kind == UNMATCHED) | clause.empty_matches)
+        numbers = np.concatenate((match[visible], np.flatnonzero(empty)))
+        current = np.concatenate((within[visible], np.where(matches.kind[empty] == UNMATCHED, -2, -1)))
+        order = np.argsort(numbers, kind="stable")
+        return Shown(matches, flat, numbers[order], current[order])
+
+    def measures(self, shown: Shown, rows: Rows, segments: Segments) -> dict[str, Column]:
+        """A column a measure, null for unmatched rows."""
+        made: dict[str, Column] = {}
+        folds: dict[Folded, Column] = {}
+        for name, tree in self.program.measures.trees.items():
+            columns: dict[str, Column] = {}
+
+            def rewrite(node: Expr, columns: dict[str, Column] = columns) -> Expr:
+                if isinstance(node, Lookup):
+                    found = self._looked_up(node, shown, rows, segments)
+                elif isinstance(node, Folded):
+                    found = self._folded(node, shown, rows, folds)
+                elif isinstance(node, MatchFact):
+                    found = _fact(node.function, shown, rows)
+                else:
+                    return node
+                columns[f" {len(columns)}"] = found
+                return Reference(f" {len(columns) - 1}")
+
+            rewritten = _rewritten(tree, rewrite)
+            values = values_of(rewritten, columns, len(shown))
+            made[name] = taken(values, np.where(shown.current == -2, -1, np.arange(len(shown))))
+        return made
+
+    def _looked_up(self, node: Lookup, shown: Shown, rows: Rows, segments: Segments) -> Column:
+        flat, match = shown.flat, shown.match
+        at, there = self._located(node, shown)
+        if not len(flat.row):
+            return Column(len(shown))
+        safe = np.where(there, at, 0)
+        row = flat.row[safe] + node.shift
+        segment = np.searchsorted(segments.bounds, flat.row[safe], side="right") - 1
+        there &= (row >= segments.bounds[segment]) & (row < segments.bounds[segment + 1])
+        picked = np.where(there, row, -1)
+        if isinstance(node.operand, Reference):
+            return taken(rows.columns.get(node.operand.name) or Column(rows.length), picked)
+        columns = {
+            n.name: taken(rows.columns.get(n.name) or Column(rows.length), picked)
+            for n in walk(node.operand)
+            if isinstance(n, Reference)
+        }
+        columns |= self._facts(node.operand, shown, rows, match)
+        if reads_labels(node.operand):
+            moved = flat.within[safe] + node.shift
+            inside = there & (moved >= 0) & (moved < shown.matches.size[match])
+            labels = flat.variable[np.where(inside, safe + node.shift, 0)]
+            columns[LABEL] = Column(len(shown), codes=np.where(inside, labels, -1).astype(np.int32), texts=self.clause.variables)
+        values = values_of(_with_label(node.operand), columns, len(shown))
+        return taken(values, np.where(there, np.arange(len(shown)), -1))
+
+    def _located(self, node: Lookup, shown: Shown) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+        """The flat row that each output row's lookup starts from, and whether there is one."""
+        counted, before, visible = self._visible(node.members, node.final, shown)
+        places = np.flatnonzero(counted)
+        rank = np.where(node.first, node.back, visible - 1 - node.back)
+        there = (rank >= 0) & (rank < visible)
+        wanted = np.where(there, before + rank, 0)
+        return (places[np.minimum(wanted, len(places) - 1)] if len(places) else np.zeros(len(shown), np.int64)), there
+
+    def _visible(self, members: frozenset[int], final: bool, shown: Shown) -> tuple[Any, Numbers, Numbers]:
+        """Which flat rows have one of these labels; by output row: how many of them stand before its match, and are visible."""
+        flat, matches = shown.flat, shown.matches
+        wanted = np.array([v in members for v in range(len(self.clause.variables))], np.bool_)
+        counted = wanted[flat.variable]
+        sums = np.concatenate(([0], np.cumsum(counted)))
+        begin, end = matches.offsets[:-1][shown.match], matches.offsets[1:][shown.match]
+        before, total = sums[begin], sums[end] - sums[begin]
+        upto = sums[np.maximum(begin, begin + shown.current + 1)] - before
+        return counted, before, (total if final else upto)
+
+    def _folded(self, node: Folded, shown: Shown, rows: Rows, known: dict[Folded, Column]) -> Column:
+        flat = shown.flat
+        counted, _, visible = self._visible(node.members, node.final, shown)
+        if node not in known:
+            columns = {
+                n.name: taken(rows.columns.get(n.name) or Column(rows.length), flat.row)
+                for operand in node.operands
+                for n in walk(operand)
+                if isinstance(n, Reference)
+            }
+            columns[LABEL] = Column(len(flat.row), codes=flat.variable.astype(np.int32), texts=self.clause.variables)
+            for operand in node.operands:
+                columns |= self._facts(operand, shown, rows, flat.match)
+            operands = [values_of(_with_label(o), columns, len(flat.row)) for o in node.operands]
+            known[node] = running(node.function, operands, flat.match, counted)
+        begin = shown.matches.offsets[:-1][shown.match]
+        last = shown.matches.offsets[1:][shown.match] - 1 if node.final else begin + shown.current
+        found = taken(known[node], np.where((visible > 0) & (last >= begin), last, -1))
+        if node.function not in ("count", "rows"):
+            return found
+        numbers = np.zeros(len(shown)) if found.numbers is None else np.nan_to_num(found.numbers)
+        return Column(len(shown), numbers=numbers)
+
+    def _facts(self, tree: Expr, shown: Shown, rows: Rows, match: Numbers) -> dict[str, Column]:
+        """Facts of these matches that an operand reads; `_with_label` names them."""
+        names = {node.function for node in walk(tree) if isinstance(node, MatchFact)}
+        of_matches = Shown(shown.matches, shown.flat, np.arange(len(shown.matches)), shown.matches.size - 1)
+        return {f" {name}": taken(_fact(name, of_matches, rows), match) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class Flat:
+    """All rows of all matches, one after the other: the number of the match, the place in it, the row, its variable."""
+
+    match: Numbers
+    within: Numbers
+    row: Numbers
+    variable: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Output rows: of which match, and which of its rows is current (-1: an empty match, -2: an unmatched row)."""
+
+    matches: Matches
+    flat: Flat
+    match: Numbers
+    current: Numbers
+
+    def __len__(self) -> int:
+        return len(self.match)
+
+    @property
+    def row(self) -> Numbers:
+        """The row shown; of an empty match or an unmatched row its start."""
+        return self.matches.start[self.match] + np.maximum(self.current, 0)
+
+
+class Stopped(Exception):
+    """The run cannot go on from a row; `matches` were made before."""
+
+    def __init__(self, outcome: int, row: int, matches: Matches) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+        self.row = row
+        self.matches = matches
+
+
+def _asks(leaf: Lookup | Folded) -> bool:
+    return isinstance(leaf, Lookup) and leaf.shift > 0
+
+
+def _look_ahead(test: Any) -> int:
+    return 0 if test is None else max((leaf.shift for leaf in test.leaves if isinstance(leaf, Lookup)), default=0)
+
+
+def _fact(function: str, shown: Shown, rows: Rows) -> Column:
+    matches = shown.matches
+    if function == "MATCH_NUMBER":
+        numbers = np.where(matches.kind == MATCHED, matches.made[:, 3], np.nan)[shown.match]
+        return Column(len(shown), numbers=numbers)
+    if function == "TIMED_OUT":
+        return Column(len(shown), flags=(matches.kind == TIMED_OUT)[shown.match].astype(np.int8))
+    last = np.where(matches.size > 0, matches.start + matches.size - 1, -1)
+    return taken(Column(rows.length, numbers=rows.times / MILLISECOND), last[shown.match])
+
+
+def _with_label(tree: Expr) -> Expr:
+    def rewrite(node: Expr) -> Expr:
+        if isinstance(node, Classifier):
+            return Reference(LABEL)
+        return Reference(f" {node.function}") if isinstance(node, MatchFact) else node
+
+    return transform(tree, rewrite)
+
+
+def _rewritten(tree: Expr, rewrite: Any) -> Expr:
+    """Top down: what stands inside a lookup is not looked at."""
+    new = rewrite(tree)
+    return new if new is not tree else with_children(tree, lambda child: _rewritten(child, rewrite))
+
+
+def bounds_of(sizes: Sequence[int] | Numbers) -> Numbers:
+    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)

@@ -1,0 +1,387 @@
+"""The kernel tier: a batch at a time, over columns.
+
+Rows whose match is undecided are kept, with the rows before them that may still be read; with the next batch they are searched
+again. Where a run has to stop, the interpreter goes over the batch once more and says where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from coincide.detection.base import Clock, Pending
+from coincide.detection.columns.places import caused_places, ranks_of
+from coincide.detection.rowpattern import columnar
+from coincide.detection.rowpattern.columnar import Columnar, Matches, Segments, Shown, Stopped
+from coincide.detection.rowpattern.grouping import grouped, partition_codes
+from coincide.detection.rowpattern.interpreter import AT_THE_END, Interpreter
+from coincide.detection.rowpattern.loop import TIMED_OUT
+from coincide.detection.rowpattern.output import ENVELOPE_OF_ROW
+from coincide.detection.rowpattern.partition import Key, Partition, Program, key_part
+from coincide.detection.rowpattern.state import State
+from coincide.detection.rowpattern.vectors import taken, truth_of, values_of
+from coincide.lang.matchrecognize.functions import lowered
+from coincide.model.batch import EMPTY, EventBatch
+from coincide.model.column import Column
+from coincide.model.event import Place, caused, timer_place
+from coincide.model.table import EventTable, LazyPlaces, Origins, merged_tables, table_of
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class KernelState:
+    """Partitions in order of their first rows. `table` holds their rows, partition by partition, `sizes` how many each has;
+    `starts` count from the first row that is kept, which is number `bases` of the partition."""
+
+    keys: list[Key] = field(default_factory=list)
+    bases: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    starts: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    numbers: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    covered: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    sizes: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    table: EventTable | None = None
+    passed: int = -(2**63)
+
+    def bound(self, within: int | None) -> int | None:
+        """When the next bound of a pending start is due."""
+        if within is None or self.table is None or not len(self.keys):
+            return None
+        first = np.concatenate(([0], np.cumsum(self.sizes)[:-1])) + self.starts
+        pending = first[self.starts < self.sizes]
+        return None if not len(pending) else self._later(self.table.hi[pending] + within)
+
+    def _later(self, dues: Numbers) -> int | None:
+        """Bounds that have passed decide nothing more."""
+        left = dues[dues > self.passed]
+        return int(left.min()) if len(left) else None
+
+
+class Kernel:
+    """Steps one query whose conditions are path-free and whose rows are taken at their events."""
+
+    def __init__(self, program: Program, interpreter: Interpreter, columns: frozenset[str] | None) -> None:
+        self.program = program
+        self.query = program.query
+        self.clause = program.clause
+        self.columnar = Columnar(program)
+        self.interpreter = interpreter
+        self.columns = columns
+
+    # The contract
+
+    def step(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
+        new = self._rows(batch)
+        passed = max(state.passed, clock.bound - 1)
+        due = state.bound(self.clause.within)
+        if new is None and not clock.closing and (due is None or due > passed):
+            return replace(state, passed=passed), EMPTY
+        try:
+            return self._stepped(state, new, passed, clock.closing)
+        except Stopped:
+            self.interpreter.step(self.objects(state), batch, clock)
+            raise AssertionError("the interpreter does not stop where the kernel does") from None
+
+    def pending(self, state: KernelState) -> Pending | None:
+        due = state.bound(self.clause.within)
+        return None if due is None else Pending(due, True)
+
+    def objects(self, state: KernelState) -> State:
+        """As the interpreter has it."""
+        events = [] if state.table is None else state.table.events()
+        out, at = State(passed=state.passed), 0
+        for number, key in enumerate(state.keys):
+            size, base, start = int(state.sizes[number]), int(state.bases[number]), int(state.starts[number])
+            own, at = events[at : at + size], at + size
+            of_scan = int(state.numbers[number]), int(state.covered[number])
+            out.partitions[key] = Partition(key, own, base, base + start, *of_scan)
+        return self.interpreter.restored(out)
+
+    def state(self, objects: State) -> KernelState:
+        partitions = list(objects.partitions.values())
+        rows = [row for p in partitions for row in p.rows]
+
+        def numbers(of: Callable[[Partition], int]) -> Numbers:
+            return np.array([of(p) for p in partitions], np.int64)
+
+        return KernelState(
+            [p.key for p in partitions],
+            numbers(lambda p: p.base),
+            numbers(lambda p: p.start - p.base),
+            numbers(lambda p: p.number),
+            numbers(lambda p: p.covered),
+            numbers(lambda p: len(p.rows)),
+            table_of(rows) if rows else None,
+            objects.passed,
+        )
+
+    # A batch
+
+    def _rows(self, batch: EventBatch) -> EventTable | None:
+        """The rows of the table in a batch."""
+        if not len(batch):
+            return None
+        table = batch.table
+        name = self.query.source.table
+        if name != "events":
+            rows = table.rows_of_types(frozenset({name}))
+            if len(rows) < len(table):
+                table = table.take(rows)
+        where = self.query.source.where
+        if where is not None and len(table):
+            kept = np.flatnonzero(truth_of(lowered(where), _Fields(table, None), len(table)))
+            table = table if len(kept) == len(table) else table.take(kept)
+        return table if len(table) else None
+
+    def _stepped(self, state: KernelState, new: EventTable | None, passed: int, closing: bool) -> tuple[KernelState, EventBatch]:
+        tables = [t for t in (state.table, new) if t is not None]
+        if not tables:
+            return replace(state, passed=passed), EMPTY
+        kept = 0 if state.table is None else len(state.table)
+        table, codes, keys = self._joined(state, tables, kept)
+        order, bounds = grouped(codes, len(keys))
+        grown = len(keys) - len(state.keys)
+        segments = Segments(
+            bounds,
+            bounds[:-1] + np.concatenate((state.starts, np.zeros(grown, np.int64))),
+            np.concatenate((state.numbers, np.ones(grown, np.int64))),
+            bounds[:-1] + np.concatenate((state.covered - state.bases, np.zeros(grown, np.int64))),
+            np.concatenate((state.bases, np.zeros(grown, np.int64))) == 0,
+        )
+        bases = np.concatenate((state.bases, np.zeros(grown, np.int64)))
+        rows = columnar.Rows(len(table), _Fields(table, order), table.hi[order])
+        matches = self.columnar.find(rows, segments, closing, passed)
+        made = EMPTY
+        if len(matches):
+            made = _Emission(self, table, order, rows, segments, keys, (closing and passed) or 0).detections(matches)
+        return self._kept(table, order, segments, keys, bases, passed), made
+
+    def _joined(self, state: KernelState, tables: list[EventTable], kept: int) -> tuple[EventTable, Numbers, list[Key]]:
+        """All rows as one table, the number of each one's partition, and the keys of these."""
+        new = tables[-1] if len(tables) > (kept > 0) else None
+        codes = np.repeat(np.arange(len(state.keys)), state.sizes)
+        keys = list(state.keys)
+        if new is not None:
+            columns = [new.column(c.name) for c in self.clause.partition]
+            numbers, first = partition_codes(columns, len(new))
+            known = {key: number for number, key in enumerate(keys)}
+            of_new = np.empty(len(first), np.int64)
+            for number, row in enumerate(first.tolist()):
+                key: Key = tuple(key_part(column.value(row)) for column in columns)
+                if key not in known:
+                    known[key] = len(keys)
+                    keys.append(key)
+                of_new[number] = known[key]
+            codes = np.concatenate((codes, of_new[numbers]))
+        if len(tables) == 1:
+            return tables[0], codes, keys
+        return _behind(tables[0], tables[1]), codes, keys
+
+    def _kept(
+        self, table: EventTable, order: Numbers, segments: Segments, keys: list[Key], bases: Numbers, passed: int
+    ) -> KernelState:
+        low, high = segments.bounds[:-1], segments.bounds[1:]
+        begin = np.maximum(low, segments.starts - self.program.back)
+        whole = self.program.back or self.program.keeps_number or self.program.keeps_beginning
+        stay = np.ones(len(keys), np.bool_) if whole else segments.starts < high
+        sizes = (high - begin)[stay]
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        rows = np.arange(offsets[-1]) + np.repeat(begin[stay] - offsets[:-1], sizes)
+        moved = begin - low
+        return KernelState(
+            [key for key, here in zip(keys, stay.tolist(), strict=True) if here],
+            (bases + moved)[stay],
+            (segments.starts - begin)[stay],
+            segments.numbers[stay],
+            (bases + segments.covered - low)[stay],
+            sizes,
+            _projected(table, self.columns).take(order[rows]) if len(rows) else None,
+            passed,
+        )
+
+
+def _projected(table: EventTable, columns: frozenset[str] | None) -> EventTable:
+    """Without what nobody reads of a row that is kept."""
+    if columns is None:
+        return table
+    fields = {n: array for n, array in table.fields.items() if n in columns or n in ("type", "id", "source")}
+    return replace(table, fields=fields, _columns={})
+
+
+def _behind(kept: EventTable, new: EventTable) -> EventTable:
+    """New rows after those that were kept, which stand in the order of their partitions."""
+    order = np.argsort(kept.place_matrix()[:, 1], kind="stable")
+    merged = merged_tables([kept, new])
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return merged.take(np.concatenate((back, np.arange(len(order), len(merged)))))
+
+
+class _Fields(dict[str, Column]):
+    """Columns of a table in some order, made when they are asked for."""
+
+    def __init__(self, table: EventTable, order: Numbers | None) -> None:
+        super().__init__()
+        self.table = table
+        self.order = order
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name]
+
+    def __missing__(self, name: str) -> Column:
+        if name.startswith(" "):
+            raise KeyError(name)
+        column = self.table.column(name)
+        self[name] = column if self.order is None else column.take(self.order)
+        return self[name]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and not name.startswith(" ")
+
+
+class _Emission:
+    """From matches to detections, as columns."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        table: EventTable,
+        order: Numbers,
+        rows: columnar.Rows,
+        segments: Segments,
+        keys: list[Key],
+        end: int,
+    ) -> None:
+        self.kernel, self.table, self.order, self.rows, self.segments, self.keys, self.end = (
+            kernel, table, order, rows, segments, keys, end,
+        )  # fmt: skip
+        self.clause = kernel.clause
+
+    def detections(self, matches: Matches) -> EventBatch:
+        moments = self._moments(matches)
+        sorted_by = np.lexsort((np.arange(len(matches)), moments.last, moments.kind, moments.time))
+        matches, moments = matches.take(sorted_by), moments.take(sorted_by)
+        shown = self.kernel.columnar.shown(matches)
+        columns = self._columns(shown)
+        given, kept = self._given(columns, len(shown))
+        if kept is not None:
+            shown = Shown(shown.matches, shown.flat, shown.match[kept], shown.current[kept])
+        if not len(shown):
+            return EMPTY
+        lo, hi, origins = self._stamps(shown)
+        kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(shown), np.int32)), pa.array([self.kernel.query.name]))
+        fields = {name: c.to_arrow() for name, c in given.items() if not _all_null(c)}
+        made = EventTable(lo, hi, {"type": kind, **fields}, origins=origins)
+        return EventBatch(table=self._placed(made, moments.take(shown.match)))
+
+    # Columns
+
+    def _columns(self, shown: Shown) -> dict[str, Column]:
+        measures = self.kernel.columnar.measures(shown, self.rows, self.segments)
+        columns: dict[str, Column] = {}
+        if self.clause.all_rows:
+            row = shown.row
+            names = (*self.table.attributes, "type", "id", "source", "time")
+            wanted = [n for n in names if self._is_wanted(n)]
+            columns = {name: self.rows.columns[name].take(row) for name in wanted}
+        segment = np.searchsorted(self.segments.bounds, shown.row, side="right") - 1
+        for number, column in enumerate(self.clause.partition):
+            from coincide.model.column import column_of
+
+            values = column_of([key[number][1] for key in self.keys])
+            columns[column.name] = taken(values, segment)
+        return {**columns, **measures}
+
+    def _is_wanted(self, name: str) -> bool:
+        columns = self.kernel.columns
+        return columns is None or name in columns or name in ("type", "id", "source", "time")
+
+    def _given(self, columns: dict[str, Column], length: int) -> tuple[dict[str, Column], Numbers | None]:
+        """What SELECT gives out of them, and which rows WHERE leaves; None: all."""
+        query, kept = self.kernel.query, None
+        if query.where is not None:
+            kept = np.flatnonzero(truth_of(lowered(query.where), columns, length))
+            columns = {name: column.take(kept) for name, column in columns.items()}
+            length = len(kept)
+        if query.items is None:
+            own = {m.name for m in self.clause.measures}
+            return {n: c for n, c in columns.items() if n not in ENVELOPE_OF_ROW or n in own}, kept
+        return {item.name: values_of(lowered(item.value), columns, length) for item in query.items}, kept
+
+    # Stamps and origins
+
+    def _stamps(self, shown: Shown) -> tuple[Numbers, Numbers, Origins]:
+        matches = shown.matches
+        if self.clause.all_rows:
+            rows = self.order[shown.row]
+            bounds = np.arange(len(rows) + 1)
+        else:
+            sizes = np.maximum(matches.size[shown.match], 1)
+            bounds = np.concatenate(([0], np.cumsum(sizes)))
+            within = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes)
+            rows = self.order[np.repeat(matches.start[shown.match], sizes) + within]
+        lo = np.minimum.reduceat(self.table.lo[rows], bounds[:-1])
+        hi = np.maximum.reduceat(self.table.hi[rows], bounds[:-1])
+        if self.clause.timed_out:
+            assert self.clause.within is not None
+            late = matches.kind[shown.match] == TIMED_OUT
+            hi = np.where(late, self.rows.times[matches.start[shown.match]] + self.clause.within, hi)
+        of_rows = self.table.origin().take(rows)
+        return lo, hi, Origins(of_rows.lo, of_rows.hi, of_rows.ids, bounds)
+
+    # Places
+
+    def _moments(self, matches: Matches) -> _Moments:
+        """The event, bound or end at which each was decided."""
+        made = matches.made
+        asked = self.order[made[:, 4]]
+        time = self.table.hi[asked]
+        late = made[:, 5] >= time
+        kind = np.where(late, 1, 0)
+        last = np.where(late, self.order[made[:, 6]], asked)
+        time = np.where(late, made[:, 5], time)
+        ended = made[:, 7] == 1
+        kind, last = np.where(ended, AT_THE_END, kind), np.where(ended, 0, last)
+        return _Moments(np.where(ended, self.end, time), kind, last)
+
+    def _placed(self, made: EventTable, moments: _Moments) -> EventTable:
+        order = self.kernel.program.order
+        cause = np.where(moments.kind == 0, moments.last, -1 - moments.last * 4 - moments.kind)
+        ranks = ranks_of(cause)
+        if (moments.kind == 0).all():
+            orders = np.full(len(ranks), order)
+            table, last = self.table, moments.last
+            return replace(made, given_places=LazyPlaces(lambda: caused_places(table, last, orders, ranks)))
+        rows = np.unique(moments.last)
+        of_rows = dict(
+            zip(rows.tolist(), ((r[0], 0, r[1], *r[2 : 3 + 2 * r[2]]) for r in self.table.place_rows(rows).tolist()), strict=True)
+        )
+        places = []
+        for time, kind, last, rank in zip(*(a.tolist() for a in (moments.time, moments.kind, moments.last, ranks)), strict=True):
+            root: Place = of_rows[last]
+            if kind == 1:
+                root = timer_place(time, root, order, 0)
+            elif kind == AT_THE_END:
+                root = (time, AT_THE_END, (0, 0, order, 0), 0)
+            places.append(caused(root, order, rank))
+        matrix = np.full((len(places), 3), -1, np.int64)
+        matrix[:, 0], matrix[:, 2] = [place[0] for place in places], [place[3] for place in places]
+        return replace(made, given_places=matrix, foreign_places=tuple(places))
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    time: Numbers
+    kind: Numbers
+    last: Numbers  # the row that it was, or whose bound it was
+
+    def take(self, index: Numbers) -> _Moments:
+        return _Moments(self.time[index], self.kind[index], self.last[index])
+
+
+def _all_null(column: Column) -> bool:
+    return bool(column.is_null.all()) and (column.compounds is None or not any(c is not None for c in column.compounds))

@@ -1,0 +1,262 @@
+"""The search of section 4 over columns, compiled: segments of rows (one a partition), each with its scan.
+
+The truth of every condition at every row is known before. A path is the states that took rows, one for each row from the start
+on; ways that are still to be tried stand on a stack. While one of them is tried, the states before its row are those of its own
+path, so one array of states serves all paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coincide.detection.columns.compiling import compiled, inner
+
+MATCHED, UNMATCHED, TIMED_OUT = 0, 1, 2
+
+NOTHING, TOO_MANY_STEPS, NO_ROW, FIRST_ROW = 0, 1, 2, 3
+"""How a run ends: well, or with one of the errors of section 10."""
+
+
+PASSES, FAILS, WAITS = 0, 1, 2
+"""Of an anchor, and of a search that is no match: there is none, or it cannot be told yet."""
+
+
+def _grown(array: Any, size: int) -> Any:
+    larger = np.empty(max(size, 2 * len(array)), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+_grown = inner(_grown, allocates=True)
+
+
+@inner
+def _anchored(anchor: int, at_beginning: bool, row: int, high: int, closed: bool) -> int:
+    """Do the anchors of a way hold before this row?"""
+    if anchor & 1 and not at_beginning:  # `^`, alone or before `$`
+        return FAILS
+    if anchor >= 2:
+        if row < high:
+            return FAILS
+        if not closed:
+            return WAITS
+    return FAILS if anchor == 4 and not at_beginning else PASSES
+
+
+def _pushed(ways: Any, rows: Any, top: int, first: int, last: int, row: int) -> Any:
+    """The ways from `first` to `last` on the stack, the first on top."""
+    if top + last - first > len(ways):
+        ways, rows = _grown(ways, top + last - first), _grown(rows, top + last - first)
+    for way in range(last - 1, first - 1, -1):
+        ways[top], rows[top] = way, row
+        top += 1
+    return ways, rows, top
+
+
+_pushed = inner(_pushed, allocates=True)
+
+
+def _search(
+    s: int, low: int, high: int, begins: bool, closed: bool, truth: Any, ahead: Any, times: Any, within: int, passed: int,
+    variable: Any, offsets: Any, anchors: Any, targets: Any, tried: Any, widest: int, mark: int, path: Any, cut_path: Any,
+    ways: Any, rows: Any, budget: int, seen: Any,
+) -> Any:  # fmt: skip
+    """The first path from row s: its length, or -1 - FAILS, -1 - WAITS, or -4 if it takes too long. `seen` gets the last row
+    asked for, whether the end was, whether the bound was, and the length of the first path that ran out of time."""
+    states = len(variable)
+    bound = times[s] + within
+    seen[0], seen[1], seen[2], seen[3] = s, 0, 0, -1
+    steps = 0
+    ways, rows, top = _pushed(ways, rows, 0, offsets[states], offsets[states + 1], s)
+    while top > 0:
+        top -= 1
+        way, row = ways[top], rows[top]
+        if anchors[way]:
+            held = _anchored(anchors[way], begins and row == low, row, high, closed)
+            if anchors[way] >= 2 and held != WAITS:
+                if row < high:
+                    seen[0] = max(seen[0], row)
+                else:
+                    seen[1] = 1
+            if held == WAITS:
+                return -1 - WAITS, ways, rows
+            if held == FAILS:
+                continue
+        state = targets[way]
+        if state < 0:
+            if state == -1:
+                return row - s, ways, rows
+            continue
+        if (times[row] > bound if row < high else bound <= passed) and within >= 0:
+            seen[2] = 1
+            if seen[3] < 0 and row > s:
+                seen[3] = row - s
+                cut_path[: row - s] = path[: row - s]
+            continue
+        taker = variable[state] if row < high else 0
+        if row >= high or (ahead[taker] > 0 and row + ahead[taker] >= high):
+            if not closed:
+                if row < high and tried[state * widest + row - low] == mark:
+                    continue
+                return -1 - WAITS, ways, rows
+            seen[1] = 1
+            if row >= high:
+                continue
+        else:
+            seen[0] = max(seen[0], row + ahead[taker])
+        place = state * widest + row - low
+        if tried[place] == mark:
+            continue
+        steps += 1
+        if steps > budget:
+            return -4, ways, rows
+        tried[place] = mark
+        if truth[taker, row]:
+            path[row - s] = state
+            ways, rows, top = _pushed(ways, rows, top, offsets[state], offsets[state + 1], row + 1)
+    return -1 - FAILS, ways, rows
+
+
+_search = inner(_search, allocates=True)
+
+
+@inner
+def _last_asked(asking: Any, askers: Any, variable: Any, shown: Any, current: int) -> int:
+    """The last row that NEXT in measures asks for, counted from the start; -1: none."""
+    last = -1
+    for ask in range(len(asking)):
+        back = asking[ask, 1]
+        for step in range(current + 1):
+            at = step if asking[ask, 0] else current - step
+            if askers[ask, variable[shown[at]]]:
+                if back == 0:
+                    last = max(last, at + asking[ask, 2])
+                    break
+                back -= 1
+    return last
+
+
+@inner
+def _skipped(skip: int, members: Any, variable: Any, path: Any, length: int) -> int:
+    """How far the next start is from this one; 0 if that is this one, -1 if there is no row to skip to."""
+    if length == 0 or skip == 1:
+        return 1
+    if skip == 0:
+        return length
+    found = -1
+    for at in range(length):
+        if members[variable[path[at]]]:
+            found = at
+            if skip == 2:
+                break
+    return found
+
+
+@inner
+def _last_shown(path: Any, size: int, hidden: Any, shown_only: bool) -> int:
+    current = size - 1
+    while shown_only and current >= 0 and hidden[path[current]]:
+        current -= 1
+    return current
+
+
+def _recorded(made: Any, labels: Any, counts: Any, row: Any, path: Any, size: int) -> Any:
+    count, written = counts
+    if count == len(made):
+        larger = np.empty((2 * len(made), made.shape[1]), np.int64)
+        larger[:count] = made
+        made = larger
+    made[count] = row
+    if written + size > len(labels):
+        labels = _grown(labels, written + size)
+    labels[written : written + size] = path[:size]
+    counts[0], counts[1] = count + 1, written + size
+    return made, labels
+
+
+_recorded = inner(_recorded, allocates=True)
+
+
+def _find(
+    segments: Any,  # where each begins; one more for the end of the last
+    begins: Any,  # by segment: is its first row that of the partition?
+    starts: Any,  # by segment: the row at which its scan begins; where it has come to is written here
+    numbers: Any,  # by segment: of the next match; likewise
+    covered: Any,  # by segment: rows before this one lie in a match; likewise
+    closed: bool,
+    truth: Any,  # by variable and row
+    ahead: Any,  # by variable: so many rows its condition looks ahead
+    times: Any,  # microseconds
+    within: int,  # -1: no bound
+    passed: int,  # no row with such a time is to come
+    variable: Any,
+    offsets: Any,
+    anchors: Any,
+    targets: Any,
+    shares: bool,  # does what failed from one start fail from every other?
+    unmatched: bool,  # are unmatched rows told?
+    timed_out: bool,  # are matches that ran out of time?
+    skip: int,  # 0 past the last row, 1 to the next row, 2 to the first and 3 to the last of `members`
+    members: Any,
+    asking: Any,  # NEXT in measures: (first?, back, shift) …
+    askers: Any,  # … of these variables
+    hidden: Any,
+    shown_only: bool,
+    budget: int,
+) -> Any:
+    widest = 1
+    for segment in range(len(segments) - 1):
+        widest = max(widest, segments[segment + 1] - segments[segment] + 1)
+    tried = np.zeros(len(variable) * widest, np.int32)
+    mark = 0
+    ways, rows = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    path, cut_path = np.empty(widest, np.int32), np.empty(widest, np.int32)
+    made = np.empty((64, 8), np.int64)  # kind, start, length, number, last row asked for, last bound, its start, at the end?
+    labels, counts = np.empty(1024, np.int32), np.zeros(2, np.int64)
+    seen, row = np.zeros(4, np.int64), np.zeros(8, np.int64)
+    for segment in range(len(segments) - 1):
+        low, high = segments[segment], segments[segment + 1]
+        s = starts[segment]
+        row[4], row[5], row[6], row[7] = -1, -(2**63), -1, 0
+        mark += 1
+        while s < high:
+            mark += 0 if shares else 1
+            length, ways, rows = _search(
+                s, low, high, begins[segment], closed, truth, ahead, times, within, passed, variable, offsets, anchors, targets,
+                tried, widest, mark, path, cut_path, ways, rows, budget, seen,
+            )  # fmt: skip
+            if length == -1 - WAITS:
+                break
+            if length == -4:
+                return TOO_MANY_STEPS, s, made[: counts[0]], labels[: counts[1]]
+            kind = MATCHED if length >= 0 else TIMED_OUT if timed_out and seen[3] >= 0 else UNMATCHED
+            size = length if length >= 0 else seen[3] if kind == TIMED_OUT else 0
+            shown = path if length >= 0 else cut_path
+            asked = _last_asked(asking, askers, variable, shown, _last_shown(shown, size, hidden, shown_only))
+            if s + asked >= high:
+                if not closed:
+                    break
+                seen[1] = 1
+            elif asked >= 0:
+                seen[0] = max(seen[0], s + asked)
+            onward = _skipped(skip, members, variable, path, max(length, 0))
+            if onward <= 0:
+                return (FIRST_ROW if onward == 0 else NO_ROW), s, made[: counts[0]], labels[: counts[1]]
+            row[4], row[7] = max(row[4], seen[0]), max(row[7], seen[1])
+            if seen[2] and times[s] + within > row[5]:
+                row[5], row[6] = times[s] + within, s
+            if kind != UNMATCHED or (unmatched and s >= covered[segment]):
+                row[0], row[1], row[2], row[3] = kind, s, size, numbers[segment] if kind == MATCHED else -1
+                made, labels = _recorded(made, labels, counts, row, shown, size)
+            if length >= 0:
+                numbers[segment] += 1
+                covered[segment] = max(covered[segment], s + length)
+                for at in range(length if shares else 0):  # what led to the match did not fail
+                    tried[path[at] * widest + s + at - low] = 0
+            s += onward
+            starts[segment] = s
+    return NOTHING, np.int64(0), made[: counts[0]], labels[: counts[1]]
+
+
+find = compiled(_find, allocates=True)
