@@ -5,13 +5,13 @@ Every back end must agree with the `scalar` given here; null and wrongly typed a
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
-from functools import lru_cache
 from typing import Any
 
+from coincide.expr.patterns import matches, pattern_fault
+from coincide.expr.tree import Expr, Literal
 from coincide.model.event import Value, plain_number
 
 ANY, NUMBER, TEXT, BOOLEAN = "any", "number", "string", "boolean"
@@ -29,12 +29,21 @@ class Function:
     result: str
     scalar: Callable[..., Value] | None
     aliases: int = 0
+    faults: tuple[Callable[[str], str | None] | None, ...] = ()  # what is wrong with a text that stands there as it is
 
     def accepts(self, count: int) -> bool:
         return self.least <= count and (self.most is None or count <= self.most)
 
     def argument(self, index: int) -> str:
         return self.arguments[min(index, len(self.arguments) - 1)]
+
+    def bad_constant(self, arguments: Sequence[Expr]) -> tuple[Expr, str] | None:
+        """A constant that the function can do nothing with, and why."""
+        for argument, fault in zip(arguments, self.faults, strict=False):
+            text = argument.value if isinstance(argument, Literal) else None
+            if fault is not None and isinstance(text, str) and (reason := fault(text)) is not None:
+                return argument, reason
+        return None
 
 
 MOST_DIGITS = 400  # no double has more decimal places in its shortest spelling, or as many digits before the point
@@ -82,30 +91,6 @@ def number_text(value: float) -> str:
     return repr(plain_number(value))
 
 
-@lru_cache(maxsize=1024)
-def regular_expression(pattern: str) -> re.Pattern[str] | None:
-    try:
-        return re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
-        return None
-
-
-def matches(text: str, pattern: str) -> bool | None:
-    compiled = regular_expression(pattern)
-    return None if compiled is None else compiled.search(text) is not None
-
-
-@lru_cache(maxsize=1024)
-def like_pattern(pattern: str) -> re.Pattern[str]:
-    """`%` any text, `_` any one character; the whole text must match."""
-    parts = {"%": ".*", "_": "."}
-    return re.compile("".join(parts.get(c) or re.escape(c) for c in pattern), re.DOTALL)
-
-
-def like(text: str, pattern: str) -> bool:
-    return like_pattern(pattern).fullmatch(text) is not None
-
-
 def _integral(function: Callable[[float], int]) -> Callable[[float], float]:
     return lambda x: float(function(x))
 
@@ -147,7 +132,7 @@ FUNCTIONS: dict[str, Function] = _table(
     _pair("contains", lambda s, part: part in s),
     _pair("starts_with", str.startswith),
     _pair("ends_with", str.endswith),
-    _pair("matches", matches),
+    Function("matches", 2, 2, (TEXT, TEXT), BOOLEAN, matches, faults=(None, pattern_fault)),
     Function("coalesce", 1, None, ("the same",), "the same", None),
     Function("if", 3, 3, (BOOLEAN, "the same"), "the same", None),
     Function("start", 0, 1, (ANY,), NUMBER, None, 1),

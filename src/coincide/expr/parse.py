@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import isinf
 from typing import NoReturn
 
-from coincide.errors import RuleError, nearest
+from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.functions import FUNCTIONS, Function
 from coincide.expr.quantities import UNITS, QuantityError, microseconds_of, shortened, unit_hint, unit_of
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, Token, Tokens
@@ -227,6 +227,9 @@ class ExpressionParser:
         arguments = self._list(f"'{name.text}'", empty=True)
         if not function.accepts(len(arguments)):
             raise self.tokens.fail(name, self.wording.arity.format(name=name.text))
+        if bad := function.bad_constant(arguments):
+            argument, reason = bad
+            raise RuleError(Diagnostic(f"'{name.text}': {reason}", argument.span))
         return self._placed(Call(name.text, arguments), name)
 
     def _list(self, after: str, empty: bool = False) -> tuple[Expr, ...]:

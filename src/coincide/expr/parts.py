@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from coincide.expr.functions import FUNCTIONS, TEXT, Function, like, number_text
+from coincide.expr.functions import FUNCTIONS, TEXT, Function, number_text
+from coincide.expr.patterns import like
 from coincide.expr.tree import (
     Alias,
     And,

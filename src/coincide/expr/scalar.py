@@ -7,7 +7,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from coincide.expr.functions import FUNCTIONS, Function, finite, like
+from coincide.expr.functions import FUNCTIONS, Function, finite
+from coincide.expr.patterns import like
 from coincide.expr.tree import (
     Alias,
     And,

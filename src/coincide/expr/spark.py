@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from coincide.expr.functions import Function
-from coincide.expr.parts import Flag, Lowering, Parts, Unsupported, balanced
+from coincide.expr.parts import LIKE, Flag, Lowering, Parts, Unsupported, balanced
 from coincide.expr.tree import And, Between, Compare, Expr, In, Not, Or, Reference
 from coincide.model.stamp import MILLISECOND
 
@@ -121,6 +121,13 @@ class _Made:
         return self.make(*(a.column for a in self.arguments))
 
 
+@dataclass(eq=False)
+class _Constant(_Made):
+    """A text that is known."""
+
+    text: str | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class _Number:
     """A double. A `wild` one may be infinite or nan where it stands for null: + - * and the like keep it so, and whatever
@@ -155,7 +162,7 @@ class _Spark:
         return _Number(_literal(value, "double"), wild=False, whole=_literal(int(value or 0), "long") if exact else None)
 
     def text(self, value: str | None) -> _Made:
-        return _literal(value, "string")
+        return _Constant(lambda: _functions().lit(value).cast("string"), text=value)
 
     def always(self, value: bool) -> _Made:
         return _literal(value, "boolean")
@@ -236,6 +243,8 @@ class _Spark:
 
     def call(self, function: Function, texts: Sequence[_Made]) -> _Parts:
         arguments = tuple(texts)
+        if function is LIKE:
+            _check_pattern(arguments[1])
         if function.name in TESTS:
             test = _Made(TESTS[function.name], arguments)
             return Parts(flag=Flag(test, _Made(lambda x: ~x, (test,))))
@@ -282,6 +291,13 @@ def _floor(x: SparkColumn) -> SparkColumn:
 
 def _ceil(x: SparkColumn) -> SparkColumn:
     return _whole(x, _functions().ceil)
+
+
+def _check_pattern(pattern: _Made) -> None:
+    """Java goes back and forth in the text for each `%`: only with one of them, or around a text to be found, in linear time."""
+    text = pattern.text if isinstance(pattern, _Constant) else None
+    if text is None or not (text.count("%") < 2 or (text.count("%") == 2 and text[0] == text[-1] == "%" and "_" not in text)):
+        raise Untranslatable("a pattern that would take Java too long")
 
 
 def _like(text: SparkColumn, pattern: SparkColumn) -> SparkColumn:

@@ -150,6 +150,8 @@ def _call(element: Element, name: str, arguments: tuple[Expr, ...]) -> Expr:
         fail(element, f"{UNKNOWN_FUNCTION}'{name}'")
     if not function.accepts(len(arguments)):
         fail(element, f"in <{element.name}>: wrong number of arguments of '{name}'")
+    if bad := function.bad_constant(arguments):
+        fail(element, f"in <{element.name}>: '{name}': {bad[1]}")
     return Call(name, arguments, span=element.span)
 
 
