@@ -226,12 +226,13 @@ def explain(rules: Rules, engine: str = "embedded", tier: str = "auto") -> str:
     return explanation(rulebook(rules), engine, tier)
 
 
-def analyse(rules: Rules, *, events: Events = None, other: Rules | None = None) -> dict[str, Any]:
-    """What can be said of ECL monitors without running them: vacuity, liveness, dependencies, containment … as one object."""
+def analyse(rules: Rules, *, events: Events = None, other: Rules | None = None, whole: bool | None = None) -> dict[str, Any]:
+    """What can be said of ECL monitors without running them: vacuity, liveness, dependencies, containment … as one object.
+    More than 60 are not compared each with each unless the `whole` is asked for."""
     from coincide.analysis.report import analyse as analyse_file
 
     given = None if events is None else [event for batch in in_order(events) for event in batch.events]
-    return analyse_file(_ecl_file(rulebook(rules)), given, None if other is None else _ecl_file(rulebook(other)))
+    return analyse_file(_ecl_file(rulebook(rules)), given, None if other is None else _ecl_file(rulebook(other)), whole)
 
 
 def in_order(events: Events, mapping: FieldMapping = DEFAULT, strict: bool = True) -> Iterator[EventBatch]:

@@ -13,15 +13,23 @@ from coincide.model.event import Event
 __all__ = ["analyse", "monitor_warnings"]
 
 
-def analyse(file: File, events: Sequence[Event] | None = None, other: File | None = None) -> dict[str, object]:
-    """`events`: those after which `quenched_now` is asked, if it is. `other`: a file to compare with this one."""
+MANY = 60
+"""Monitors that are not compared each with each unless it is asked for: the time grows with the square of their number."""
+
+
+def analyse(
+    file: File, events: Sequence[Event] | None = None, other: File | None = None, whole: bool | None = None
+) -> dict[str, object]:
+    """`events`: those after which `quenched_now` is asked, if it is. `other`: a file to compare with this one. `whole`: also what
+    is to be said of monitors together, by default if they are not too many; `left_out` names what is left out."""
     monitors = [MonitorAnalysis(definition) for definition in file.detectors]
-    report: dict[str, object] = {
-        "monitors": {monitor.definition.name: monitor_report(monitor, events) for monitor in monitors},
-        "pairs": pairs(monitors),
-    }
-    if one_key_list(file) and independent(file):
-        report["system"] = _system(file, monitors, other)
+    report: dict[str, object] = {"monitors": {monitor.definition.name: monitor_report(monitor, events) for monitor in monitors}}
+    if whole or (whole is None and len(monitors) <= MANY):
+        report["pairs"] = pairs(monitors)
+        if one_key_list(file) and independent(file):
+            report["system"] = _system(file, monitors, other)
+    else:
+        report["left_out"] = ["pairs", "system"]
     if other is not None:
         report["unchanged"] = unchanged(file, other)
     return report

@@ -38,6 +38,7 @@ def _analysis_arguments(parser: argparse.ArgumentParser) -> None:
     rules_argument(parser)
     parser.add_argument("--other", metavar="FILE", help="rules to compare these with")
     parser.add_argument("--events", "-e", metavar="FILE", help="events after which to tell what is of no interest then")
+    parser.add_argument("--all", action="store_true", help="compare each with each, also of many monitors: may take long")
 
 
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,9 +54,20 @@ def check(given: Given) -> int:
     book = load(*given.rules)
     show_warnings(book.warnings)
     print(f"{_counted(len(book.detectors), 'detector')}, {_counted(len(book.warnings), 'warning')}")
-    if given.other or given.events or all(source.name.endswith(".ecl") for source, _ in book.files):
+    if given.other or given.events or given.all:
         _show_analysis(_analysis(book, given))
+    elif all(source.name.endswith(".ecl") for source, _ in book.files):
+        _show_if_few(book, given)
     return 0
+
+
+def _show_if_few(book: Rulebook, given: Given) -> None:
+    from coincide.analysis.report import MANY
+
+    if len(book.detectors) <= MANY:
+        _show_analysis(_analysis(book, given))
+    else:
+        print(f"the analysis is left out: it is shown of at most {MANY} monitors, or with --all")
 
 
 def analyse(given: Given) -> int:
@@ -71,7 +83,7 @@ def analyse(given: Given) -> int:
 def _analysis(book: Rulebook, given: Given) -> dict[str, Any]:
     from coincide import api
 
-    return api.analyse(book, events=given.events, other=given.other)
+    return api.analyse(book, events=given.events, other=given.other, whole=True if given.all else None)
 
 
 def _show_analysis(answer: Mapping[str, Any]) -> None:
@@ -84,6 +96,8 @@ def _show_analysis(answer: Mapping[str, Any]) -> None:
             console.print(f"  [cyan]{what:<13}[/cyan]", end="")
             console.print(text, markup=False)
     lines = [*_pair_lines(answer.get("pairs", {})), *_file_lines(answer)]
+    if "left_out" in answer:
+        lines.append("so many monitors are not compared with one another; --all does it")
     if lines:
         console.print()
     for line in lines:

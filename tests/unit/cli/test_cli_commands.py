@@ -43,6 +43,21 @@ def test_check_for_people(coincide: Coincide, tmp_path: Path) -> None:
     assert "\x1b" not in outcome.out + outcome.err
 
 
+def test_check_of_many_monitors_compares_them_only_when_asked(coincide: Coincide, tmp_path: Path) -> None:
+    text = "".join(f"monitor m{n} = repeat {{ push(out{n}) {{ a and v > {n} }} }}\n" for n in range(70))
+    rules = written(tmp_path / "rules.ecl", text)
+    shown = coincide("check", rules)
+    assert shown.code == 0
+    assert "--all" in shown.out
+    assert "is covered by" not in shown.out
+    answer = json.loads(coincide("check", "--json", rules).out)
+    assert len(answer["monitors"]) == 70
+    assert answer["left_out"] == ["pairs", "system"]
+    few = written(tmp_path / "few.ecl", "".join(text.splitlines(keepends=True)[:3]))
+    assert "m1 is covered by m0" in coincide("check", few).out
+    assert json.loads(coincide("analyse", few, "--all").out)["pairs"]
+
+
 def test_check_as_json_is_analyse(coincide: Coincide, rules: Path, events: Path) -> None:
     outcome = coincide("check", rules, "--json", "--events", events)
     answer = json.loads(outcome.out)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
+import coincide
 from coincide.detection.automaton.sets import FREE
 from coincide.engines.graph import Graph
 from coincide.engines.policies import StabilityPolicy, run_with_policy
@@ -89,6 +91,15 @@ def test_alternations_in_a_row_do_not_double_the_runs() -> None:
     text = "detect X = " + " ".join(["([A] | [A])"] * 12) + " [B]"
     state = state_after(text, *(event("A", n) for n in range(12)))
     assert sum(len(runs) for runs in state.instances[FREE].runs[0].values()) <= 24
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_many_iterations_in_a_row_are_one(tier: str) -> None:
+    events = [{"type": "A", "time": n, "k": n % 2} for n in range(30)] + [{"type": "B", "time": 30}]
+    one, many = (coincide.loads(f"detect X = {stars} [B]", "opera") for stars in ("[A]*", " ".join(["[A]*"] * 75)))
+    begin = time.process_time()
+    assert coincide.detect(many, events, tier=tier) == coincide.detect(one, events, tier=tier)
+    assert time.process_time() - begin < 4
 
 
 @pytest.mark.parametrize(

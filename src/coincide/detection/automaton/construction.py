@@ -23,6 +23,7 @@ from coincide.lang.opera.definition import (
     Sequence,
     Timing,
     nullable,
+    walk,
 )
 
 Transitions = frozenset[tuple[bool, int]]
@@ -149,7 +150,9 @@ class Automaton:
         return part
 
     def _inside(self, part: Part, expression: Expression, scope: Scope) -> Iterable[tuple[Expression, Scope]]:
-        if isinstance(expression, Concatenation | Sequence):
+        if isinstance(expression, Concatenation):
+            return [(e, scope) for e in _without_repeats(expression.parts)]
+        if isinstance(expression, Sequence):
             return [(e, scope) for e in expression.parts]
         if isinstance(expression, Alternation):
             return [(e, replace(scope, forking=part.forks)) for e in expression.parts]
@@ -299,6 +302,15 @@ class Automaton:
                 met[number] |= more
                 changed = changed or bool(more)
         return met
+
+
+def _without_repeats(parts: tuple[Expression, ...]) -> list[Expression]:
+    """`[A]* [A]*` is `[A]*`: as many positions would only be as many ways to the same matches. Timings keep their own timers."""
+    return [
+        part
+        for before, part in zip((None, *parts), parts, strict=False)
+        if part != before or not isinstance(part, Iteration) or any(isinstance(node, Timing) for node in walk(part))
+    ]
 
 
 def _merge(x: GroupOfTransitions, y: GroupOfTransitions) -> GroupOfTransitions:
