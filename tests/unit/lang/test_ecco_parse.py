@@ -149,3 +149,10 @@ def test_a_misspelt_key_word_is_read_as_an_event() -> None:
     with pytest.raises(RuleError) as raised:
         parse(SourceText("r.ecco", "detect x = (a ; b) witin 5s"))
     assert "'witin' was read as an event: did you mean 'within'?" in str(raised.value)
+
+
+def test_runs_by_different_values_want_a_bound() -> None:
+    warnings = load(SourceText("r.ecco", "detect d = a*{3 by k}\ndetect e = a*{3 by k} within 1h\n")).warnings
+    assert [(w.span.line, w.message) for w in warnings if w.span] == [
+        (1, "the elements of the iteration are kept for ever; add 'within T'")
+    ]

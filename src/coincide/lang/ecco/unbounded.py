@@ -104,8 +104,10 @@ def _wrappers(element: Expression) -> Iterator[Expression]:
 
 def _is_endless(node: Iter, policy: str) -> bool:
     """Elements that no run can have any more go, where they cannot keep out others that share an event with them."""
+    if node.by is not None:  # one value may come again and again
+        return policy != "chronicle"
     if policy == "cumulative":
-        return node.by is not None or (node.most is None)
+        return node.most is None
     return policy == "unrestricted" and (node.most is None or not isinstance(core(node.operand), Ref))
 
 
