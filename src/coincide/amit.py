@@ -139,11 +139,13 @@ def operand(
     consumption: str | None = None,
     weight: int | None = None,
     counted: bool = True,
+    distinct: str | None = None,
 ) -> Operand:
     """Events of a type that satisfy a condition (`threshold` in the XML); the rest is as there."""
     values: Values = {"event": _name(event), "as": as_, "threshold": where, "quantifier": quantifier}
     values |= {"quantifierType": "absolute" if strict else None, "override": override, "retain": retain}
     values |= {"consumption": consumption, "weight": weight, "counted": None if counted else "false"}
+    values |= {"distinct": distinct}
     return Operand(values)
 
 

@@ -115,7 +115,7 @@ class _Run:
         """Set the first timer of `every` or `at`."""
         due = next_tick(situation, cause.now)
         if due is not None:
-            recurring = situation.pattern is None or situation.pattern.recurring
+            recurring = situation.operator.repeat == "always" and (situation.pattern is None or situation.pattern.recurring)
             recurring = recurring or self._caused_by_recurring(cause, span)
             tick = cause.set_timer(situation.order, due, Tick(span, situation.number), recurring)
             span.contents[situation.number].tick = tick
@@ -185,14 +185,18 @@ class _Run:
         if partition.done:
             return
         counter = self.state.situations[situation.number]
+        entered = False
         for number in chosen:
             candidates = partition.candidates[number]
             if holds(situation.operands[number].override, event, counter):
                 candidates.clear()
+            if not situation.operands[number].is_new(event, candidates):
+                continue
+            entered = True
             counter["candidates"] += 1
             if not (candidates and number in situation.flag_operands):
                 candidates.append(event)
-        if situation.operator.mode != "deferred":
+        if entered and situation.operator.mode != "deferred":
             decision = Decision(situation, span, key, partition, cause.now, NOT_ENDED, counter, event)
             for selection in decision.detect():
                 self.signal(situation, span, key, selection, cause)
@@ -246,7 +250,8 @@ class _Run:
 
     def _tick(self, situation: SituationProgram, span: Lifespan, cause: Cause) -> None:
         self.signal(situation, span, (), (), cause)
-        self.begin(situation, span, cause)
+        if situation.operator.repeat == "always":
+            self.begin(situation, span, cause)
 
     def _prune(self, action: Passed) -> None:
         """A partition of `after` that waits for nothing need not be kept."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +10,7 @@ from coincide.detection.base import Detector
 from coincide.detection.situation.scope import SituationScope, View
 from coincide.detection.situation.state import Key, key_part
 from coincide.expr.functions import FUNCTIONS, Function
-from coincide.expr.scalar import Evaluate, EventScope, condition
+from coincide.expr.scalar import Evaluate, EventScope, compile_scalar, condition
 from coincide.expr.tree import And, Expr, Literal, Reference, walk
 from coincide.lang.amit.definition import Lifespan as LifespanDefinition
 from coincide.lang.amit.definition import Operand, Operator
@@ -59,10 +59,18 @@ class OperandProgram:
     threshold: Condition
     override: Condition
     keeps: Callable[[Event], bool]
+    distinct: Evaluate | None
 
     @property
     def event(self) -> str:
         return self.definition.event
+
+    def is_new(self, event: Event, candidates: Iterable[Event]) -> bool:
+        """Where candidates must differ: does none of them have the event's value?"""
+        if self.distinct is None:
+            return True
+        value = self.distinct(event)
+        return value is not None and all(key_part(self.distinct(c)) != key_part(value) for c in candidates)
 
 
 def operand_program(operand: Operand, functions: Mapping[str, Function]) -> OperandProgram:
@@ -71,6 +79,7 @@ def operand_program(operand: Operand, functions: Mapping[str, Function]) -> Oper
         Condition(operand.threshold, functions),
         Condition(operand.override, functions, absent=False),
         _keeps(operand, functions),
+        None if operand.distinct is None else compile_scalar(operand.distinct, EventScope(), functions),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coincide.detection.situation.state import Key, Lifespan, key_value
+from coincide.detection.situation.state import Key, Lifespan, key_part, key_value
 from coincide.expr.functions import Function, finite
 from coincide.expr.scalar import Evaluate, compile_scalar, event_field
 from coincide.expr.tree import Alias, Call, Expr, Reference, transform
@@ -143,6 +143,7 @@ def _average(values: list[Any]) -> float | None:
 
 AGGREGATE_FUNCTIONS: dict[str, Callable[[list[Any]], Value]] = {
     "count": lambda values: float(len(values)),
+    "distinct": lambda values: float(len(set(map(key_part, values)))),
     "sum": _sum,
     "avg": _average,
     "lowest": lambda values: min(values, default=None),

@@ -62,6 +62,8 @@ def _reasons(situation: Resolved) -> Iterator[str]:
 def _operand_reasons(operator: Operator) -> Iterator[str]:
     counting, deferred = operator.counting, operator.mode == "deferred"
     for operand in operator.operands:
+        if operand.distinct is not None:
+            yield "'distinct', which compares each event with all candidates"
         if operand.strict and operand.quantifier == "each" and not counting:
             yield "quantifier 'strict each'"
         if (counting or deferred) and not _never(operand.override):

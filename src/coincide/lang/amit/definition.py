@@ -97,7 +97,8 @@ class Lifespan(Placed):
 
 @dataclass(frozen=True)
 class Operand(Placed):
-    """`retain` keeps used candidates where it is true; `consumption` lets them go only where it is true."""
+    """`retain` keeps used candidates where it is true; `consumption` lets them go only where it is true. `distinct`: of events
+    for which this has the same value one is a candidate, and none for which it is null."""
 
     event: str
     alias: str | None = None
@@ -109,6 +110,7 @@ class Operand(Placed):
     consumption: Expr | None = None
     weight: int = 1
     counted: bool = True
+    distinct: Expr | None = None
 
     @property
     def label(self) -> str:

@@ -124,6 +124,7 @@ def _operand(operand: Operand, form: Form) -> Values:
         "consumption": _expression(operand.consumption),
         "weight": _unless(operand.weight, 1),
         "counted": None if operand.counted else "false",
+        "distinct": _expression(operand.distinct),
     }
 
 

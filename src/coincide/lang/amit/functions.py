@@ -20,6 +20,7 @@ AGGREGATES: dict[str, Function] = {
         Function("highest", 1, 1, ("number or string, the same",), "the same", None),
         Function("first", 1, 1, ("the same",), "the same", None),
         Function("last", 1, 1, ("the same",), "the same", None),
+        Function("distinct", 1, 1, (ANY,), NUMBER, None),
         Function("total", 0, 0, (ANY,), NUMBER, None),
     )
 }

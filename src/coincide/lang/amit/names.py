@@ -46,6 +46,11 @@ class EventNames:
         check_condition(aliased, self._type, functions)
         return transform(aliased, _bare)
 
+    def value(self, tree: Expr, functions: Mapping[str, Function]) -> Expr:
+        aliased = with_aliases(tree, frozenset({self.event, self.alias or self.event}))
+        infer(aliased, self._type, functions)
+        return transform(aliased, _bare)
+
     def _type(self, node: Reference) -> str:
         return attribute_type(self.event, self.attributes, node.name, node.span)
 

@@ -14,7 +14,7 @@ MODES = ("immediate", "delayed", "deferred")
 OPERAND = ("event", "as", "threshold")
 QUANTIFIED = ("quantifier", "quantifierType", "override")
 CONSUMED = ("retain", "consumption")
-WEIGHTED = ("weight", "counted")
+WEIGHTED = ("weight", "counted", "distinct")
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ FORMS: dict[str, Form] = {
         mode="deferred",
         quantifier="first",
     ),
-    "every": Form(("interval", "detectionMode"), least=0, most=0, keyed=False, modes=MODES[:2]),
-    "at": Form(("timePattern", "detectionMode"), least=0, most=0, keyed=False, modes=MODES[:2]),
+    "every": Form(("interval", "detectionMode", "repeatMode"), least=0, most=0, keyed=False, modes=MODES[:2]),
+    "at": Form(("timePattern", "detectionMode", "repeatMode"), least=0, most=0, keyed=False, modes=MODES[:2]),
     "after": Form(("interval", "correlate", "detectionMode"), ("operandAfter",), modes=MODES[:2]),
 }
 OPERATOR_SYNONYMS = {"condition": "where"}
@@ -136,6 +136,7 @@ def _operand(element: Element, form: Form, blocks: bool) -> Operand:
         consumption=attributes.expression("consumption"),
         weight=attributes.whole("weight", 1),
         counted=attributes.flag("counted", True),
+        distinct=attributes.expression("distinct"),
         span=element.span,
     )
 

@@ -46,5 +46,5 @@ def _expressions(situation: Resolved) -> Iterator[tuple[Expr, Span | None]]:
     written = [(operator.where, operator.span), *((a.expression, a.span) for a in situation.situation.attributes)]
     written += [(role.where, role.span) for role in situation.lifespan.roles]
     for o in operator.operands:
-        written += [(tree, o.span) for tree in (o.threshold, o.override, o.retain, o.consumption)]
+        written += [(tree, o.span) for tree in (o.threshold, o.override, o.retain, o.consumption, o.distinct)]
     return ((tree, span) for tree, span in written if tree is not None)

@@ -153,7 +153,15 @@ class _Situation:
             override=condition(operand.override),
             retain=condition(operand.retain),
             consumption=condition(operand.consumption),
+            distinct=self._distinct(operand),
         )
+
+    def _distinct(self, operand: Operand) -> Expr | None:
+        if operand.distinct is None:
+            return None
+        with inside_expression(operand.span, text_of(operand.distinct)):
+            names = EventNames(operand.event, operand.alias, self.catalogue.attributes(operand.event))
+            return names.value(operand.distinct, condition_functions())
 
     def _check_pattern(self) -> None:
         if self.operator.kind == "at":
@@ -205,6 +213,6 @@ def trees(situation: Situation, lifespan: Lifespan) -> list[Expr]:
     operator = situation.operator
     found: list[Expr | None] = [operator.where, *(a.expression for a in situation.attributes)]
     for operand in operator.operands:
-        found += [operand.threshold, operand.override, operand.retain, operand.consumption]
+        found += [operand.threshold, operand.override, operand.retain, operand.consumption, operand.distinct]
     found += [role.where for role in lifespan.roles]
     return [tree for tree in found if tree is not None]
