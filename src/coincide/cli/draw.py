@@ -96,28 +96,17 @@ def _format(given: Given) -> str:
 
 
 def _drawings(detectors: Sequence[Detector], automaton: bool) -> list[Drawing]:
+    from coincide.draw.rules import DRAWINGS, drawing
     from coincide.errors import CoincideError
 
-    drawings = [drawing for d in detectors if (drawing := _drawing(d, automaton)) is not None]
-    others = sorted({d.language for d in detectors} - {"opera", "pretty", "ecl"})
+    drawings = [drawn for d in detectors if (drawn := drawing(d, automaton)) is not None]
+    others = sorted({d.language for d in detectors} - DRAWINGS.keys())
     if not drawings:
-        raise CoincideError(f"there is nothing to draw: Opera and ECL have drawings, {', '.join(others) or 'no rules'} not")
+        why = f"there are no drawings of {', '.join(others)}" if others else "there are no rules"
+        raise CoincideError(f"there is nothing to draw: {why}")
     if others:
         print(f"warning: there are no drawings of {', '.join(others)}", file=sys.stderr)
     return drawings
-
-
-def _drawing(detector: Detector, automaton: bool) -> Drawing | None:
-    if detector.language in ("opera", "pretty"):
-        from coincide.draw.opera import composition
-        from coincide.draw.states import automata
-
-        return automata(detector.definition) if automaton else composition(detector.definition)
-    if detector.language == "ecl":
-        from coincide.draw.ecl import machine
-
-        return machine(detector.definition)
-    return None
 
 
 def _text(drawings: Sequence[Drawing], form: str) -> str:

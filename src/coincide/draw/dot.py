@@ -15,6 +15,11 @@ SHAPES = {
     "tank": "shape=cylinder",
     "timer": "shape=diamond",
     "result": "shape=box, style=filled, fillcolor=lightgrey",
+    "event": 'shape=box, style="rounded,filled", fillcolor="#d9e8f5"',
+    "collection": 'shape=box, style="rounded,filled", fillcolor="#d9e8f5", peripheries=2',
+    "operator": "shape=box",
+    "condition": 'shape=box, style=filled, fillcolor="#fff8e6"',
+    "span": 'shape=box, style=filled, fillcolor="#e6f4f1", peripheries=2',
 }
 KINDS = {
     "weak": "",

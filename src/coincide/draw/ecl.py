@@ -5,16 +5,21 @@ Events that change nothing and emit nothing are not shown."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from coincide.analysis.automaton import Answer
 from coincide.analysis.letters import LimitExceeded
 from coincide.analysis.monitor import Definition, MonitorAnalysis
-from coincide.draw.graph import Arrow, Drawing, Node, joined
+from coincide.draw.graph import Arrow, Drawing, Node, joined, wrapped
 from coincide.errors import CoincideError
 from coincide.lang.ecl.definition import Monitor
 
 LARGEST = 60
 """States of a machine that somebody can still read."""
+
+PUSHES = " → "
+NOTE = 24  # letters of a line
+MOST = 3  # parts of a way that are told
 
 Literal = tuple[int, bool]
 """A predicate by its number, and whether it must hold."""
@@ -35,8 +40,29 @@ def machine(definition: Definition) -> Drawing:
         following, answering = minimal.following[state], minimal.answering[state]
         edges = {letter: (following[c], minimal.answers[answering[c]]) for letter, c in letters.items()}
         arrows += _arrows(state, edges, names)
-    states = [Node(f"q{n}", "state", f"q{n}") for n in range(minimal.states)]
+    ways = _ways(arrows)
+    states = [Node(f"q{n}", "state", str(n), ways.get(f"q{n}", ())) for n in range(minimal.states)]
     return Drawing(definition.name, _caption(definition), (Node("start", "start"), *states), joined(arrows))
+
+
+def _ways(arrows: Sequence[Arrow]) -> dict[str, tuple[str, ...]]:
+    """What a state stands for: the shortest way to it, in the words of the rule."""
+    found: dict[str, tuple[str, ...]] = {"q0": ()}
+    waiting = ["q0"]
+    while waiting:
+        name = waiting.pop(0)
+        for arrow in arrows:
+            if arrow.source == name and arrow.target not in found:
+                found[arrow.target] = (*found[name], arrow.labels[0].partition(PUSHES)[0])
+                waiting.append(arrow.target)
+    return {name: wrapped(f"after {_counted(way)}", NOTE) for name, way in found.items() if way}
+
+
+def _counted(way: Sequence[str]) -> str:
+    """`failed ×3, accepted`; of a long way the last part."""
+    parts = [(what, len(list(run))) for what, run in groupby(way)]
+    texts = [what if count == 1 else f"{what} ×{count}" for what, count in parts]
+    return ", ".join(["…", *texts[-MOST:]] if len(texts) > MOST else texts)
 
 
 def _caption(definition: Definition) -> str:
@@ -50,7 +76,7 @@ def _arrows(state: int, edges: dict[int, tuple[int, Answer]], names: Sequence[st
             continue
         chosen = [letter for letter, edge in edges.items() if edge == (target, answer)]
         others = [letter for letter, edge in edges.items() if edge != (target, answer)]
-        pushed = " → " + ", ".join(str(symbol[0]) for symbol in answer) if answer else ""
+        pushed = PUSHES + ", ".join(str(symbol[0]) for symbol in answer) if answer else ""
         for condition in _conditions(chosen, others, len(names)):
             yield Arrow(f"q{state}", f"q{target}", "weak", (_text(condition, names) + pushed,))
 

@@ -6,13 +6,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Shape = Literal["state", "final", "start", "tap", "junction", "tank", "timer", "result"]
+Shape = Literal[
+    "state",
+    "final",
+    "start",
+    "tap",
+    "junction",
+    "tank",
+    "timer",
+    "result",
+    "event",
+    "collection",
+    "operator",
+    "condition",
+    "span",
+]
 Kind = Literal["weak", "strong", "pipe", "valve", "begin"]
 
 
 @dataclass(frozen=True)
 class Node:
-    """`label` stands in (or, of small shapes, at) the node, `notes` below it."""
+    """`label` stands in (or, of small shapes, at) the node, `notes` below it. Events, operators, conditions and spans of time
+    have room for several lines."""
 
     name: str
     shape: Shape

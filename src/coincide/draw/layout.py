@@ -12,6 +12,7 @@ from itertools import pairwise
 SWEEPS = 12
 GAP = 22.0  # between neighbours in a layer
 LAYER_GAP = 16.0
+CLOSE = -8.0  # of the gap to either side, what an arrow without words gives to its neighbours
 
 
 @dataclass(eq=False)
@@ -24,6 +25,7 @@ class Box:
     layer: int = 0
     x: float = 0.0
     y: float = 0.0
+    across: float = 0.0  # where an arrow only passes: half the width of the layer, through which it goes straight
     before: list[Box] = field(default_factory=list)
     after: list[Box] = field(default_factory=list)
 
@@ -136,7 +138,8 @@ def _way(source: Box, target: Box, label: Box | None) -> list[Box]:
     middle += 1 - middle % 2
     way = [source]
     for layer in between:
-        box = label if label is not None and layer == middle else Box(0.0, 5.0, 5.0)
+        room = CLOSE if label is not None and label.above == CLOSE else 5.0
+        box = label if label is not None and layer == middle else Box(0.0, room, room)
         box.layer = layer
         way.append(box)
     way.append(target)
@@ -169,6 +172,7 @@ def _place(layers: Sequence[list[Box]]) -> None:
         half = max(box.half for box in layer)
         for box in layer:
             box.x = x + half
+            box.across = box.half or half
         x += 2 * half + LAYER_GAP
         _spread(layer, [0.0] * len(layer))
     for sweep in range(2 * SWEEPS):

@@ -15,6 +15,11 @@ SHAPES = {
     "tank": "[({})]",
     "timer": "{{{{{}}}}}",
     "result": "[[{}]]",
+    "event": "([{}])",
+    "collection": "[({})]",
+    "operator": "[{}]",
+    "condition": "[/{}/]",
+    "span": "[[{}]]",
 }
 MARKS = '#"<>|\\`&'
 LINES = {"weak": "-->", "strong": "==>", "pipe": "-->", "valve": "==>", "begin": "-->"}

@@ -17,6 +17,10 @@ PILL = 15.0  # half of a tap's height
 TANK, TANK_HALF = 26.0, 32.0
 
 
+BOXES = {"event": WATER, "collection": WATER, "operator": PAPER, "condition": "#fff8e6", "span": "#e6f4f1"}
+"""Shapes that hold several lines, each with its colour."""
+
+
 def reach(node: Node) -> tuple[float, bool]:
     """How far from its middle arrows end, and whether the shape is round."""
     round_ones = {"state": RADIUS, "final": RADIUS, "start": DOT, "junction": SMALL}
@@ -27,8 +31,13 @@ def reach(node: Node) -> tuple[float, bool]:
 
 def _half(node: Node) -> float:
     """Of the width of a shape that holds its words."""
-    words = LETTER * len(node.label) / 2
+    words = LETTER * max(map(len, node.label.split("\n"))) / 2
     return words * 1.08 + 16 if node.shape == "result" else words + 14
+
+
+def _rise(node: Node) -> float:
+    """Half of the height of a shape that holds several lines."""
+    return 7 + LINE * len(node.label.split("\n")) / 2
 
 
 def node_box(node: Node) -> Box:
@@ -46,7 +55,9 @@ def node_box(node: Node) -> Box:
         case "tank":
             return Box(max(TANK_HALF, wide), TANK + 8, TANK + 8 + notes)
         case "result":
-            return Box(_half(node), 18.0, 18.0 + notes)
+            return Box(max(_half(node), wide), 18.0, 20.0 + notes)
+        case "event" | "collection" | "operator" | "condition" | "span":
+            return Box(max(_half(node), wide), _rise(node) + 2, _rise(node) + 2 + notes)
         case _:
             return Box(max(_half(node), wide), PILL + 13, PILL + notes)
 
@@ -54,10 +65,15 @@ def node_box(node: Node) -> Box:
 def node_parts(node: Node, box: Box) -> list[str]:
     x, y = box.x, box.y
     draw = {"state": _state, "final": _final, "start": _start, "junction": _junction, "timer": _timer, "tank": _tank}
-    shape, below = draw[node.shape](x, y) if node.shape in draw else (_tap if node.shape == "tap" else _result)(node, x, y)
-    label = {"junction": -SMALL - 6, "timer": 16.0 + 11}.get(node.shape, 4.5)
+    own = {"tap": _tap, "result": _result}
+    shape, below = draw[node.shape](x, y) if node.shape in draw else own.get(node.shape, _box)(node, x, y)
+    lines = node.label.split("\n") if node.label else []
+    label = {"junction": -SMALL - 6, "timer": 16.0 + 11}.get(node.shape, 4.5) - LINE * (len(lines) - 1) / 2
     css = ' class="result"' if node.shape == "result" else ""
-    words = [f'<text x="{x:.1f}" y="{y + label:.1f}" text-anchor="middle"{css}>{escape(node.label)}</text>'] if node.label else []
+    words = [
+        f'<text x="{x:.1f}" y="{y + label + n * LINE:.1f}" text-anchor="middle"{css}>{escape(line)}</text>'
+        for n, line in enumerate(lines)
+    ]
     notes = [
         f'<text x="{x:.1f}" y="{y + below + 11 + n * NOTE_LINE:.1f}" text-anchor="middle" class="note">{escape(note)}</text>'
         for n, note in enumerate(node.notes)
@@ -101,6 +117,27 @@ def _tap(node: Node, x: float, y: float) -> Shape:
 def _result(node: Node, x: float, y: float) -> Shape:
     half = _half(node)
     return [f'<rect x="{x - half:.1f}" y="{y - 18:.1f}" width="{2 * half:.1f}" height="36" rx="6" fill="{ACCENT}"/>'], 20.0
+
+
+def _box(node: Node, x: float, y: float) -> Shape:
+    """Events have round ends, a collection is a pile, what is open for a time has a double line."""
+    half, rise = _half(node), _rise(node)
+    corner = min(rise, 15.0) if node.shape in ("event", "collection") else 5.0
+    stroke = PIPE if node.shape in ("event", "collection") else ACCENT if node.shape == "span" else INK
+    parts = [
+        _outline(x + d, y - d, half, rise, corner, BOXES[node.shape], stroke) for d in (6.0, 3.0) if node.shape == "collection"
+    ]
+    parts.append(_outline(x, y, half, rise, corner, BOXES[node.shape], stroke))
+    if node.shape == "span":
+        parts.append(_outline(x, y, half - 3, rise - 3, corner - 2, "none", stroke))
+    return parts, rise + 2
+
+
+def _outline(x: float, y: float, half: float, rise: float, corner: float, fill: str, stroke: str) -> str:
+    return (
+        f'<rect x="{x - half:.1f}" y="{y - rise:.1f}" width="{2 * half:.1f}" height="{2 * rise:.1f}" rx="{corner:.1f}" '
+        f'fill="{fill}" stroke="{stroke}" stroke-width="1.4"/>'
+    )
 
 
 def valve(x: float, y: float, size: float = 11.0) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from coincide.draw.graph import Arrow, Drawing, Node, wrapped
-from coincide.draw.layout import Box, Route, laid_out
+from coincide.draw.layout import CLOSE, Box, Route, laid_out
 from coincide.draw.shapes import CAPTION_LINE, INK, LETTER, LINE, PAPER, TEXT, node_box, node_parts
 from coincide.draw.ways import arrow_parts
 
@@ -85,7 +85,7 @@ def _label_box(arrow: Arrow) -> Box | None:
     if arrow.kind == "valve":
         return Box(14.0, 12.0, 12.0)
     if not arrow.labels:
-        return Box(3.0, 8.0, 8.0)
+        return Box(3.0, *((CLOSE, CLOSE) if arrow.kind == "weak" else (8.0, 8.0)))
     return Box(LETTER * max(map(len, arrow.labels)) / 2 + 6, LINE * len(arrow.labels) + 6, 5.0)
 
 

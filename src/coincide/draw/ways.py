@@ -42,11 +42,10 @@ def _stream(box: Box, leftward: bool) -> list[str]:
 
 
 def _points(route: Route, source: Node, target: Node) -> list[Point]:
-    """Where the curve passes: from edge to edge of the nodes, straight under a label."""
+    """Where the curve passes: from edge to edge of the nodes, straight under a label and past other nodes."""
     inner: list[Point] = []
     for box in route.points[1:-1]:
-        half = box.half if box is route.label else 0.0
-        ends = [(box.x - half, box.y), (box.x + half, box.y)]
+        ends = [(box.x - box.across, box.y), (box.x + box.across, box.y)]
         inner += ends if route.points[0].x < route.points[-1].x else ends[::-1]
     first, last = route.points[0], route.points[-1]
     return [_edge(source, first, inner[0]), *inner, _edge(target, last, inner[-1])]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from cli_support import RULES, Coincide, written
 
+from coincide.testing.cases import find_cases
+
+CASES = Path(__file__).parents[2] / "conformance" / "cases"
 OFFICE = "detect Visit = [Brian] ; [Peter]\ndetect Twice = [Visit] [Visit]\n"
 
 
@@ -44,11 +49,23 @@ def test_what_is_not_there(coincide: Coincide, office: Path) -> None:
 
 
 def test_rules_without_drawings(coincide: Coincide, tmp_path: Path) -> None:
-    case = Path(__file__).parents[2] / "conformance/cases/amit"
-    amit = next(iter(sorted(case.glob("*/rules.amit.xml"))))
-    outcome = coincide("draw", amit)
+    sql = next(iter(sorted((CASES / "match-recognize").glob("*/rules.mr.sql"))))
+    outcome = coincide("draw", sql)
     assert outcome.code == 2
     assert "there is nothing to draw" in outcome.err
-    mixed = coincide("draw", amit, written(tmp_path / "rules.ecl", RULES))
+    mixed = coincide("draw", sql, written(tmp_path / "rules.ecl", RULES))
     assert mixed.code == 0
-    assert "there are no drawings of amit" in mixed.err
+    assert "there are no drawings of matchrecognize" in mixed.err
+    assert coincide("draw").code == 2
+
+
+@pytest.mark.parametrize("language", ["amit", "cdl", "ecco", "ecl", "opera", "pretty"])
+def test_every_language_can_be_drawn(coincide: Coincide, language: str) -> None:
+    for case, form in zip(find_cases(CASES / language)[::3], cycle(["svg", "svg", "dot", "mermaid"]), strict=False):
+        outcome = coincide("draw", *case.rules, "--format", form)
+        if "too many" in outcome.err:  # states of a machine
+            continue
+        assert (outcome.code, outcome.err) == (0, ""), case.name
+        if form == "svg":
+            ElementTree.fromstring(outcome.out)
+        assert "p_" not in outcome.out or language != "pretty"

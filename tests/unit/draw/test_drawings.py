@@ -16,6 +16,7 @@ from coincide.draw.graph import Drawing
 from coincide.draw.layout import Box, laid_out
 from coincide.draw.mermaid import mermaid
 from coincide.draw.opera import composition
+from coincide.draw.rules import drawing
 from coincide.draw.states import automata
 from coincide.draw.svg import svg
 from coincide.errors import CoincideError
@@ -171,3 +172,91 @@ def test_nothing_overlaps(graph: tuple[dict[str, Box], list[tuple[str, str]]]) -
 def test_equal_arrows_are_one() -> None:
     drawn = automata(definition("detect X = [S] ([A] | [B])* [C]"))
     assert ("S1", "S1", ("A", "B")) in [(a.source, a.target, a.labels) for a in drawn.arrows]
+
+
+# Trees of operators, lifespans, descriptions.
+
+
+def drawn(text: str, language: str) -> Drawing:
+    found = drawing(loads(text, language).detectors[0])
+    assert found is not None
+    return found
+
+
+def told(picture: Drawing) -> set[tuple[str, str, str]]:
+    """Arrows by the labels of their ends, with their words."""
+    labels = {node.name: node.label or node.shape for node in picture.nodes}
+    return {(labels[a.source], " ".join(a.labels), labels[a.target]) for a in picture.arrows}
+
+
+def notes(picture: Drawing) -> dict[str, tuple[str, ...]]:
+    return {node.label: node.notes for node in picture.nodes}
+
+
+def test_algebra() -> None:
+    text = "# why\ndetect storm per room = (cold{t < 0} as c ; not calm ; wind*{2,}) within 2h with recent  # so\n  give t = c.t"
+    picture = drawn(text, "ecco")
+    assert told(picture) == {
+        ("cold", "1", "then"), ("calm", "2: none of", "then"), ("2 or more times", "3", "then"),
+        ("wind", "", "2 or more times"), ("then", "", "storm"),
+    }  # fmt: skip
+    assert notes(picture)["cold"] == ("t < 0", "as c")
+    assert notes(picture)["then"] == ("within 2h", "with recent")
+    assert notes(picture)["storm"] == ("per room", "with t")
+    expected = "detect storm per room = (cold{t < 0} as c ; not calm ; wind*{2,}) within 2h with recent give t = c.t"
+    assert picture.caption == expected
+
+
+def test_algebra_of_all_operators() -> None:
+    text = "detect x = ((a | b overlaps c) - d + e || f) ; not g over 90s ; (h^AVG(v) over 30min every 10min) ; i^FIRST"
+    words = {label for label, _ in ((node.label, 0) for node in drawn(text, "ecco").nodes if node.shape == "operator")}
+    assert words == {"or", "overlaps", "without", "and", "at the same time", "then", "none for 90s",
+                     "avg of v over 30min every\n10min", "first"}  # fmt: skip
+
+
+def test_situations_in_their_lifespans() -> None:
+    rules = """<amit><event name="o"/><event name="a"><eventAttribute name="v" type="number"/></event><event name="e"/>
+    <lifespan name="shift"><initiator><startup/><eventInitiator event="o" correlate="add"/></initiator>
+      <terminator><eventTerminator event="e" terminationType="discard"/><expirationInterval timeInterval="8 h"/></terminator>
+    </lifespan>
+    <situation name="s" lifespan="shift"><sequence><operandSequence event="a" as="x" threshold="v > 3"/>
+      <operandSequence event="o" quantifier="last"/></sequence></situation></amit>"""
+    picture = drawn(rules, "amit")
+    assert told(picture) == {
+        ("start", "opens at the start", "shift"), ("o", "opens, each time (add)", "shift"), ("e", "closes, discards", "shift"),
+        ("shift", "while it is open", "sequence"), ("a", "1", "sequence"), ("o", "2", "sequence"), ("sequence", "", "s"),
+    }  # fmt: skip
+    assert notes(picture)["shift"] == ("for 8h",)
+    assert notes(picture)["a"] == ("as x", "v > 3", "the first one")
+
+
+def test_descriptions() -> None:
+    rules = """{cd: late, within: 1 hour,
+      sources: {O: {class: order, attributes: {n: {type: int, filter: n > 0}}}, P: {collection: part},
+                T: {trigger: O, relative: 10 s}},
+      computations: {wait: {double: T.time - O.time}},
+      predicates: {long: wait > 60, heavy: {greater: [count(P), O.n]}},
+      expressions: {X: long and heavy},
+      events: {late: {trigger: X, attributes: {n: {int: O.n}, w: {double: wait}}}}}"""
+    picture = drawn(rules, ".cdl.yaml")
+    wait, long, heavy, logic = "wait = T.time - O.time", "long: wait > 60", "heavy: count(P) > O.n", "X: long and heavy"
+    assert told(picture) == {
+        ("O: order", "", "T: 10s after O"), ("O: order", "", wait), ("T: 10s after O", "", wait), (wait, "", long),
+        ("O: order", "", heavy), ("P: part", "", heavy), (long, "", logic), (heavy, "", logic), (logic, "", "late"),
+        (wait, "", "late"),
+    }  # fmt: skip
+    assert notes(picture)["O: order"] == ("within 1h", "n > 0")
+    assert [node.shape for node in picture.nodes[:3]] == ["event", "collection", "timer"]
+
+
+def test_states_are_told_by_the_way_to_them() -> None:
+    picture = drawn("monitor m = repeat { push(x) { sequential { a, loop(2) { b }, c } } }", "ecl")
+    assert [(n.label, n.notes) for n in picture.nodes[1:]] == [
+        ("0", ()), ("1", ("after a",)), ("2", ("after a, b",)), ("3", ("after a, b ×2",))
+    ]  # fmt: skip
+
+
+def test_phrases_are_what_the_rule_says() -> None:
+    picture = drawn('"office starts" means Door where open = true.\nReport Day when "office starts" then Badge.', "pretty")
+    assert shapes(picture)[0] == ("tap", '"office starts"')
+    assert "p_" not in picture.caption

@@ -23,6 +23,11 @@ def slug(phrase: str) -> str:
     return re.sub(r"[\W_]+", "_", phrase).strip("_")
 
 
+def spoken(name: str) -> str:
+    """A phrase whose slug is the name, in quotes."""
+    return '"' + name.removeprefix("p_").replace("_", " ") + '"'
+
+
 class Phrases:
     """The sets that phrases have become."""
 

@@ -34,6 +34,7 @@ from coincide.lang.opera.definition import (
 )
 from coincide.lang.opera.times import At, TimeSpec
 from coincide.lang.pretty.parse import CanFail, parse
+from coincide.lang.pretty.phrases import spoken
 from coincide.source import SourceText, room_for_recursion
 
 # How tightly a pattern binds, loosest first.
@@ -69,11 +70,6 @@ def _lines(statement: Statement, plain: set[str], file: File) -> Iterable[str]:
     raise NotExpressible(f"the English-like language has no '{type(statement).__name__.lower()}'")
 
 
-def _phrase(name: str) -> str:
-    """A phrase whose slug is the name."""
-    return '"' + name.removeprefix("p_").replace("_", " ") + '"'
-
-
 def _means(statement: SetDefinition) -> Iterable[str]:
     members = statement.events.members if isinstance(statement.events, Union) else ()
     for number, member in enumerate(members):
@@ -81,7 +77,7 @@ def _means(statement: SetDefinition) -> Iterable[str]:
             raise NotExpressible(f"set '{statement.name}' is more than a list of event types")
         conditions = [expression_text(term.test) for term in member.terms if isinstance(term, Condition)]
         where = f" where {' and '.join(conditions)}" if conditions else ""
-        yield f"{_phrase(statement.name)} {'also means' if number else 'means'} {member.name}{where}."
+        yield f"{spoken(statement.name)} {'also means' if number else 'means'} {member.name}{where}."
 
 
 def _report(statement: Detect, plain: bool, printer: _Printer) -> str:
@@ -207,5 +203,5 @@ class _Printer:
         if not isinstance(events, Named):
             raise NotExpressible("only event types and phrases can be said")
         tests = [term.test for term in events.terms if isinstance(term, Condition)]
-        name = _phrase(events.name) if events.name in self.phrases else events.name
+        name = spoken(events.name) if events.name in self.phrases else events.name
         return " where ".join([name, *map(_test, tests)])
