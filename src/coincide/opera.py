@@ -15,7 +15,6 @@ from typing import Any
 from coincide.detection.automaton.starts import start_can_fail
 from coincide.expr.parse import parse_expression
 from coincide.expr.quantities import count_of
-from coincide.expr.scalar import single
 from coincide.expr.tree import Compare, Literal, Reference
 from coincide.lang.opera.definition import (
     Alternation,
@@ -45,6 +44,7 @@ from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
 from coincide.lang.opera.print import core_text, statement_text
 from coincide.lang.opera.resolve import resolve
 from coincide.lang.opera.times import TimeSpec, time_of
+from coincide.model.compound import single
 from coincide.model.event import as_value
 from coincide.source import SourceText
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from support import chained, expected, random_events, texts, texts_of_rows
 
 from coincide import spark as on_spark
 from coincide.adapters.mapping import FieldMapping
+from coincide.adapters.records import event_of
 from coincide.engines.spark import runner
 from coincide.engines.spark.frame import MIXED
 from coincide.errors import InputError
@@ -141,3 +144,41 @@ def test_frames_that_cannot_serve(spark: Any) -> None:
         on_spark.detect(rules, spark.createDataFrame([("a", 1)], "type string, at int"))
     with pytest.raises(InputError, match="attribute 'v'"):
         on_spark.detect(rules, spark.createDataFrame([("a", 1, [1])], "type string, time int, v array<int>"))
+
+
+NESTED = [
+    {
+        "type": 4625,
+        "time": 1000,
+        "id": "1",
+        "process": {"name": "sh", "parent": {"pid": 7}},
+        "tags": ["x"],
+        "files": [{"n": "a"}],
+    },
+    {"type": 4625, "time": 2000, "id": "2", "process": {"name": "sh", "parent": None}, "tags": ["x", "y"], "dotted.name": "q"},
+    {"type": 4624, "@timestamp": "1970-01-01T02:00:03+02:00", "id": "3", "process": {"name": "sh", "parent": {"pid": 9}}},
+    {"type": 4625, "time": 4000, "id": "4", "process": None, "tags": None, "dotted": {"name": "r"}},
+]
+NESTED_SCHEMA = (
+    "type int, time bigint, `@timestamp` string, id string, process struct<name: string, parent: struct<pid: int>>, "
+    "tags array<string>, files array<struct<n: string>>, dotted struct<name: string>, `dotted.name` string"
+)
+NESTED_RULES = """
+monitor hit by `process.name` = repeat {
+  push(hit, pid: `process.parent.pid`, tag: tags, file: `files.n`) { sequential { `4625`, `4624` } } }
+monitor each = repeat {
+  push(each, d: `dotted.name`, tag: tags) { `4625` and (`process.parent.pid` > 3 or `dotted.name` is not null) } }
+monitor keyed by tags = repeat { push(keyed) { `4625` } }
+"""
+
+
+def test_structs_and_arrays(spark: Any, tmp_path: Path) -> None:
+    rules = loads(NESTED_RULES)
+    events = [event_of(raw, FieldMapping(), 1) for raw in NESTED]
+    spark.createDataFrame(NESTED, NESTED_SCHEMA).write.parquet(str(tmp_path / "nested"))
+    frame = spark.read.parquet(str(tmp_path / "nested"))
+    assert texts_of_rows(frame.transform(on_spark.detect(rules)).collect()) == expected(rules, events)
+    few = frame.transform(on_spark.detect(loads("monitor m by `process.name` = repeat { push(x) { `4625` } }")))
+    (read,) = re.findall(r"ReadSchema: (.*)", few._jdf.queryExecution().executedPlan().toString())
+    assert "process:struct<name:string>" in read
+    assert "tags" not in read

@@ -8,12 +8,14 @@ Fields are looked up by the mapping. The time of a row is
 
 The place of a row is a struct column `space`, or columns `space.x`, `space.y`, `space.lat`, `space.lon`, `space.z`,
 `space.zone`. Attributes may be numbers of any width, decimals, texts (plain or dictionary-coded), booleans, dates,
-timestamps and durations (milliseconds), or MIXED; a row with anything else in an attribute is bad. Nan is null."""
+timestamps and durations (milliseconds), or MIXED; structs and lists of these are spread (nestedcolumns.py). A row with anything
+else in an attribute is bad. Nan is null."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +23,8 @@ import pyarrow.compute as pc
 
 from coincide.adapters.faults import Faults, Mask
 from coincide.adapters.instants import Instants, instants, intervals, is_text, nulls
-from coincide.adapters.mapping import FieldMapping, is_type_name
+from coincide.adapters.mapping import CATEGORY, UNTYPED, FieldMapping, is_type_name
+from coincide.adapters.nestedcolumns import flattened_columns
 from coincide.adapters.records import (
     EXACT,
     ID_LONG,
@@ -36,9 +39,11 @@ from coincide.adapters.records import (
     missing,
     no_value,
     not_finite,
+    untyped,
 )
-from coincide.model.column import MIXED
-from coincide.model.event import plain_number
+from coincide.model.column import COMPOUND, MIXED, column_from_arrow
+from coincide.model.compound import ValueSet
+from coincide.model.event import Value, plain_number
 from coincide.model.space import Space
 from coincide.model.table import SPACE, EventTable
 
@@ -50,6 +55,7 @@ def events_of_columns(
 ) -> tuple[EventTable, Faults]:
     """The good rows as a table, and what is wrong with the others. The first row stands at `position` in the input."""
     faults = Faults(rows)
+    columns = flattened_columns(columns, mapping)
     fields = {"type": _types(columns, rows, mapping, faults)}
     lo, hi = _times(columns, rows, mapping, faults)
     fields["id"] = _ids(columns.get(mapping.id), np.arange(position, position + rows), faults)
@@ -80,11 +86,13 @@ def _types(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     missing_here = nulls(array)
-    if not is_text(array.type):
-        faults.add(missing_here, MISSING_TYPE)
+    if pa.types.is_boolean(array.type) or not (is_text(array.type) or is_number(array.type) or array.type in (MIXED, COMPOUND)):
         faults.add(~missing_here, TYPE_NOT_TEXT)
-        return pa.nulls(rows, pa.string())
-    array = array.cast(pa.string())
+        array = pa.nulls(rows, pa.string())
+    array = _labels(array, TYPE_NOT_TEXT, faults)
+    if mapping.untyped:
+        array = _typed(array, columns.get(CATEGORY))
+        missing_here = nulls(array)
     coded = array.dictionary_encode()
     names = coded.dictionary.to_pylist()
     faults.add(missing_here | np.asarray(pc.equal(array, "").fill_null(False)), MISSING_TYPE)
@@ -94,8 +102,29 @@ def _types(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -
     return array
 
 
+def _typed(array: pa.Array, category: pa.Array | None) -> pa.Array:
+    """Types, with those of records that have none made of their category."""
+    missing_here = np.asarray(pc.equal(array, "").fill_null(True))
+    if not missing_here.any():
+        return array
+    if category is None:
+        return pc.if_else(pa.array(missing_here), UNTYPED, array)
+    given = column_from_arrow(category)
+    made = [untyped(_plain_values(given.value(row))) if gone else None for row, gone in enumerate(missing_here.tolist())]
+    return pc.if_else(pa.array(missing_here), pa.array(made, pa.string()), array)
+
+
+def _plain_values(value: Value) -> object:
+    return list(value.members) if isinstance(value, ValueSet) else value
+
+
 def _times(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -> tuple[Instants, Instants]:
     time = columns.get(mapping.time)
+    other = None if mapping.other_time is None else columns.get(mapping.other_time)
+    if other is not None and time is not None and (here := nulls(time)).any():
+        return _times_of_two(columns, here, mapping, faults)
+    if time is None and other is not None and f"{mapping.time}_lo" not in columns:
+        time = other
     first, last = (columns.get(f"{mapping.time}_{end}") for end in ("lo", "hi"))
     if time is None and first is not None and last is not None:
         time = pa.StructArray.from_arrays([first, last], ["lo", "hi"], mask=pa.array(nulls(first) & nulls(last)))
@@ -108,6 +137,19 @@ def _times(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -
     if hi is not lo:
         faults.add(lo > hi, REVERSED)
     return lo, hi
+
+
+def _times_of_two(columns: Columns, absent: Mask, mapping: FieldMapping, faults: Faults) -> tuple[Instants, Instants]:
+    """Where some rows have their time in one field and some in the other."""
+    assert mapping.other_time is not None
+    both = []
+    for name, used in ((mapping.time, ~absent), (mapping.other_time, absent)):
+        found = Faults(len(absent))
+        both.append(_times({name: columns[name]}, len(absent), replace(mapping, time=name), found))
+        for row, reason in found:
+            if used[row]:
+                faults.add_row(row, reason)
+    return tuple(np.where(absent, other, own) for own, other in zip(*both, strict=True))
 
 
 def _ids(array: pa.Array | None, positions: Instants, faults: Faults) -> pa.Array:
@@ -137,8 +179,11 @@ def _labels(array: pa.Array, reason: str, faults: Faults) -> pa.Array:
         faults.add(np.isinf(numbers), reason)
         spelt = [None if skip else str(plain_number(n)) for n, skip in zip(numbers.tolist(), none.tolist(), strict=True)]
         return pa.array(spelt, pa.string())
-    if kind == MIXED:
+    if kind in (MIXED, COMPOUND):
         faults.add(np.asarray(array.field("flag").is_valid()), reason)
+        if kind == COMPOUND:
+            single_here = pc.or_(array.field("text").is_valid(), array.field("number").is_valid())
+            faults.add(np.asarray(pc.and_not(array.field("compound").is_valid(), single_here)), reason)
         return pc.coalesce(array.field("text"), _labels(array.field("number"), reason, faults))
     faults.add(~nulls(array), reason)
     return pa.nulls(len(array), pa.string())
@@ -215,7 +260,7 @@ def is_number(kind: pa.DataType) -> bool:
 def attribute(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) -> pa.Array | None:
     """An attribute's column as doubles, texts, booleans or MIXED; None: nothing of it can be used."""
     kind = array.type
-    if pa.types.is_boolean(kind) or kind == MIXED:
+    if pa.types.is_boolean(kind) or kind in (MIXED, COMPOUND):
         return array
     if is_text(kind):
         return array.cast(pa.string())

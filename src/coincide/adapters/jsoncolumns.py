@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,9 @@ class JsonColumns:
             if mistaken:
                 self._texts |= mistaken
                 table = _parsed(block, self._texts)
+            for column in table.columns:
+                if pa.types.is_nested(column.type):
+                    column.validate(full=True)  # Arrow loses nulls that stand first in lists, which leaves too few values
         except pa.ArrowException:
             return None
         return table
@@ -59,12 +63,19 @@ def _parsed(block: bytes, texts: dict[str, pa.DataType]) -> pa.Table:
 
 
 def _as_text(kind: pa.DataType) -> pa.DataType | None:
-    """What a column that Arrow took for timestamps really is."""
+    """What a column that Arrow took for timestamps, or for something with timestamps in it, really is."""
+    real = _with_texts(kind)
+    return None if real == kind else real
+
+
+def _with_texts(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return pa.string()
-    if pa.types.is_list(kind) and pa.types.is_timestamp(kind.value_type):
-        return pa.list_(pa.string())
-    return None
+    if pa.types.is_list(kind):
+        return pa.list_(_with_texts(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(f.name, _with_texts(f.type)) for f in kind])
+    return kind
 
 
 def _one_object_a_line(block: bytes, lines: int) -> bool:
@@ -91,12 +102,36 @@ def _faithful(table: pa.Table, mapping: FieldMapping) -> bool:
 
 def _faithful_column(name: str, kind: pa.DataType, column: pa.ChunkedArray, mapping: FieldMapping) -> bool:
     if pa.types.is_list(kind):
-        return name in (mapping.time, mapping.end) and _exact_numbers(pc.list_flatten(column))
+        if name in (mapping.time, mapping.end):
+            return _exact_numbers(pc.list_flatten(column))
+        return _faithful_list(column)
     if pa.types.is_struct(kind):
-        return name == mapping.space and all(_exact_numbers(pc.struct_field(column, f.name)) for f in kind)
-    if pa.types.is_floating(kind) and name in (mapping.id, mapping.source):
+        return _faithful_nested(column)
+    if pa.types.is_floating(kind) and name in (mapping.type, mapping.id, mapping.source):
         return False  # `1` and `1.0` have one spelling there
     return _exact_numbers(column)
+
+
+def _faithful_nested(column: pa.ChunkedArray) -> bool:
+    """Arrow cannot tell an empty object, which is a range without bounds, from one whose fields are null."""
+    kind = column.type
+    if pa.types.is_list(kind):
+        return _faithful_list(column)
+    if not pa.types.is_struct(kind):
+        return _exact_numbers(column)
+    if not len(kind):
+        return False
+    fields = [pc.struct_field(column, f.name) for f in kind]
+    filled = reduce(pc.or_, [field.is_valid() for field in fields])
+    return bool(pc.all(pc.or_(filled, column.is_null())).as_py() is not False) and all(map(_faithful_nested, fields))
+
+
+def _faithful_list(column: pa.ChunkedArray) -> bool:
+    """Arrow stumbles over nulls in lists, all the more below objects in them; an empty list is a set without members."""
+    inner = column.type.value_type
+    if pa.types.is_null(inner) or pa.types.is_nested(inner) or pc.any(pc.equal(pc.list_value_length(column), 0)).as_py():
+        return False
+    return _exact_numbers(pc.list_flatten(column))
 
 
 def _exact_numbers(column: pa.ChunkedArray) -> bool:

@@ -9,12 +9,18 @@ from functools import cached_property, lru_cache
 from coincide.errors import InputError
 from coincide.model.event import ENVELOPE
 
+TIMESTAMP = "@timestamp"
+CATEGORY = "event.category"
+UNTYPED = "event"
+
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_NAME = re.compile(r"[^\W\d][\w.-]*")
+TYPE_NAME = r"^(?:[^\W\d][\w.-]*|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)$"
+_NAME = re.compile(TYPE_NAME)
 
 
 @lru_cache(maxsize=4096)
 def is_type_name(name: str) -> bool:
+    """A name, or a number as JSON spells it."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -25,7 +31,11 @@ class FieldMapping:
     `unit` is that of plain numbers in the fields `time`, `end` and `arrival` (texts are ISO-8601, Arrow's timestamps know
     their own). With `end`, a record whose `end` field is filled occurred in `[time, end]`. With `constant_type`, every
     record is of that type. A field that has the name of an envelope field but does not serve as one (`type`, where
-    another field is the type) is left out: rules could not refer to it."""
+    another field is the type) is left out: rules could not refer to it.
+
+    Names may be dotted: `event.code` is the field `code` of the object `event`. A record without a `time` has it in
+    `@timestamp`. With `untyped`, a record without a type is of the first of its values of `event.category` that is a name,
+    or else an `event`."""
 
     type: str = "type"
     time: str = "time"
@@ -36,6 +46,7 @@ class FieldMapping:
     end: str | None = None
     unit: str = "ms"
     constant_type: str | None = None
+    untyped: bool = False
 
     def __post_init__(self) -> None:
         if self.unit not in PER_SECOND:
@@ -48,6 +59,11 @@ class FieldMapping:
         """Fields that are no attributes."""
         used = {self.type, self.time, self.id, self.source, self.space, self.arrival, self.end}
         return ENVELOPE | {name for name in used if name is not None}
+
+    @property
+    def other_time(self) -> str | None:
+        """The field that has the time where `time` is not filled."""
+        return TIMESTAMP if self.time == "time" else None
 
     @cached_property
     def per_unit(self) -> int:

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from math import floor, isfinite
 
-from coincide.adapters.mapping import FieldMapping, is_type_name
-from coincide.model.compound import compound_of, is_compound
+from coincide.adapters.mapping import CATEGORY, UNTYPED, FieldMapping, is_type_name
+from coincide.adapters.nested import flattened
+from coincide.model.compound import ValueRange, ValueSet, compound_of
 from coincide.model.event import Event, Value, plain_number, primitive
 from coincide.model.space import Space
-from coincide.model.stamp import LIMIT, instant_of, parse_instant
+from coincide.model.stamp import LIMIT, MILLISECOND, instant_of, parse_instant
 
 EXACT = 2**53
 """Integers up to here are doubles without loss."""
@@ -65,10 +66,11 @@ def event_of(raw: object, mapping: FieldMapping, position: int, huge: Counter[st
         raise BadRecord(
             "a record must be an object of fields, one a line" if isinstance(raw, list) else "not an object of fields"
         )
+    raw = flattened(raw, mapping)
     kind = _type(raw, mapping)
     lo, hi = _interval(raw, mapping)
-    identifier = _identifier(raw.get(mapping.id), position)
-    source = None if (given := raw.get(mapping.source)) is None else _label(given, SOURCE_WRONG)
+    identifier = _identifier(_only(raw.get(mapping.id)), position)
+    source = None if (given := _only(raw.get(mapping.source))) is None else _label(given, SOURCE_WRONG)
     space = None if (place := raw.get(mapping.space)) is None else space_of(place)
     came = raw.get(mapping.arrival)
     arrival = None if came is None else instant(came, mapping, "arrival")
@@ -78,18 +80,37 @@ def event_of(raw: object, mapping: FieldMapping, position: int, huge: Counter[st
 def _type(raw: Mapping[str, object], mapping: FieldMapping) -> str:
     if mapping.constant_type is not None:
         return mapping.constant_type
-    kind = raw.get(mapping.type)
-    if isinstance(kind, str):
-        if kind and is_type_name(kind):
+    kind = _only(raw.get(mapping.type))
+    if isinstance(kind, (int, float)) and not isinstance(kind, bool):
+        kind = _label(kind, TYPE_NOT_TEXT)
+    if isinstance(kind, str) and kind:
+        if is_type_name(kind):
             return kind
-        raise BadRecord(TYPE_NOT_NAME if kind else MISSING_TYPE)
-    raise BadRecord(MISSING_TYPE if kind is None else TYPE_NOT_TEXT)
+        raise BadRecord(TYPE_NOT_NAME)
+    if mapping.untyped:
+        return untyped(raw.get(CATEGORY))
+    raise BadRecord(MISSING_TYPE if kind is None or kind == "" else TYPE_NOT_TEXT)
+
+
+def _only(value: object) -> object:
+    """What is in an array of one."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def untyped(category: object) -> str:
+    """The type of a record that has none: the first of its categories that can be one."""
+    values = category if isinstance(category, list) else [category]
+    return next((value for value in values if isinstance(value, str) and is_type_name(value)), UNTYPED)
 
 
 def _interval(raw: Mapping[str, object], mapping: FieldMapping) -> tuple[int, int]:
     time = raw.get(mapping.time)
+    if time is None and mapping.other_time is not None:
+        time = raw.get(mapping.other_time)
     if time is None:
         raise BadRecord(missing("time"))
+    if isinstance(time, Mapping) and time.keys() == {"lo", "hi"}:
+        time = [time["lo"], time["hi"]]
     if isinstance(time, (list, tuple)):
         if len(time) != 2:
             raise BadRecord(no_instant("time"))
@@ -107,8 +128,8 @@ def instant(raw: object, mapping: FieldMapping, field: str) -> int:
     """Microseconds of a number in the mapping's unit, of an ISO-8601 text or of a datetime."""
     if isinstance(raw, str):
         moment = _parsed(raw, field)
-    elif isinstance(raw, datetime):
-        moment = instant_of(raw)
+    elif isinstance(raw, date):
+        moment = microseconds_of(raw)
     elif isinstance(raw, bool) or not isinstance(raw, (int, float)):
         raise BadRecord(no_instant(field))
     elif isinstance(raw, int) or raw.is_integer():  # exact, however large: a column of doubles cannot tell 5 from 5.0
@@ -119,6 +140,11 @@ def instant(raw: object, mapping: FieldMapping, field: str) -> int:
     if not -LIMIT <= moment <= LIMIT:
         raise BadRecord(out_of_range(field))
     return moment
+
+
+def microseconds_of(moment: date) -> int:
+    """Of a datetime, or of the beginning of a day."""
+    return instant_of(moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day))
 
 
 def _rounded(number: float, per_unit: int) -> int:
@@ -198,9 +224,13 @@ def _attributes(raw: Mapping[str, object], envelope: frozenset[str], huge: Count
             out[name] = value
         elif isinstance(value, (int, float)):
             out[name] = _double(name, value, huge)
-        elif is_compound(value):
-            if (compound := compound_of(value)) is not None:
-                out[name] = compound
+        elif isinstance(value, (ValueSet, ValueRange)):
+            out[name] = value
+        elif isinstance(value, list):
+            if (several := compound_of(value)) is not None:
+                out[name] = several
+        elif isinstance(value, date):
+            out[name] = microseconds_of(value) / MILLISECOND
         else:
             raise BadRecord(no_value(name))
     return out

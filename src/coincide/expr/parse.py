@@ -10,7 +10,7 @@ from typing import NoReturn
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.functions import FUNCTIONS, Function
 from coincide.expr.quantities import UNITS, QuantityError, microseconds_of, shortened, unit_hint, unit_of
-from coincide.expr.tokens import EXPRESSION_KEYWORDS, Token, Tokens
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, Token, Tokens, name_of
 from coincide.expr.tree import (
     And,
     Arithmetic,
@@ -206,6 +206,10 @@ class ExpressionParser:
             return tree
         if token.kind == "name":
             return self._named(token)
+        if token.kind == "quoted":
+            self.tokens.next()
+            name = name_of(token.text)
+            return self._placed(Reference(name.text, splits=name.splits), token)
         raise self._no_value(token)
 
     def _named(self, token: Token) -> Expr:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 from coincide.expr.functions import number_text
+from coincide.expr.tokens import back_quoted, name_text
 from coincide.expr.tree import (
     Alias,
     And,
@@ -30,6 +32,16 @@ OR, AND, NOT, TEST, SUM, PRODUCT, UNARY, PRIMARY = range(8)
 
 def expression_text(tree: Expr) -> str:
     return _at(tree, OR)
+
+
+def reference_text(node: Reference) -> str:
+    """A name that was written in back quotes keeps them: what it would mean without them depends on the language."""
+    if node.splits is None:
+        name = name_text(node.name)
+    else:
+        ends = (-1, *node.splits, len(node.name))
+        name = ".".join(back_quoted(node.name[start + 1 : end]) for start, end in pairwise(ends))
+    return f"{name_text(node.alias)}.{name}" if node.alias else name
 
 
 def _at(tree: Expr, level: int) -> str:
@@ -74,7 +86,7 @@ def _arithmetic_level(node: Arithmetic) -> int:
 
 WRITERS: dict[type[Expr], tuple[Callable[[Any], str], int | Callable[[Any], int]]] = {
     Literal: (_literal, PRIMARY),
-    Reference: (lambda node: node.text, PRIMARY),
+    Reference: (reference_text, PRIMARY),
     Alias: (lambda node: node.name or "", PRIMARY),
     Call: (lambda node: node.name + _list(node.arguments), PRIMARY),
     Or: (lambda node: " or ".join(_at(o, AND) for o in node.operands), OR),

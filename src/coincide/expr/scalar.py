@@ -26,7 +26,7 @@ from coincide.expr.tree import (
     Or,
     Reference,
 )
-from coincide.model.compound import Single
+from coincide.model.compound import single
 from coincide.model.event import Event, Value
 from coincide.model.space import separation, within_box, within_radius
 from coincide.model.stamp import MILLISECOND
@@ -83,11 +83,6 @@ def event_field(name: str) -> Callable[[Event], Value]:
     """How a name is read from an event."""
     special = ENVELOPE_FIELDS.get(name)
     return special if special is not None else lambda event: single(event.attributes.get(name))
-
-
-def single(value: Value) -> Single | None:
-    """Sets and ranges are null wherever a language does not say otherwise."""
-    return value if isinstance(value, (float, str, bool)) else None
 
 
 ENVELOPE_FIELDS: dict[str, Callable[[Event], Value]] = {

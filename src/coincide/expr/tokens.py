@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,8 +16,50 @@ EXPRESSION_OPERATORS = ("<=", ">=", "<>", "!=", "==", "=", "<", ">", "+", "-", "
 EXPRESSION_KEYWORDS = frozenset({"and", "or", "not", "in", "between", "like", "is", "null", "true", "false"})
 
 
+PLAIN = r"[^\W\d]\w*(?:[.-]\w+)*"
+"""A name that needs no quotes."""
+
+_BACK_QUOTED = r"`(?:[^`\n]|``)++`"
+_pieces = re.compile(rf"{_BACK_QUOTED}|\.|[^`.]+").findall
+_is_plain = re.compile(PLAIN).fullmatch
+_is_quoted = re.compile(_BACK_QUOTED).fullmatch
+
+
+class Name(NamedTuple):
+    """A name as it is meant. `splits` are the places of dots that stand outside back quotes: only there may an alias end."""
+
+    text: str
+    splits: tuple[int, ...]
+
+
+def name_of(written: str) -> Name:
+    """What a name, of which parts may stand in back quotes, means."""
+    text, splits = "", []
+    for piece in _pieces(written):
+        if piece == ".":
+            splits.append(len(text))
+        text += unquoted(piece)
+    return Name(text, tuple(splits))
+
+
+def unquoted(written: str) -> str:
+    """A name that may stand in back quotes as a whole, as in the attributes of XML."""
+    return written[1:-1].replace("``", "`") if _is_quoted(written) else written
+
+
+def name_text(name: str, reserved: Collection[str] = EXPRESSION_KEYWORDS) -> str:
+    """A name as an author must write it: in back quotes if it is no plain name, or a word of the language."""
+    if _is_plain(name) and name not in reserved and not (name.isupper() and name.lower() in reserved):
+        return name
+    return back_quoted(name)
+
+
+def back_quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
 class Token(NamedTuple):
-    kind: str  # name, number, text, op, end
+    kind: str  # name, quoted (a name with back quotes in it), number, text, op, end
     text: str  # as written
     start: int
     end: int
@@ -25,6 +67,15 @@ class Token(NamedTuple):
     @property
     def shown(self) -> str:
         return "end of file" if self.kind == "end" else f"'{self.text}'"
+
+    @property
+    def is_name(self) -> bool:
+        return self.kind in ("name", "quoted")
+
+    @property
+    def named(self) -> Token:
+        """Of a name: its text is what is meant, without back quotes. Its kind still tells that it had them."""
+        return self._replace(text=name_of(self.text).text) if self.kind == "quoted" else self
 
     @property
     def value(self) -> str:
@@ -38,6 +89,7 @@ class Wording:
     """How a language says what it found wrong. A specification fixes these sentences."""
 
     unclosed: str = "text is not closed"
+    unclosed_name: str = "name is not closed"
     bad_character: str = "unexpected character '{0}'"
     end: str = "end of file"
 
@@ -110,6 +162,8 @@ class Tokens:
         bad = Token("op", text[start], start, start + 1)
         if text[start] in "'\"":
             raise self.fail(bad, self.wording.unclosed)
+        if text[start] == "`":
+            raise self.fail(bad, self.wording.unclosed_name)
         raise self.fail(bad, self.wording.bad_character.format(_visible(text[start])))
 
 
@@ -126,7 +180,9 @@ def _scanner(operators: tuple[str, ...]) -> re.Pattern[str]:
         longest_first = sorted(operators, key=len, reverse=True)
         _scanners[operators] = re.compile(
             r"(?:\s+|\#[^\n]*)*+(?:"
-            r"(?P<name>[^\W\d]\w*(?:[.-]\w+)*)"
+            # Possessive, so that a long plain name is not tried again at every shorter length.
+            rf"(?P<quoted>(?:[^\W\d]\w*+(?:[.-]\w++)*+\.)?{_BACK_QUOTED}(?:\.(?:{_BACK_QUOTED}|\w+(?:-\w+)*))*)"
+            rf"|(?P<name>{PLAIN})"
             r"|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
             # Possessive: in 'it''s the doubled quote is no end of the text, also where no other one follows.
             r"|(?P<text>'(?:[^'\n]|'')*+'|\"(?:[^\"\n]|\"\")*+\")"

@@ -45,10 +45,17 @@ class Reference(Expr):
 
     name: str
     alias: str | None = None
+    splits: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
+    """Of a name with back quotes in it: the places of its dots outside them, the only ones where an alias may end."""
 
     @property
     def text(self) -> str:
         return f"{self.alias}.{self.name}" if self.alias else self.name
+
+    @property
+    def dots(self) -> tuple[int, ...]:
+        """The places of the dots at which an alias may end."""
+        return tuple(n for n, c in enumerate(self.name) if c == ".") if self.splits is None else self.splits
 
 
 @dataclass(frozen=True)
@@ -199,9 +206,8 @@ def without_aliases(tree: Expr) -> Expr:
 
 
 def _split(node: Reference, aliases: frozenset[str]) -> Reference:
-    prefix = node.name
-    while "." in prefix:
-        prefix = prefix.rpartition(".")[0]
-        if prefix in aliases:
-            return Reference(node.name[len(prefix) + 1 :], prefix, span=node.span)
+    for dot in reversed(node.dots):
+        if node.name[:dot] in aliases:
+            rest = None if node.splits is None else tuple(n - dot - 1 for n in node.splits if n > dot)
+            return Reference(node.name[dot + 1 :], node.name[:dot], rest, span=node.span)
     return node

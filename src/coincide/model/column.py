@@ -1,12 +1,13 @@
 """One attribute over the rows of a batch, as arrays that kernels can read.
 
 A value is a number, a text, a boolean or null, and a column may mix them. So a column has up to three *parts*, each with
-its own way to say "none here"; at most one part has something in a row. A plain column has one part."""
+its own way to say "none here"; at most one part has something in a row. A plain column has one part. Sets, ranges and lists
+are a part of their own; the value of a set of one stands in its part too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coincide.model.compound import Several, ValueList, ValueRange, ValueSet
+from coincide.model.compound import Several, ValueList, ValueRange, ValueSet, single
 from coincide.model.event import Value
 
 Numbers = npt.NDArray[np.float64]
@@ -48,13 +49,21 @@ class Column:
         return self.length
 
     def value(self, row: int) -> Value:
+        if self.compounds is not None and (compound := self.compounds[row]) is not None:
+            several: Several = compound
+            return several
         if self.numbers is not None and (number := float(self.numbers[row])) == number:
             return number
         if self.codes is not None and (code := int(self.codes[row])) >= 0:
             return self.texts[code]
         if self.flags is not None and (flag := int(self.flags[row])) >= 0:
             return bool(flag)
-        return None if self.compounds is None else self.compounds[row]
+        return None
+
+    @property
+    def singles(self) -> Column:
+        """As languages see it that know nothing of several values."""
+        return self if self.compounds is None else replace(self, compounds=None)
 
     def take(self, rows: Rows) -> Column:
         numbers = None if self.numbers is None else self.numbers[rows]
@@ -96,11 +105,14 @@ class Column:
 
 
 def column_of(values: Sequence[Value]) -> Column:
-    """A column of plain values."""
+    """A column of plain values. What is in a set of one stands in its own part as well, where most languages look."""
     kinds = {type(v) for v in values}
+    compounds = _objects([v if isinstance(v, Several) else None for v in values]) if kinds & COMPOUNDS else None
+    if compounds is not None:
+        values = [single(v) for v in values]
+        kinds = {type(v) for v in values}
     numbers = np.array([v if type(v) is float else np.nan for v in values], np.float64) if float in kinds else None
     flags = np.array([v if type(v) is bool else -1 for v in values], np.int8) if bool in kinds else None
-    compounds = _objects([v if isinstance(v, Several) else None for v in values]) if kinds & COMPOUNDS else None
     if str not in kinds:
         return Column(len(values), numbers, None, (), flags, compounds)
     index: dict[str, int] = {}
@@ -130,6 +142,11 @@ def column_from_arrow(array: pa.Array | pa.ChunkedArray) -> Column:
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _coded(array)
     return Column(len(array), numbers=_numbers(array))
+
+
+def single_values(array: pa.Array) -> pa.Array:
+    """An array of a column as languages see it that know nothing of several values."""
+    return column_from_arrow(array).singles.to_arrow() if array.type == COMPOUND else array
 
 
 def _coded(array: pa.Array) -> Column:

@@ -1,6 +1,7 @@
 """Values that are not single: one value, known only to be among these (CDL, section 2.2).
 
-Only CDL reads them; to the expressions of every other language an attribute that holds one is null."""
+Only CDL reads them so. An array of an event is a set, too: EQL, Sigma and row patterns see what is in it, every other
+language sees its value if it has one only (`single`)."""
 
 from __future__ import annotations
 
@@ -38,6 +39,13 @@ class ValueList(msgspec.Struct, frozen=True, array_like=True, tag="list"):
 Compound = ValueSet | ValueRange
 Several = Compound | ValueList
 """Whatever is not single."""
+
+
+def single(value: object) -> Single | None:
+    """What a language sees that knows nothing of several values: of one value, it; of more, and of ranges, null."""
+    if isinstance(value, ValueSet) and len(value.members) == 1:
+        return value.members[0]
+    return value if isinstance(value, (float, str, bool)) else None
 
 
 def distinct(members: list[Single]) -> tuple[Single, ...]:

@@ -19,6 +19,7 @@ from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.read import EventReader, open_events
 from coincide.errors import InputError
 from coincide.model.batch import EventBatch
+from coincide.model.compound import ValueSet
 from coincide.model.event import Event, detection
 
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
@@ -93,14 +94,26 @@ def test_types_of_attributes(array: pa.Array, expected: list[object]) -> None:
     assert reader.report.rejected == 0
 
 
-@pytest.mark.parametrize(
-    "array", [pa.array([[1], None]), pa.array([{"a": 1}, None]), pa.array([b"x", None]), pa.array([float("inf"), None])]
-)
+@pytest.mark.parametrize("array", [pa.array([[b"x"], None]), pa.array([b"x", None]), pa.array([float("inf"), None])])
 def test_attributes_that_are_no_values(array: pa.Array) -> None:
     values, reader = attributes(array)
     assert values == [None]
     assert reader.report.rejected == 1
     assert "attribute 'v'" in reader.report.reasons[0]
+
+
+def test_structs_and_lists() -> None:
+    table = pa.table({"type": ["a", "a"], "time": [1, 2], "p": [{"name": "x", "ids": [1, 2]}, None], "p.name": [None, "dotted"]})
+    events = all_events(from_arrow(table))
+    assert [e.attributes for e in events] == [{"p.name": "x", "p.ids": ValueSet((1.0, 2.0))}, {"p.name": "dotted"}]
+    objects = pa.table({"type": ["a"] * 3, "time": [1] * 3, "p": [[{"n": "x", "i": 1}, {"n": "y", "i": None}], [], None]})
+    assert [e.attributes for e in all_events(from_arrow(objects))] == [
+        {"p.n": ValueSet(("x", "y")), "p.i": ValueSet((1.0,))},
+        {},
+        {},
+    ]
+    sliced = all_events(from_arrow(table.slice(1)))
+    assert [e.attributes for e in sliced] == [{"p.name": "dotted"}]
 
 
 def test_huge_integers() -> None:
@@ -199,9 +212,7 @@ def test_pandas_and_polars() -> None:
 
 def test_pandas_with_objects_of_several_types() -> None:
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(
-        {"type": "a", "time": [1, [2, 3], pd.Timestamp(NOON), 4], "v": [1, "x", pd.NA, {"w": 1}], "n": [1, 2, 3, 4]}
-    )
+    frame = pd.DataFrame({"type": "a", "time": [1, [2, 3], pd.Timestamp(NOON), 4], "v": [1, "x", pd.NA, b"y"], "n": [1, 2, 3, 4]})
     reader = from_pandas(frame, batch_size=2)
     assert [(e.lo, e.hi, e.attributes) for e in all_events(reader)] == [
         (1000, 1000, {"v": 1.0, "n": 1.0}),

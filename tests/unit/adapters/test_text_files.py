@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.read import EventReader, open_events
 from coincide.errors import InputError
+from coincide.model.compound import ValueSet
 from coincide.model.event import Event
 
 WHOLE = 1 << 22  # a block that is larger than any input here: all is read as objects
@@ -132,8 +133,13 @@ values = st.one_of(
     st.integers(-5, 5),
     st.sampled_from([2**53 + 1, 2**70, -(2**63) - 1, 0.5, 1e300, -0.0, 1e22]),
     st.sampled_from(["", "x", "ü\n", "2020-01-01", "2020-01-01 10:00:00", "12", "true", "nan"]),
-    st.just([1, 2]),
-    st.just({"x": 1, "y": 2}),
+)
+nested = st.recursive(
+    values,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["x", "y", "lo", "hi", "x.y", "m n"]), inner, max_size=3)
+    ),
+    max_leaves=5,
 )
 times = st.one_of(
     st.integers(0, 5),
@@ -142,9 +148,10 @@ times = st.one_of(
 )
 records = st.fixed_dictionaries(
     {},
-    optional={"type": st.sampled_from(["a", "b-c", "", "1", 3]), "time": times, "id": values, "source": values}
-    | {"space": st.sampled_from([None, {"x": 1, "y": 2.5}, {"zone": "z"}, {}, {"lat": 1, "lon": "2"}, 4])}
-    | {"arrival": times, "v": values, "w": values},
+    optional={"type": st.sampled_from(["a", "b-c", "", "1", 3, 4.5, "x y"]), "time": times, "id": values, "source": nested}
+    | {"space": st.sampled_from([None, {"x": 1, "y": 2.5}, {"zone": "z"}, {}, {"lat": 1, "lon": "2"}, {"x": 1, "q": 2}, 4])}
+    | {"arrival": times, "v": nested, "w": nested, "v.x": nested, "v.x.y": values, "@timestamp": times}
+    | {"event": st.sampled_from([{"category": "a"}, {"category": ["x y", "b"]}, 7])},
 )
 good = st.fixed_dictionaries({"type": st.just("a"), "time": st.integers(0, 9)}, optional={"v": st.integers(), "w": st.text()})
 junk = st.sampled_from(
@@ -155,9 +162,36 @@ breaks = st.sampled_from([b"\n", b"\r\n"])
 
 
 @quick
-@given(st.lists(st.one_of(good, records), max_size=6), breaks)
-def test_json_columns_equal_records(tmp_path: Path, raw: list[object], end: bytes) -> None:
-    same_both_ways(tmp_path / "e.jsonl", b"".join(json.dumps(r).encode() + end for r in raw))
+@given(st.lists(st.one_of(good, records), max_size=6), breaks, st.booleans())
+def test_json_columns_equal_records(tmp_path: Path, raw: list[object], end: bytes, untyped: bool) -> None:
+    data = b"".join(json.dumps(r).encode() + end for r in raw)
+    same_both_ways(tmp_path / "e.jsonl", data, FieldMapping(untyped=untyped))
+
+
+filled = st.fixed_dictionaries(
+    {"type": st.just("a"), "time": st.integers(0, 9)},
+    optional={
+        "process": st.fixed_dictionaries({"name": st.text(), "parent": st.fixed_dictionaries({"pid": st.integers(0, 9)})}),
+        "process.name": st.text(),
+        "tags": st.lists(st.sampled_from(["x", "y"]), min_size=1),
+        "files": st.lists(st.fixed_dictionaries({"name": st.sampled_from("xyz"), "size": st.integers(0, 3)}), min_size=1),
+    },
+)
+
+
+@quick
+@given(st.lists(filled, min_size=1, max_size=6))
+def test_nested_columns_equal_nested_records(tmp_path: Path, raw: list[object]) -> None:
+    same_both_ways(tmp_path / "e.jsonl", lines(*raw))
+
+
+def test_nested_records_come_as_columns(tmp_path: Path) -> None:
+    raw = {"type": "a", "time": 1, "process": {"name": "sh", "args": ["-c", "ls"]}, "tags": ["x"]}
+    (tmp_path / "e.jsonl").write_bytes(lines(*[raw] * 9))
+    batches = list(open_events(tmp_path / "e.jsonl", block_size=90))
+    assert all(batch.has_table for batch in batches)
+    several = {"process.args": ValueSet(("-c", "ls"))}
+    assert batches[0].events[0].attributes == {"process.name": "sh", "tags": ValueSet(("x",)), **several}
 
 
 @quick

@@ -87,7 +87,7 @@ def test_bad_records_are_left_out_and_told_of(coincide: Coincide, rules: Path, t
         '{"type": "open", "time": true}',
         "[1]",
         "7",
-        '{"type": 7, "time": 1}',
+        '{"type": true, "time": 1}',
     ]
     events = written(tmp_path / "events.jsonl", "\n".join([lines[0], *bad, *lines[1:]]) + "\n")
     rejects = tmp_path / "rejects.jsonl"

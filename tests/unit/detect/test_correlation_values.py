@@ -92,8 +92,8 @@ def event(raw: dict[str, Any] = RECORD) -> Event:
 
 
 def test_records_hold_sets_and_ranges() -> None:
-    assert event().attributes == {"s": ValueSet((3.0, "b", True)), "r": ValueRange(8.0), "n": 2.0}
-    assert record(event()) == {"type": "a", "id": "x", "time": 1, "s": [3, "b", True], "r": {"lo": 8}, "n": 2}
+    assert event().attributes == {"s": ValueSet((3.0, "b", True)), "r": ValueRange(8.0), "r.lo": 8.0, "n": 2.0}
+    assert record(event()) == {"type": "a", "id": "x", "time": 1, "s": [3, "b", True], "r": {"lo": 8}, "r.lo": 8, "n": 2}
 
 
 def test_events_with_sets_survive_encoding_and_columns() -> None:

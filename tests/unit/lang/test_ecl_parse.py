@@ -367,7 +367,7 @@ def test_order_of_checks(text: str, place: str) -> None:
         ("machine A { initial q; first: q -> ; order frist < first; }", "did you mean 'first'?"),
         ("p = a\np = b", "it is defined on line 1"),
         ("p = a or q\nq = p", "through 'q'"),
-        ("monitor m = e.v > 3", "write 'v'"),
+        ("monitor m = e.v > 3", "write 'v', or `e.v` for a nested attribute"),
     ],
 )
 def test_hints(text: str, hint: str) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from coincide.expr.scalar import event_field
 from coincide.lang.ecco.definition import DuplicatesRule, StampRule
+from coincide.model.compound import single
 from coincide.model.event import Event, Value
 from coincide.model.stamp import LIMIT, MILLISECOND, OrderKey, order_key
 
@@ -53,7 +54,7 @@ class Stamping:
         rule = next((r for r in self.rules if event.type in r.types or None in r.types), None)
         if rule is None:
             return event
-        spent = processing_time(event.attributes.get(rule.hops)) if rule.hops is not None else Fraction(0)
+        spent = processing_time(single(event.attributes.get(rule.hops))) if rule.hops is not None else Fraction(0)
         if rule.maximum is not None and spent > Fraction(repr(rule.maximum)):
             log.warning("event %s of type '%s' was longer on the way than 'max' allows: dropped", event.id, event.type)
             return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from coincide.model.compound import Several
+from coincide.model.compound import Several, single
 from coincide.model.event import Event, Value
 from coincide.model.space import Space
 from coincide.model.stamp import OrderKey
@@ -126,10 +126,10 @@ def conflict(a: Occurrence, b: Occurrence) -> bool:
 
 
 def single_values(attributes: dict[str, Value]) -> dict[str, Value]:
-    """Sets and ranges are null to every language but CDL."""
+    """Sets of several values, and ranges, are null here."""
     if not any(isinstance(value, Several) for value in attributes.values()):
         return attributes
-    return {name: value for name, value in attributes.items() if not isinstance(value, Several)}
+    return {name: value for name, raw in attributes.items() if (value := single(raw)) is not None}
 
 
 def of_event(event: Event) -> Occurrence:

@@ -11,9 +11,11 @@ from coincide.detection.algebra import state as states
 from coincide.detection.algebra.coverage import may_have_kernel, reasons
 from coincide.detection.algebra.given import given
 from coincide.detection.algebra.interpreter import Interpreter
+from coincide.detection.algebra.occurrence import SPACE_FIELDS
 from coincide.detection.algebra.program import Program
 from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
-from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk
+from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk, with_aliases
+from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.definition import Filter, Ref, With, trees_of
 from coincide.lang.ecco.definition import walk as walk_expression
 from coincide.lang.ecco.lasting import Names
@@ -54,10 +56,10 @@ class AlgebraPlan(PlanOfSeveral):
         """Without a `give` list, all attributes go into the detection."""
         if any(p.linked.definition.give is None for p in self.programs) or self._linked_setting.stamps:
             return None
-        trees = [tree for p in self.programs for tree in trees_of(p.linked.definition)]
-        names = {node.name.rpartition(".")[2] for tree in trees for node in walk(tree) if isinstance(node, Reference)}
+        trees = [tree for p in self.programs for tree in _trees(p.linked)]
+        names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Reference)}
         keys = {key for p in self.programs for key in p.keys} | {k for r in self._linked_setting.duplicates for k in r.keys}
-        return frozenset(names | keys) - ENVELOPE
+        return frozenset(names | keys) - ENVELOPE - {f"space.{part}" for part in SPACE_FIELDS}
 
     @cached_property
     def makes(self) -> dict[str, Attributes]:
@@ -128,6 +130,12 @@ class AlgebraPlan(PlanOfSeveral):
 
 
 # Push-down.
+
+
+def _trees(linked: Linked) -> Iterator[Expr]:
+    """What it reads, with aliases told from attributes."""
+    aliases = Aliases(linked.definition.body)
+    return (with_aliases(tree, aliases.given | aliases.implicit) for tree in trees_of(linked.definition))
 
 
 def _counts(linked: Linked) -> bool:

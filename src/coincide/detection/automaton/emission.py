@@ -156,7 +156,7 @@ def _parameters(memory: Memory, table: EventTable, moments: Moments, found: Foun
     """The event that completes a match carries them all; a time event carries none, but its slot tells."""
     pairs = key(memory.tables.program)
     if found.cause.min() >= 0:
-        arrays = {parameter: table.column(attribute).take(found.cause).to_arrow() for attribute, parameter in pairs}
+        arrays = {parameter: table.column(attribute).singles.take(found.cause).to_arrow() for attribute, parameter in pairs}
     else:
         keys = moments.keys()
         some = [keys[slot] for slot in found.slot.tolist()]

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from coincide.detection.keys import Key, key_part
 from coincide.model.column import Column
+from coincide.model.compound import single
 
 Codes = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
@@ -67,7 +68,7 @@ def _key_parts(column: Column, rows: npt.NDArray[np.int64]) -> list[object]:
     if column.numbers is not None and column.codes is None and column.flags is None:
         numbers: list[object] = (column.numbers[rows] + 0.0).tolist()
         return numbers
-    return [key_part(column.value(row)) for row in rows.tolist()]
+    return [key_part(single(column.value(row))) for row in rows.tolist()]
 
 
 def _distinct(combined: Codes, size: int, columns: Sequence[Column]) -> tuple[Codes, list[Key]]:

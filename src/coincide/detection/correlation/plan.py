@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.correlation import encoding
@@ -31,6 +31,8 @@ two to five sources; for one, the times at 20,000 events carried on."""
 @dataclass(frozen=True)
 class CorrelationPlan(PlanOfOne):
     """One description."""
+
+    reads_sets: ClassVar[bool] = True  # and passes them on
 
     @cached_property
     def columns(self) -> frozenset[str]:

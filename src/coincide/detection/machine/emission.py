@@ -17,7 +17,7 @@ from coincide.detection.machine.state import Column
 from coincide.detection.machine.tables import Tables
 from coincide.expr.vector import evaluate
 from coincide.model.batch import EMPTY, EventBatch
-from coincide.model.column import concatenated
+from coincide.model.column import concatenated, single_values
 from coincide.model.table import EventTable, LazyPlaces
 
 Numbers = npt.NDArray[np.int64]
@@ -89,7 +89,7 @@ def _fields(group: MonitorGroup, table: EventTable, pushes: Pushes) -> dict[str,
     tokens, kinds = _tokens(group, pushes)
     index = pa.array(pushes.rows)
     fields = {"type": pa.DictionaryArray.from_arrays(pa.array(kinds, pa.int32()), pa.array(tokens, pa.string()))}
-    fields.update((key, table.fields[key].take(index)) for key in group.keys)
+    fields.update((key, single_values(table.fields[key]).take(index)) for key in group.keys)
     names = dict.fromkeys(name for emitters in group.emitters for e in emitters for name, _ in e.expressions)
     fields.update((name, _attribute(group, table, pushes, name)) for name in names)
     return fields

@@ -25,7 +25,8 @@ from coincide.detection.situation.state import (
 )
 from coincide.errors import Diagnostic, RunError
 from coincide.model.batch import EventBatch
-from coincide.model.event import Event, caused, is_recurring, united_origin
+from coincide.model.compound import single
+from coincide.model.event import Event, Value, caused, is_recurring, united_origin
 
 LONGEST_CHAIN = 1000  # AMIT-51
 
@@ -299,7 +300,7 @@ class _Run:
 def fitted(event: Event, readers: Readers) -> Event:
     """AMIT-3: a value that does not fit its declared type is null; what nobody reads is left out."""
     values = event.attributes
-    attributes = {name: v for name, kind in readers.attributes if type(v := values.get(name)) is kind}
+    attributes: dict[str, Value] = {name: v for name, kind in readers.attributes if type(v := single(values.get(name))) is kind}
     if len(attributes) == len(values):
         return event
     return Event(event.type, event.lo, event.hi, event.id, attributes, event.origin, event.source, event.space, event.place)

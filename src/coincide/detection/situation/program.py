@@ -17,6 +17,7 @@ from coincide.lang.amit.definition import Operand, Operator
 from coincide.lang.amit.names import OPERAND
 from coincide.lang.amit.pattern import TimePattern, parse_pattern
 from coincide.lang.amit.resolve import KeyTable, Resolved
+from coincide.model.compound import single
 from coincide.model.event import Event
 
 KINDS: dict[str, type] = {"number": float, "string": str, "boolean": bool}
@@ -49,7 +50,7 @@ class KeyReader:
     def __call__(self, event: Event) -> Key | None:
         if not self.size:
             return ()
-        key = tuple(key_part(event.attributes.get(name)) for name in self.attributes[event.type])
+        key = tuple(key_part(single(event.attributes.get(name))) for name in self.attributes[event.type])
         return None if None in key else key
 
 

@@ -6,7 +6,7 @@ infinite or not a number is null."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.adapters.mapping import CATEGORY, DEFAULT, TYPE_NAME, UNTYPED, FieldMapping
 from coincide.engines.spark.instants import DAY, interval
 from coincide.errors import InputError
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
@@ -56,21 +56,48 @@ class Source:
 
     @cached_property
     def frame(self) -> DataFrame:
-        plain = self.original.toDF(*(f"c{number}" for number in range(len(self.original.columns))))
-        return plain if self.observer is None else self.observer(plain)
+        """With a column for each field of structs, which Spark leaves unread where no rule needs it."""
+        whole = self.original.toDF(*(f"c{number}" for number in range(len(self.original.columns))))
+        inner = [column.alias(self._number(name)) for name, (column, _) in self._nested.items()]
+        frame = whole.select("*", *inner) if inner else whole
+        return frame if self.observer is None else self.observer(frame)
 
     def observed(self, observer: Callable[[DataFrame], DataFrame]) -> Source:
         return replace(self, observer=observer)
 
     @cached_property
+    def _whole(self) -> dict[str, tuple[Column, T.DataType]]:
+        """The DataFrame's own columns. Of several columns with one name, the last, as in JSON."""
+        return {f.name: (F.col(f"c{number}"), f.dataType) for number, f in enumerate(self.original.schema.fields)}
+
+    @cached_property
+    def _nested(self) -> dict[str, tuple[Column, T.DataType]]:
+        """Fields of structs by their dotted names; a column that has such a name wins where it is filled."""
+        found: dict[str, tuple[Column, T.DataType]] = {}
+        for name, (column, kind) in sorted(self._whole.items(), key=lambda item: item[0].count(".")):
+            if not self._is_whole(name, kind):
+                found.update(leaves(name, column, kind))
+        for name in found.keys() & self._whole.keys():
+            (own, kind), (inner, inner_kind) = self._whole[name], found[name]
+            found[name] = (F.coalesce(own, inner) if kind == inner_kind else own, kind)
+        return found
+
+    def _is_whole(self, name: str, kind: T.DataType) -> bool:
+        """What serves as time, and a spacestamp, is not spread."""
+        if name == self.mapping.space and isinstance(kind, T.StructType):
+            return all(field in Space.__struct_fields__ for field in kind.fieldNames())
+        return name in (self.mapping.time, self.mapping.end)
+
+    @cached_property
     def _found(self) -> dict[str, tuple[Column, T.DataType]]:
-        fields = self.original.schema.fields
-        return {f.name: (F.col(f"c{self._numbers[f.name]}"), f.dataType) for f in fields}
+        """All fields, as columns of `frame`."""
+        return self._whole | {name: (F.col(self._number(name)), kind) for name, (_, kind) in self._nested.items()}
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        """Of several columns with one name, the last, as in JSON."""
-        return {name: number for number, name in enumerate(self.original.columns)}
+        own = {name: number for number, name in enumerate(self.original.columns)}
+        first = len(self.original.columns)
+        return own | {name: first + number for number, name in enumerate(self._nested)}
 
     @cached_property
     def _interval(self) -> tuple[Column, Column]:
@@ -82,8 +109,16 @@ class Source:
 
     def _written_interval(self) -> tuple[Column, Column]:
         name = self.mapping.time
+        other = None if self.mapping.other_time is None else self._found.get(self.mapping.other_time)
+        if name in self._found and other is not None:
+            both = [interval(*found, self.mapping) for found in (self._found[name], other)]
+            there = self._found[name][0].isNotNull()
+            lo, hi = (F.when(there, own).otherwise(alternative) for own, alternative in zip(*both, strict=True))
+            return (lo, lo) if all(ends[0] is ends[1] for ends in both) else (lo, hi)
         if name in self._found:
             return interval(*self._found[name], self.mapping)
+        if other is not None and f"{name}_lo" not in self._found:
+            return interval(*other, self.mapping)
         ends = [self._found.get(f"{name}_{end}") for end in ("lo", "hi")]
         if ends[0] is None or ends[1] is None:
             raise InputError(f"the DataFrame has no column '{name}' for the time of events: {_names(self.original)}")
@@ -93,7 +128,9 @@ class Source:
     def has_no_time(self) -> Column:
         """Not even one that cannot be read."""
         name = self.mapping.time
-        given = [self._found[each][0] for each in (name, f"{name}_lo", f"{name}_hi") if each in self._found]
+        given = [
+            self._found[each][0] for each in (name, f"{name}_lo", f"{name}_hi", self.mapping.other_time) if each in self._found
+        ]
         return F.coalesce(*(column.cast("string") for column in given)).isNull()
 
     @property
@@ -113,12 +150,23 @@ class Source:
     def type(self) -> Column:
         if self.mapping.constant_type is not None:
             return F.lit(self.mapping.constant_type)
-        if self.mapping.type not in self._found:
+        if self.mapping.type not in self._found and not self.mapping.untyped:
             raise InputError(f"the DataFrame has no column '{self.mapping.type}' for the type of events: {_names(self.original)}")
-        column, kind = self._found[self.mapping.type]
-        if not isinstance(kind, T.StringType):
-            raise InputError(f"the type of events must be a string, not {kind.simpleString()}")
-        return column
+        column, kind = self._found.get(self.mapping.type, (F.lit(None).cast("string"), T.StringType()))
+        if not isinstance(kind, (T.StringType, T.NumericType)) and kind != MIXED:
+            raise InputError(f"the type of events must be a string or a number, not {kind.simpleString()}")
+        named = _label(column, kind)
+        return F.when(named != "", named).otherwise(self._category) if self.mapping.untyped else named
+
+    @property
+    def _category(self) -> Column:
+        """What a record without a type is."""
+        column, kind = self._found.get(CATEGORY, (F.lit(None), T.NullType()))
+        if isinstance(kind, T.StringType):
+            column, kind = F.array(column), T.ArrayType(kind)
+        if not (isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StringType)):
+            return F.lit(UNTYPED)
+        return F.coalesce(F.get(F.filter(column, lambda value: value.rlike(f"(?U){TYPE_NAME}")), 0), F.lit(UNTYPED))
 
     @cached_property
     def id(self) -> Column:
@@ -126,7 +174,7 @@ class Source:
 
         Where only some rows have no id, theirs is made of type and time alone, so that no more columns have to be read."""
         if self.mapping.id not in self._found:
-            return _hashed(*(c for c, kind in self._found.values() if not _holds_map(kind)))
+            return _hashed(*(c for c, kind in self._whole.values() if not _holds_map(kind)))
         column, kind = self._found[self.mapping.id]
         made = _hashed(self.type, self.lo, self.hi)
         if isinstance(kind, T.IntegralType):
@@ -171,7 +219,7 @@ class Source:
         return [
             name
             for name, (_, kind) in self._found.items()
-            if self.has(name) and (kind in (MIXED, COMPOUND) or _kind(kind) is not None)
+            if self.has(name) and (kind in (MIXED, COMPOUND) or _kind(_element(kind)) is not None)
         ]
 
     @property
@@ -191,7 +239,12 @@ class Source:
         """The type of a field as expressions know it; None: unknown or mixed."""
         if name in ENVELOPE:
             return NUMBER if name in ("time", "arrival") else TEXT
-        return _kind(self._found[name][1]) if self.has(name) else None
+        return _kind(_element(self._found[name][1])) if self.has(name) else None
+
+    @property
+    def several(self) -> frozenset[str]:
+        """Attributes that may hold sets or ranges."""
+        return frozenset(n for n in self.attributes if (kind := self._found[n][1]) == COMPOUND or isinstance(kind, T.ArrayType))
 
     def field(self, name: str) -> Column | None:
         """A field as rules name it."""
@@ -215,7 +268,8 @@ class Source:
             return self._renamed_envelope(node)
         if not self.has(node.name):
             return Reference("absent", span=node.span)
-        untold = self._found[node.name][1] == COMPOUND  # to Spark its values are none
+        kind = self._found[node.name][1]
+        untold = kind == COMPOUND or isinstance(kind, T.ArrayType)  # to Spark its values are none
         return Reference("id" if untold else self._number(node.name), span=node.span)
 
     def _renamed_envelope(self, node: Reference) -> Reference:
@@ -223,8 +277,9 @@ class Source:
         if name not in self._found:
             return node
         kind = self._found[name][1]
-        plain = isinstance(kind, T.StringType) and node.name in ("type", "source")
-        moment = node.name == "time" and isinstance(kind, T.TimestampType) and self.mapping.end is None
+        plain = isinstance(kind, T.StringType) and node.name in ("type", "source") and not self.mapping.untyped
+        sure = self.mapping.end is None and self.mapping.other_time not in self._found
+        moment = node.name == "time" and isinstance(kind, T.TimestampType) and sure
         return Reference(self._number(name), span=node.span) if plain or moment else node
 
     def _number(self, name: str) -> str:
@@ -235,7 +290,10 @@ class Source:
         column = self.field(name)
         if column is None:
             return []
-        if self.has(name) and self._found[name][1] in (MIXED, COMPOUND):
+        if self.has(name) and isinstance(self._found[name][1], T.ArrayType):  # the value of [x] is x, of more it is null
+            distinct = F.array_distinct(F.filter(column, lambda item: item.isNotNull()))
+            column = F.when(F.size(distinct) == 1, F.get(distinct, 0))
+        if self.has(name) and _element(self._found[name][1]) in (MIXED, COMPOUND):
             return [column["number"] + 0.0, column["text"], column["flag"]]
         return [column + 0.0] if self.kind(name) == NUMBER else [column]  # -0.0 becomes 0.0
 
@@ -259,6 +317,30 @@ class Source:
         column = self.attribute(name[1:]) if name.startswith(".") else getattr(self, name)
         assert column is not None
         return column
+
+
+def leaves(name: str, column: Column, kind: T.DataType) -> Iterator[tuple[str, tuple[Column, T.DataType]]]:
+    """The fields of a struct, or of the structs in an array, by their dotted names; nothing for what is neither."""
+    inner = _element(kind)
+    if not isinstance(inner, T.StructType) or inner in (MIXED, COMPOUND):
+        return
+    for field in inner.fields:
+        value, own = column.getField(field.name), field.dataType
+        if isinstance(kind, T.ArrayType):
+            if isinstance(own, T.ArrayType):
+                value = F.flatten(F.filter(value, lambda item: item.isNotNull()))
+            own = T.ArrayType(_element(own))
+            value = F.filter(value, lambda item: item.isNotNull())
+            value = F.when(F.size(value) > 0, value)
+        deeper = dict(leaves(f"{name}.{field.name}", value, own))
+        if deeper:
+            yield from deeper.items()
+        else:
+            yield f"{name}.{field.name}", (value, own)
+
+
+def _element(kind: T.DataType) -> T.DataType:
+    return kind.elementType if isinstance(kind, T.ArrayType) else kind
 
 
 def _names(frame: DataFrame) -> str:
@@ -294,6 +376,9 @@ def _kind(kind: T.DataType) -> str | None:
 
 
 def _value(name: str, column: Column, kind: T.DataType) -> Column:
+    if isinstance(kind, T.ArrayType) and not isinstance(kind.elementType, (T.ArrayType, T.StructType)):
+        inner = kind.elementType  # as lists: what they mean is said in one place, nestedcolumns.py
+        return column if isinstance(inner, T.StringType) else F.transform(column, lambda item: _value(name, item, inner))
     if isinstance(kind, (T.StringType, T.BooleanType)) or kind in (MIXED, COMPOUND):
         return column
     if isinstance(kind, (T.FloatType, T.DoubleType)):

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from coincide.engines.spark.frame import COMPOUND, MIXED, Source
+from coincide.engines.spark.frame import Source
 from coincide.engines.spark.rejects import REJECTED
 from coincide.engines.spark.values import MOMENT, TIME, arrow_kind, spark_kind, spark_time, values
 from coincide.errors import CoincideError
@@ -67,9 +67,9 @@ class LateShape:
 
 def late_shape(source: Source) -> LateShape:
     """All columns that can serve as attributes."""
-    kinds = {f.name: f.dataType for f in source.original.schema.fields}
-    given = {name: None if kinds[name] in (MIXED, COMPOUND) else source.kind(name) for name in source.attributes}
-    return LateShape(tuple(given.items()), COMPOUND in kinds.values(), source.space is not None)
+    several = source.several
+    given = {name: None if name in several else source.kind(name) for name in source.attributes}
+    return LateShape(tuple(given.items()), bool(several), source.space is not None)
 
 
 def _space() -> T.StructType:

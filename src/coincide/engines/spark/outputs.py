@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from coincide.detection.base import Attributes, DetectorPlan
 from coincide.engines.spark.bytype import Types, metadata
-from coincide.engines.spark.frame import COMPOUND, Source
+from coincide.engines.spark.frame import Source
 from coincide.engines.spark.latecomers import LATE, LateShape, late_shape
 from coincide.engines.spark.values import MOMENT, TIME, arrow_kind, spark_kind, spark_time, values
 from coincide.errors import RuleError
@@ -112,7 +112,7 @@ def outputs(plans: Sequence[DetectorPlan], source: Source, late: bool = False) -
     kinds: Kinds = {}
     while (joined := {name: _joined(trees, kinds, source) for name, trees in every.items()}) != kinds:
         kinds = joined
-    given = any(f.dataType == COMPOUND for f in source.original.schema.fields)
+    given = any(_passes_on_sets(plan, source) for plan in plans)
     compounds = given or any(_makes_compounds(tree) for trees in every.values() for tree in trees)
 
     def typed(made: Attributes) -> tuple[tuple[str, str | None], ...]:
@@ -142,6 +142,12 @@ def _types(plans: Sequence[DetectorPlan], source: Source) -> Iterator[tuple[str,
         for kind, own in plan.makes.items():
             made = {**whatever, **own} if kind in plan.passes_on else own
             yield kind, kind in plan.outputs, {name: trees for name, trees in made.items() if name not in ENVELOPE}
+
+
+def _passes_on_sets(plan: DetectorPlan, source: Source) -> bool:
+    """To most models of detection an attribute with several values is null."""
+    read = source.several if plan.columns is None else source.several & plan.columns
+    return bool(getattr(plan, "reads_sets", False)) and bool(read)
 
 
 def _makes_compounds(tree: Expr) -> bool:

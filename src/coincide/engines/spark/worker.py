@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from coincide.adapters.nestedcolumns import is_list, sets_of_lists
 from coincide.adapters.order import sort_batch
 from coincide.attachments import TEXT, giving
 from coincide.detection.base import DetectorPlan, in_tier
@@ -88,8 +89,12 @@ def events_of(layout: Layout, columns: dict[str, Any]) -> EventTable:
     """The wire's columns as events."""
     hi = _instants(columns["hi"])
     lo = _instants(columns["lo"]) if "lo" in columns else hi
-    fields = {name.removeprefix("."): columns[name] for name in layout.fields if name not in ("lo", "hi")}
+    fields = {name.removeprefix("."): _values(columns[name]) for name in layout.fields if name not in ("lo", "hi")}
     return EventTable(lo, hi, fields)
+
+
+def _values(array: pa.Array) -> pa.Array:
+    return sets_of_lists(array) if is_list(array.type) else array
 
 
 def _instants(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -10,7 +10,7 @@ from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.functions import Function
 from coincide.expr.parse import ExpressionParser, ExpressionWording, parse_duration
 from coincide.expr.quantities import UNIT_HINT, QuantityError, count_of, shortened
-from coincide.expr.tokens import Tokens, Wording
+from coincide.expr.tokens import Tokens, Wording, unquoted
 from coincide.expr.tree import Expr
 from coincide.lang.amit.functions import condition_functions
 from coincide.lang.shared.xml import Element
@@ -65,12 +65,12 @@ class Attributes:
     def text(self, name: str) -> str:
         if name not in self.values:
             raise self.fail(f"element '{self.element.name}' needs the attribute '{name}'")
-        return self.values[name].strip()
+        return unquoted(self.values[name].strip())
 
     def name(self, name: str) -> str:
         """A name that is defined here."""
         text = self.text(name)
-        if not NAME.fullmatch(text):
+        if self.values[name].strip() == text and not NAME.fullmatch(text):  # in back quotes, any text is a name
             raise self.fail(f"'{text}' is not a name", at=name)
         return text
 

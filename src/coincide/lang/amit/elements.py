@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from coincide.expr.print import expression_text
 from coincide.expr.quantities import UNITS
+from coincide.expr.tokens import back_quoted
 from coincide.expr.tree import Expr
+from coincide.lang.amit.attributes import NAME
 from coincide.lang.amit.definition import (
     EventType,
     Item,
@@ -32,10 +34,10 @@ NOWHERE = SourceText("", "").span(0, 0)
 
 def element_of(entry: Item) -> Element:
     if isinstance(entry, EventType):
-        attributes = [new_element("eventAttribute", {"name": a.name, "type": a.type}) for a in entry.attributes]
-        return new_element("event", {"name": entry.name}, attributes)
+        attributes = [new_element("eventAttribute", {"name": _word(a.name), "type": a.type}) for a in entry.attributes]
+        return new_element("event", {"name": _word(entry.name)}, attributes)
     if isinstance(entry, Key):
-        members = [new_element("eventKey", {"event": m.event, "attribute": m.attribute}) for m in entry.members]
+        members = [new_element("eventKey", {"event": _word(m.event), "attribute": _word(m.attribute)}) for m in entry.members]
         return new_element("key", {"name": entry.name, "type": entry.type}, members)
     if isinstance(entry, Lifespan):
         return _lifespan(entry)
@@ -49,7 +51,7 @@ def _lifespan(lifespan: Lifespan) -> Element:
     initiators += [
         new_element(
             "eventInitiator",
-            {"event": i.event, "as": i.alias, "correlate": _unless(i.correlate, "ignore"), "where": _expression(i.where)},
+            {"event": _word(i.event), "as": i.alias, "correlate": _unless(i.correlate, "ignore"), "where": _expression(i.where)},
         )
         for i in lifespan.initiators
     ]
@@ -60,7 +62,7 @@ def _lifespan(lifespan: Lifespan) -> Element:
 def _terminators(lifespan: Lifespan) -> Iterator[Element]:
     for t in lifespan.terminators:
         values = {
-            "event": t.event,
+            "event": _word(t.event),
             "as": t.alias,
             "quantifier": _unless(t.quantifier, "each"),
             "terminationType": _unless(t.termination, "terminate"),
@@ -76,12 +78,12 @@ def _terminators(lifespan: Lifespan) -> Iterator[Element]:
 
 
 def _key_by(key: KeyBy) -> Element:
-    return new_element("keyBy", {"name": key.name, "attribute": key.attribute})
+    return new_element("keyBy", {"name": key.name, "attribute": key.attribute and _word(key.attribute)})
 
 
 def _situation(situation: Situation) -> Element:
     attributes = [
-        new_element("situationAttribute", {"name": a.name, "type": a.type, "expression": _expression(a.expression)})
+        new_element("situationAttribute", {"name": _word(a.name), "type": a.type, "expression": _expression(a.expression)})
         for a in situation.attributes
     ]
     internal = "true" if situation.internal else None
@@ -114,7 +116,7 @@ def operator_values(operator: Operator) -> Values:
 def _operand(operand: Operand, form: Form) -> Values:
     quantified = "quantifier" in form.operand_attributes and operand.quantifier != form.quantifier
     return {
-        "event": operand.event,
+        "event": _word(operand.event),
         "as": operand.alias,
         "threshold": _expression(operand.threshold),
         "quantifier": operand.quantifier if quantified else None,
@@ -144,6 +146,11 @@ def duration_text(microseconds: int) -> str:
         if count and not rest:
             return f"{count}{unit}"
     return str(milliseconds(microseconds))
+
+
+def _word(name: str) -> str:
+    """A name, in back quotes where it could not stand without them."""
+    return name if NAME.fullmatch(name) else back_quoted(name)
 
 
 def _unless(value: object, default: object) -> object:

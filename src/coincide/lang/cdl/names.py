@@ -83,12 +83,13 @@ class Names:
 
     def meaning(self, node: Reference | Alias) -> Meaning:
         name = node.name or ""
-        of, _, rest = name.partition(".")
-        if of in PREFIXES and rest:
-            return self._meaning(rest, of, name, node.span)
-        return self._meaning(name, "self", name, node.span)
+        dots = node.dots if isinstance(node, Reference) else ()
+        if dots and (of := name[: dots[0]]) in PREFIXES:
+            rest = dots[0] + 1
+            return self._meaning(name[rest:], of, name, tuple(dot - rest for dot in dots[1:]), node.span)
+        return self._meaning(name, "self", name, dots, node.span)
 
-    def _meaning(self, name: str, of: str, written: str, span: Span | None) -> Meaning:
+    def _meaning(self, name: str, of: str, written: str, dots: tuple[int, ...], span: Span | None) -> Meaning:
         found = self.anchors.get(name)
         if isinstance(found, Computation):
             return Meaning(of, computation=name)
@@ -96,9 +97,9 @@ class Names:
             return Meaning(of, found[0], found[1].name)
         if name in self.cd.index:
             return Meaning(of, self.cd.index[name])
-        prefix, dot, attribute = name.partition(".")
-        if dot and prefix in self.cd.index:
-            return self._attribute(self.cd.index[prefix], attribute, of, span)
+        for dot in reversed(dots):
+            if name[:dot] in self.cd.index:
+                return self._attribute(self.cd.index[name[:dot]], name[dot + 1 :], of, span)
         if self.owner is not None and found is None and self._declares(self.owner, name):
             return Meaning(of, self.owner, name)
         hint = nearest(written, [*self.anchors])

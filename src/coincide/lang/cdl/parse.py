@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from coincide.errors import nearest
-from coincide.expr.tokens import EXPRESSION_KEYWORDS
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, unquoted
 from coincide.lang.cdl.check import check
 from coincide.lang.cdl.definition import (
     TYPES,
@@ -150,7 +150,7 @@ def _time(element: Element) -> TimeEvent:
 def _attribute(element: Element) -> Attribute:
     lookups = [child for child in element.children if child.name == "lookup"]
     return Attribute(
-        element.attributes["name"],
+        unquoted(element.attributes["name"]),
         _type(element),
         _anchor(element),
         _flag(element, "optional") or False,
@@ -203,7 +203,7 @@ def _event(element: Element, expressions: tuple[Expression, ...]) -> ComplexEven
 
 
 def _event_attribute(element: Element) -> EventAttribute:
-    name = element.attributes["name"]
+    name = unquoted(element.attributes["name"])
     if name in ENVELOPE:
         fail(element, f"an event cannot set '{name}'")
     return EventAttribute(name, _type(element), value_of(element), span=element.span)

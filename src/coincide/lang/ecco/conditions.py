@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.functions import FUNCTIONS
+from coincide.expr.tokens import back_quoted
 from coincide.expr.tree import Alias, And, Call, Expr, Reference, walk, with_aliases
 from coincide.lang.ecco.aliases import Aliases, Names, inner_elements, ways_down
 from coincide.lang.ecco.definition import As, Chain, Expression, Neg, Wrapper, core
@@ -46,8 +47,9 @@ def resolved(tree: Expr, known: Names) -> Expr:
     """The tree with aliases told from attributes."""
     tree = with_aliases(tree, known)
     for node in walk(tree):
-        if isinstance(node, Reference) and node.alias is None and "." in node.name and not node.name.startswith("space."):
-            raise _unknown(node.name.partition(".")[0], node, known)
+        if isinstance(node, Reference) and node.alias is None and node.dots and not node.name.startswith("space."):
+            nested = None if node.splits else f"a nested attribute is written {back_quoted(node.name)}"
+            raise _unknown(node.name[: node.dots[0]], node, known, nested)
         if (
             isinstance(node, Call)
             and (wanted := FUNCTIONS[node.name].aliases)
@@ -59,8 +61,8 @@ def resolved(tree: Expr, known: Names) -> Expr:
     return tree
 
 
-def _unknown(name: str, node: Expr, known: Names) -> RuleError:
-    return RuleError(Diagnostic(f"unknown alias '{name}'", node.span, hint=nearest(name, known)))
+def _unknown(name: str, node: Expr, known: Names, otherwise: str | None = None) -> RuleError:
+    return RuleError(Diagnostic(f"unknown alias '{name}'", node.span, hint=nearest(name, known) or otherwise))
 
 
 def mentioned(test: Expr) -> Names:

@@ -9,6 +9,7 @@ from math import comb
 
 from coincide.errors import nearest
 from coincide.expr.parse import MAXIMUM_DEPTH
+from coincide.expr.tokens import name_of
 from coincide.expr.tree import Reference
 from coincide.lang.ecco.check import check_file
 from coincide.lang.ecco.definition import (
@@ -97,9 +98,11 @@ class _Parser(StatementReader):
             name = self.name().text
             self.tokens.next()
             return Item(name, self.expression(), span=self.span(token))
-        name = self.name("an attribute").text
-        reference = Reference(name, span=self.span(token))
-        return Item(name.rpartition(".")[2], reference, span=self.span(token))
+        self.name("an attribute")
+        text, splits = name_of(token.text)
+        given = text[splits[-1] + 1 :] if splits else text
+        reference = Reference(text, splits=splits if token.kind == "quoted" else None, span=self.span(token))
+        return Item(given, reference, span=self.span(token))
 
     # Event expressions, one method a level of the grammar, loosest first.
 

@@ -39,7 +39,7 @@ from coincide.lang.ecco.definition import (
     Within,
     ZoneFile,
 )
-from coincide.lang.ecco.words import quoted, quoted_in_expression
+from coincide.lang.ecco.words import EXPRESSION_RESERVED, quoted
 from coincide.source import room_for_recursion
 
 # How tightly a node binds: the levels of the grammar, loosest first.
@@ -130,7 +130,10 @@ def _condition(tree: Expr) -> str:
 
 
 def _quoted_reference(node: Expr) -> Expr:
-    return replace(node, name=quoted_in_expression(node.name)) if isinstance(node, Reference) else node
+    """A name that the language reserves can only have been written in back quotes."""
+    if isinstance(node, Reference) and node.splits is None and node.name in EXPRESSION_RESERVED:
+        return replace(node, splits=())
+    return node
 
 
 # Event expressions.

@@ -9,10 +9,10 @@ from typing import TypeVar
 from coincide.errors import RuleError, nearest
 from coincide.expr.parse import ExpressionParser
 from coincide.expr.quantities import count_of
-from coincide.expr.tokens import Token
-from coincide.expr.tree import Expr, Reference, transform
+from coincide.expr.tokens import Token, Tokens
+from coincide.expr.tree import Expr
 from coincide.lang.ecco.definition import CONSUMPTIONS, Place, Policy
-from coincide.lang.ecco.words import EXPRESSION_RESERVED, KEYWORDS, EccoTokens, is_reserved, unquoted
+from coincide.lang.ecco.words import EXPRESSION_RESERVED, KEYWORDS, OPERATORS, is_reserved
 from coincide.model.area import Area
 from coincide.source import SourceText, Span
 
@@ -27,7 +27,7 @@ class Reader:
     """Takes the small things from the tokens."""
 
     def __init__(self, source: SourceText) -> None:
-        self.tokens = EccoTokens(source)
+        self.tokens = Tokens(source, OPERATORS)
         self.expressions = ExpressionParser(self.tokens, EXPRESSION_RESERVED)
         self.zones: dict[str, Area] = {}  # complete when the whole file has been read
 
@@ -48,7 +48,7 @@ class Reader:
 
     def at_name(self) -> bool:
         token = self.tokens.peek()
-        return token.kind == "name" and not is_reserved(token.text)
+        return token.kind == "quoted" or (token.kind == "name" and not is_reserved(token.text))
 
     def name(self, wanted: str = "a name") -> Token:
         """The token of a name; its text is without back quotes."""
@@ -56,8 +56,7 @@ class Reader:
             found = self.tokens.peek()
             hint = f"'{found.text}' is a key word: write `{found.text}`" if found.text.lower() in KEYWORDS else None
             raise self.unexpected(wanted, hint)
-        token = self.tokens.next()
-        return token._replace(text=unquoted(token.text))
+        return self.tokens.next().named
 
     def names(self) -> tuple[str, ...]:
         return tuple(token.text for token in self.listed(self.name))
@@ -71,7 +70,7 @@ class Reader:
     # Conditions and values.
 
     def expression(self) -> Expr:
-        return transform(self.expressions.expression(), _without_quotes)
+        return self.expressions.expression()
 
     def condition(self) -> Expr:
         """`{ EXPRESSION }`."""
@@ -173,9 +172,3 @@ class Reader:
         if self.tokens.peek().kind != "text":
             raise self.unexpected("a text")
         return self.tokens.next().value
-
-
-def _without_quotes(node: Expr) -> Expr:
-    if isinstance(node, Reference) and "`" in node.name:
-        return replace(node, name=unquoted(node.name))
-    return node

@@ -8,7 +8,7 @@ from typing import Any
 
 from coincide.errors import Diagnostic, RuleError
 from coincide.expr.quantities import UNITS
-from coincide.expr.tokens import Token
+from coincide.expr.tokens import Token, back_quoted
 from coincide.expr.tree import And, Compare, Expr, Literal, Not, Or, Reference
 from coincide.lang.ecl.syntax import Phrase, PredicateSyntax
 from coincide.source import SourceText, Span
@@ -125,11 +125,11 @@ class Expansion:
 
     def _attribute(self, node: Reference) -> Expr:
         assert node.span is not None
-        if "." in node.name:
+        if node.dots:
             raise self.error(
                 node.span,
                 f"'{node.name}': a predicate sees one event only, so a reference has no alias",
-                f"write '{node.name.rpartition('.')[2]}'",
+                f"write '{node.name.rpartition('.')[2]}', or {back_quoted(node.name)} for a nested attribute",
             )
         return node
 

@@ -96,12 +96,11 @@ class _Parser:
         return FileSyntax(self.tokens.source, tuple(predicates), tuple(detectors))
 
     def _predicate_definition(self) -> PredicateSyntax:
-        token = self.tokens.peek()
-        if token.kind != "name" or is_reserved(token.text):
+        if not self._at_name():
             last = self.tokens.last
             hint = nearest(last.text, EXPRESSION_WORDS) if last and self.tokens.at("{", "(") else None
             raise self._unexpected("a definition", f"'{last.text}'" if last else "", hint)
-        name = self.tokens.next()
+        name = self.tokens.next().named
         self._expect("=", f"'{name.text}'", hint=nearest(name.text, ("monitor", "machine", *EXPRESSION_KEYWORDS)))
         return PredicateSyntax(name, self._phrase())
 
@@ -301,11 +300,11 @@ class _Parser:
 
     def _at_name(self) -> bool:
         token = self.tokens.peek()
-        return token.kind == "name" and not is_reserved(token.text)
+        return token.kind == "quoted" or (token.kind == "name" and not is_reserved(token.text))
 
     def _name(self, after: str, wanted: str = "a name") -> Token:
         if self._at_name():
-            return self.tokens.next()
+            return self.tokens.next().named
         found = self.tokens.peek()
         hint = f"'{found.text}' is a word of the language and cannot be a name" if found.kind == "name" else None
         raise self._unexpected(wanted, after, hint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coincide.expr.print import expression_text
+from coincide.expr.tokens import back_quoted, name_text
 from coincide.lang.ecl.definition import (
     Accumulate,
     Correlation,
@@ -27,6 +28,7 @@ from coincide.lang.ecl.definition import (
     Sequential,
     Transition,
 )
+from coincide.lang.ecl.parse import RESERVED
 from coincide.source import room_for_recursion
 
 WIDTH = 100
@@ -48,19 +50,24 @@ WORDS: dict[type[Correlation], str] = {
 def print_file(file: File) -> str:
     """Named predicates first (their place among the definitions does not matter), then monitors and machines in order."""
     with room_for_recursion():
-        predicates = "".join(f"{name} = {expression_text(tree)}\n" for name, tree in file.predicates)
+        predicates = "".join(f"{_name(name)} = {expression_text(tree)}\n" for name, tree in file.predicates)
         detectors = [_monitor(d) if isinstance(d, Monitor) else _machine(d) for d in file.detectors]
     return "\n".join([predicates, *detectors] if predicates else detectors)
 
 
 def _monitor(monitor: Monitor) -> str:
-    head = f"monitor {monitor.name}{_keys(monitor.keys)} ="
+    head = f"monitor {_name(monitor.name)}{_keys(monitor.keys)} ="
     line = f"{head} {_flat(monitor.body)}"
     return f"{line}\n" if len(line) <= WIDTH else f"{head}\n{_laid_out(monitor.body, INDENT)}\n"
 
 
 def _keys(keys: tuple[str, ...]) -> str:
-    return f" by {', '.join(keys)}" if keys else ""
+    """Dots are refused outside back quotes."""
+    return f" by {', '.join(back_quoted(key) if '.' in key else _name(key) for key in keys)}" if keys else ""
+
+
+def _name(name: str) -> str:
+    return name_text(name, RESERVED)
 
 
 # Expressions. A construct is a row of blocks, each with what stands before its brace: `do {…} unless {…}` is two.
@@ -112,8 +119,8 @@ def _predicate(predicate: Predicate) -> str:
 def _output(output: Output) -> str:
     names = [name for name, _ in output.attributes]
     values = output.written or [value for _, value in output.attributes]
-    attributes = [f"{name}: {expression_text(value)}" for name, value in zip(names, values, strict=True)]
-    return f"push({', '.join([output.token, *attributes])})"
+    attributes = [f"{_name(name)}: {expression_text(value)}" for name, value in zip(names, values, strict=True)]
+    return f"push({', '.join([_name(output.token), *attributes])})"
 
 
 # Machines.
@@ -121,11 +128,11 @@ def _output(output: Output) -> str:
 
 def _machine(machine: Machine) -> str:
     every = _every_state(machine)
-    items = [f"initial {', '.join(machine.initial)}"]
+    items = [f"initial {', '.join(map(_name, machine.initial))}"]
     items += [_transition(t, every) for t in machine.transitions]
-    items += [f"order {' < '.join(chain)}" for chain in machine.order]
+    items += [f"order {' < '.join(map(_name, chain))}" for chain in machine.order]
     lines = "".join(f"{INDENT}{item};\n" for item in items)
-    return f"machine {machine.name}{_keys(machine.keys)} {{\n{lines}}}\n"
+    return f"machine {_name(machine.name)}{_keys(machine.keys)} {{\n{lines}}}\n"
 
 
 def _every_state(machine: Machine) -> tuple[str, ...] | None:
@@ -142,14 +149,14 @@ def _enabling(transition: Transition) -> set[str]:
 
 
 def _transition(transition: Transition, every: tuple[str, ...] | None) -> str:
-    parts = [f"{transition.name}:", " & ".join(" | ".join(clause) for clause in transition.enabling)]
+    parts = [f"{_name(transition.name)}:", " & ".join(" | ".join(map(_name, clause)) for clause in transition.enabling)]
     if transition.test is not None:
         parts.append(f"on {_predicate(transition.test)}")
     if set(transition.clear) != _enabling(transition):
         parts.append(f"clear {_clear(transition.clear, every)}")
     parts.append("->")
     if transition.target:
-        parts.append(", ".join(transition.target))
+        parts.append(", ".join(map(_name, transition.target)))
     if transition.output is not None:
         parts.append(_output(transition.output))
     return " ".join(parts)
@@ -161,4 +168,4 @@ def _clear(states: tuple[str, ...], every: tuple[str, ...] | None) -> str:
     if states == every:
         return "*"
     # First in the list, `none` would be the word and not the state of that name.
-    return ", ".join(sorted(states, key=lambda state: state == "none"))
+    return ", ".join(_name(state) for state in sorted(states, key=lambda state: state == "none"))

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from coincide.errors import nearest
-from coincide.expr.tokens import Token
+from coincide.expr.tokens import Token, back_quoted
 from coincide.lang.ecl.definition import (
     Accumulate,
     Correlation,
@@ -167,8 +167,10 @@ class _Resolver:
     def _checked_keys(self, keys: tuple[Token, ...]) -> tuple[str, ...]:
         names: list[str] = []
         for key in keys:
-            if key.text in NO_KEYS or "." in key.text or key.text in names:
-                raise self.expansion.error(key, f"'{key.text}' cannot be a key of '{self.name.text}'")
+            dotted = "." in key.text and key.kind == "name"
+            if key.text in NO_KEYS or dotted or key.text in names:
+                hint = f"a nested attribute is written {back_quoted(key.text)}" if dotted else None
+                raise self.expansion.error(key, f"'{key.text}' cannot be a key of '{self.name.text}'", hint)
             names.append(key.text)
         return tuple(names)
 

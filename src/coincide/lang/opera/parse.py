@@ -179,7 +179,7 @@ class Parser(SetParser):
 
     def _at_primary(self) -> bool:
         token = self.tokens.peek()
-        if token.kind == "name":
+        if token.is_name:
             return token.text == "eps" or token.text not in RESERVED
         return self.tokens.at("(", "[")
 
@@ -194,7 +194,7 @@ class Parser(SetParser):
             return self._parenthesised(token)
         if token.text in ("eps", "ε"):
             return Empty(span=self.tokens.span(token))
-        return Inlined(token.text, span=self.tokens.span(token))
+        return Inlined(token.named.text, span=self.tokens.span(token))
 
     def _parenthesised(self, start: Token) -> Expression:
         first = self.expression()

@@ -7,6 +7,7 @@ from typing import Any
 
 from coincide.expr.functions import number_text
 from coincide.expr.print import expression_text
+from coincide.expr.tokens import name_text
 from coincide.lang.opera.definition import (
     All,
     Alternation,
@@ -41,6 +42,7 @@ from coincide.lang.opera.definition import (
     Timing,
     Union,
 )
+from coincide.lang.opera.sets import RESERVED
 from coincide.lang.opera.times import At, TimeSpec
 from coincide.source import room_for_recursion
 
@@ -58,34 +60,38 @@ def statement_text(statement: Statement) -> str:
     return text
 
 
+def _name(name: str) -> str:
+    return name_text(name, RESERVED)
+
+
 def _event(statement: EventDeclaration) -> str:
-    return f"event {statement.name}({', '.join(f'{name} {kind}' for name, kind in statement.attributes)})"
+    return f"event {_name(statement.name)}({', '.join(f'{_name(name)} {kind}' for name, kind in statement.attributes)})"
 
 
 def _limit(statement: Limit) -> str:
-    per = f" per {', '.join(statement.keys)}" if statement.keys else ""
+    per = f" per {', '.join(map(_name, statement.keys))}" if statement.keys else ""
     every = "" if statement.every is None else f" every {time_text(statement.every)}"
     until = "" if statement.until is None else f" until {set_text(statement.until)}"
-    return f"limit {statement.type}{per}{every}{until}"
+    return f"limit {_name(statement.type)}{per}{every}{until}"
 
 
 def _detect(statement: Detect) -> str:
-    head = f"detect {statement.name}{' restart' if statement.restart else ''}"
+    head = f"detect {_name(statement.name)}{' restart' if statement.restart else ''}"
     if statement.policy is not None:
         head += f" policy {policy_text(statement.policy)}"
     text = f"{head} = {core_text(statement.body)}"
     if statement.condition is not None:
         text += f" where {expression_text(statement.condition.value)}"
-    attributes = [f"{a.name} = {expression_text(a.value)}" for a in statement.attributes]
+    attributes = [f"{_name(a.name)} = {expression_text(a.value)}" for a in statement.attributes]
     return f"{text} with {', '.join(attributes)}" if attributes else text
 
 
 STATEMENTS: dict[type, Callable[[Any], str]] = {
-    Sources: lambda s: f"sources {', '.join(s.names)}",
+    Sources: lambda s: f"sources {', '.join(map(_name, s.names))}",
     EventDeclaration: _event,
     Limit: _limit,
-    SetDefinition: lambda s: f"set {s.name} = {set_text(s.events)}",
-    ExpressionDefinition: lambda s: f"expr {s.name} = {core_text(s.body)}",
+    SetDefinition: lambda s: f"set {_name(s.name)} = {set_text(s.events)}",
+    ExpressionDefinition: lambda s: f"expr {_name(s.name)} = {core_text(s.body)}",
     Detect: _detect,
 }
 
@@ -122,7 +128,7 @@ def _chain(operator: str, level: int) -> Callable[[Any], str]:
 
 
 def _timing(node: Timing) -> str:
-    return f"({core_text(node.first)}, {core_text(node.second)}) {node.timer} = {time_text(node.time)}"
+    return f"({core_text(node.first)}, {core_text(node.second)}) {_name(node.timer)} = {time_text(node.time)}"
 
 
 def _group(node: Group) -> str:
@@ -137,14 +143,14 @@ def _atom(node: Atom) -> str:
 
 
 def _item(item: Item) -> str:
-    return set_text(item.events) + (f" as {item.alias}" if item.alias else "")
+    return set_text(item.events) + (f" as {_name(item.alias)}" if item.alias else "")
 
 
 EXPRESSIONS: dict[type[Expression], tuple[Callable[[Any], str], int]] = {
     Atom: (_atom, PRIMARY),
     Group: (_group, PRIMARY),
     Empty: (lambda _: "eps", PRIMARY),
-    Inlined: (lambda node: node.name, PRIMARY),
+    Inlined: (lambda node: _name(node.name), PRIMARY),
     Timing: (_timing, PRIMARY),
     Iteration: (lambda node: f"{_at(node.body, POSTFIX)}*", POSTFIX),
     Concatenation: (_chain(" ", CONCATENATION), CONCATENATION),
@@ -180,14 +186,14 @@ def _filtered(name: str, terms: Terms) -> str:
 
 def _terms(terms: Terms) -> Iterable[str]:
     for term in terms:
-        yield f"{term.attribute} = ?{term.parameter}" if isinstance(term, Bind) else expression_text(term.test)
+        yield f"{_name(term.attribute)} = ?{_name(term.parameter)}" if isinstance(term, Bind) else expression_text(term.test)
 
 
 SETS: dict[type[EventSet], Callable[[Any], str]] = {
-    Named: lambda node: _filtered(node.name, node.terms),
-    OfType: lambda node: _filtered(node.name, node.terms),
-    OfSet: lambda node: _filtered(node.name, node.terms),
-    OwnTimer: lambda node: node.name,
+    Named: lambda node: _filtered(_name(node.name), node.terms),
+    OfType: lambda node: _filtered(_name(node.name), node.terms),
+    OfSet: lambda node: _filtered(_name(node.name), node.terms),
+    OwnTimer: lambda node: _name(node.name),
     All: lambda node: _filtered("all", node.terms),
     Union: lambda node: "{" + ", ".join(map(set_text, node.members)) + "}",
     Difference: _binary("\\"),

@@ -60,13 +60,13 @@ class SetParser:
 
     def _term(self) -> Bind | Condition:
         ahead = [self.tokens.peek(n) for n in range(2)]
-        if ahead[0].kind == "name" and ahead[1].text in ("=", "==") and self.tokens.peek(2).text == "?":
+        if ahead[0].is_name and ahead[1].text in ("=", "==") and self.tokens.peek(2).text == "?":
             return self._binding()
         start = self.tokens.peek()
         return Condition(self._free_of_parameters(self.filters), span=self.tokens.span(start))
 
     def _binding(self) -> Bind:
-        attribute, _, mark = (self.tokens.next() for _ in range(3))
+        attribute, _, mark = (self.tokens.next().named for _ in range(3))
         parameter = self._name("a parameter")
         if not self.tokens.at(",", ")"):
             raise self._misplaced(mark)
@@ -130,9 +130,9 @@ class SetParser:
 
     def _name(self, wanted: str = "a name") -> Token:
         token = self.tokens.peek()
-        if token.kind != "name" or token.text in RESERVED:
+        if not token.is_name or token.text in RESERVED:
             raise self._unexpected(wanted)
-        return self.tokens.next()
+        return self.tokens.next().named
 
     def _expect(self, *texts: str) -> Token:
         token = self._take(*texts)

@@ -405,9 +405,9 @@ class _Parser:
 
     def _name(self, wanted: str) -> Token:
         token = self.tokens.peek()
-        if token.kind != "name" or token.text.lower() in KEYWORDS:
+        if not token.is_name or token.text.lower() in KEYWORDS:
             raise self._unexpected(wanted)
-        return self.tokens.next()
+        return self.tokens.next().named
 
     def _unexpected(self, wanted: str) -> RuleError:
         token = self.tokens.peek()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from coincide.errors import CoincideError, RuleError
 from coincide.expr.functions import number_text
 from coincide.expr.print import expression_text
+from coincide.expr.tokens import back_quoted, name_text
 from coincide.expr.tree import Expr, Or
 from coincide.lang.opera.definition import (
     Alternation,
@@ -34,7 +35,7 @@ from coincide.lang.opera.definition import (
 )
 from coincide.lang.opera.times import At, TimeSpec
 from coincide.lang.pretty.parse import CanFail, parse
-from coincide.lang.pretty.phrases import spoken
+from coincide.lang.pretty.phrases import KEYWORDS, spoken
 from coincide.source import SourceText, room_for_recursion
 
 # How tightly a pattern binds, loosest first.
@@ -70,6 +71,11 @@ def _lines(statement: Statement, plain: set[str], file: File) -> Iterable[str]:
     raise NotExpressible(f"the English-like language has no '{type(statement).__name__.lower()}'")
 
 
+def _name(name: str) -> str:
+    """Key words may be in any case."""
+    return back_quoted(name) if name.lower() in KEYWORDS else name_text(name)
+
+
 def _means(statement: SetDefinition) -> Iterable[str]:
     members = statement.events.members if isinstance(statement.events, Union) else ()
     for number, member in enumerate(members):
@@ -77,18 +83,18 @@ def _means(statement: SetDefinition) -> Iterable[str]:
             raise NotExpressible(f"set '{statement.name}' is more than a list of event types")
         conditions = [expression_text(term.test) for term in member.terms if isinstance(term, Condition)]
         where = f" where {' and '.join(conditions)}" if conditions else ""
-        yield f"{spoken(statement.name)} {'also means' if number else 'means'} {member.name}{where}."
+        yield f"{spoken(statement.name)} {'also means' if number else 'means'} {_name(member.name)}{where}."
 
 
 def _report(statement: Detect, plain: bool, printer: _Printer) -> str:
     manner = "Report" if plain else "Always report" if statement.restart else "Once report"
-    text = f"{manner} {statement.name} when {printer.at(statement.body, PATTERN)}"
+    text = f"{manner} {_name(statement.name)} when {printer.at(statement.body, PATTERN)}"
     if printer.parameters:
-        text += f" for the same {' and '.join(bind.attribute for bind in printer.parameters)}"
+        text += f" for the same {' and '.join(_name(bind.attribute) for bind in printer.parameters)}"
     if statement.condition is not None:
         text += f" if {expression_text(statement.condition.value)}"
     if statement.attributes:
-        text += f" with {', '.join(f'{a.name} = {expression_text(a.value)}' for a in statement.attributes)}"
+        text += f" with {', '.join(f'{_name(a.name)} = {expression_text(a.value)}' for a in statement.attributes)}"
     return f"{text}{printer.limit(statement.name)}{_policy(statement.policy)}."
 
 
@@ -182,7 +188,7 @@ class _Printer:
         return f"{first} then {self._step(second)} {_time('within', node.time)}"
 
     def _atom(self, node: Atom) -> str:
-        called = f" called {node.items[0].alias}" if node.items[0].alias else ""
+        called = f" called {_name(node.items[0].alias)}" if node.items[0].alias else ""
         items = [item.events for item in node.items]
         if node.negated:
             assert node.domain is not None
@@ -203,5 +209,5 @@ class _Printer:
         if not isinstance(events, Named):
             raise NotExpressible("only event types and phrases can be said")
         tests = [term.test for term in events.terms if isinstance(term, Condition)]
-        name = spoken(events.name) if events.name in self.phrases else events.name
+        name = spoken(events.name) if events.name in self.phrases else _name(events.name)
         return " where ".join([name, *map(_test, tests)])
