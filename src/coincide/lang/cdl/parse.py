@@ -249,16 +249,16 @@ def _flag(element: Element, name: str) -> bool | None:
 
 def digest_of(element: Element) -> str:
     """Of the id and the document without id and version: attributes in any order, white space collapsed (section 8)."""
-    data = "\x00".join(_canonical(element, ("id", "version")))
+    data = "\x00".join(canonical(element, ("id", "version")))
     return blake2b(f"cdl\x00{element.attributes['id']}\x00{data}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _canonical(element: Element, without: tuple[str, ...] = ()) -> Iterator[str]:
+def canonical(element: Element, without: tuple[str, ...] = ()) -> Iterator[str]:
     yield f"<{element.name}"
     for name, value in sorted(element.attributes.items()):
         if name not in without:
             yield from (name, " ".join(value.split()))
     yield " ".join(element.text.split())
     for child in element.children:
-        yield from _canonical(child)
+        yield from canonical(child)
     yield ">"

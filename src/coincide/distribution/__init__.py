@@ -1,0 +1,1 @@
+"""Where detection happens: descriptions and expressions divided, placed in a network, and moved."""
