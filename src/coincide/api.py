@@ -36,6 +36,7 @@ def detect(
     strict: bool = True,
     end: str = "closed",
     why: bool = False,
+    keys: bool = False,
 ) -> list[dict[str, Any]]:
     """All detections that the rules make of the events, as records, in the order made.
 
@@ -44,7 +45,8 @@ def detect(
     order. `until` moves the clock on after the last event: milliseconds, ISO-8601, or 'inf'. A bad record raises
     InputError unless `strict` is false; then it is left out.
 
-    What the rules read and no event had is told as DataWarning.
+    What the rules read and no event had is told as DataWarning. With `keys` each detection has its key as `_key`: the same in
+    every run and on every engine, if events have ids of their own.
 
     The `end` of the input also ends the tables of row patterns (MATCH_RECOGNIZE); with 'open', what is undecided stays so.
 
@@ -70,9 +72,12 @@ def detect(
     if why:
         if engine != "embedded":
             raise InputError("what led to a detection is kept by the embedded engine only")
+        if keys:
+            raise InputError("keys= and why= cannot be asked for together")
         causes = observed(rules, events, until, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end)
         return causes.explained()
-    return list(run(rules, events, until, engine=engine, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end))
+    made = run(rules, events, until, engine=engine, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end, keys=keys)
+    return list(made)
 
 
 def run(
@@ -86,6 +91,7 @@ def run(
     mapping: FieldMapping = DEFAULT,
     strict: bool = True,
     end: str = "closed",
+    keys: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """The same as `detect`, one detection at a time: for inputs whose detections need not all be in memory.
 
@@ -97,8 +103,14 @@ def run(
     11 31
     12 32
     """
-    for batch in _detected(rulebook(rules), events, until, None, engine, tier, policy, mapping, strict, end):
-        yield from (record(event) for event in batch.events)
+    from coincide.adapters.write import KEY
+    from coincide.engines.identity import Keys, digests_of
+
+    book = rulebook(rules)
+    told = Keys(digests_of(book))
+    for batch in _detected(book, events, until, None, engine, tier, policy, mapping, strict, end):
+        records = (record(event) for event in batch.events)
+        yield from ({**r, KEY: key} for r, key in zip(records, told.of(batch), strict=True)) if keys else records
 
 
 def why(

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import chained, random_events
 
+import coincide
 from coincide.errors import CoincideError
 from coincide.rulebook import loads
 from coincide.spark import by_type, detect
@@ -79,3 +81,29 @@ def test_one_frame_a_type_with_its_own_columns(spark: Any, tmp_path: Path) -> No
         assert frames["none"].count() == 1
     with pytest.raises(CoincideError, match="does not tell which columns"):
         by_type(spark.createDataFrame(ROWS, SCHEMA))
+
+
+def test_keys_are_those_of_the_embedded_engine(spark: Any, tmp_path: Path) -> None:
+    events = sorted(random_events(400, span=300), key=lambda e: e.hi)
+    wanted = sorted(d["_key"] for d in coincide.detect(chained(), events, keys=True))
+    rows = [(e.type, (e.lo // 1000, e.hi // 1000), e.id, *(e.attributes.get(n) for n in "ksv")) for e in events]
+    rows.append(("heartbeat", (10**9, 10**9), None, None, None, None))
+    schema = "type string, time struct<lo: bigint, hi: bigint>, id string, k double, s string, v double"
+    transformed = detect(chained(), keys=True, delay="0 seconds")
+    found = spark.createDataFrame(rows, schema).transform(transformed)
+    assert sorted(row["_key"] for row in found.collect()) == wanted
+
+    folder = str(tmp_path / "in")
+    for half in (rows[:200], rows[200:]):
+        spark.createDataFrame(half, schema).coalesce(1).write.mode("append").parquet(folder)
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
+    got: list[str] = []
+    query = (
+        stream.transform(transformed)
+        .writeStream.foreachBatch(lambda batch, _: got.extend(row["_key"] for row in batch.select("_key").collect()))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert sorted(got) == wanted

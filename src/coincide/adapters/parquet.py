@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coincide.adapters.files import CompleteFile
-from coincide.adapters.frames import ENVELOPE_COLUMNS, arrow_batch
+from coincide.adapters.frames import ENVELOPE_COLUMNS, arrow_batch, free_name
 from coincide.adapters.scratch import remove, scratch_folder
 from coincide.adapters.segments import SegmentWriter, read_segments
-from coincide.adapters.write import DetectionWriter
+from coincide.adapters.write import KEY, DetectionWriter, Keys
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import MIXED
 
@@ -21,7 +21,8 @@ from coincide.model.column import MIXED
 class ParquetDetections(DetectionWriter):
     """A column for each attribute; one of several types is a struct with a field for each (MIXED)."""
 
-    def __init__(self, path: str | os.PathLike[str], *, ids: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, ids: bool = False, keys: Keys | None = None) -> None:
+        self._keys = keys
         self._file = CompleteFile(path)
         self._folder = scratch_folder()
         self._segments = SegmentWriter(self._folder / "detections.arrow")
@@ -34,6 +35,8 @@ class ParquetDetections(DetectionWriter):
             columns = arrow_batch(batch.table)
             if self._made is not None:
                 columns = columns.add_column(1, "id", self._ids(columns.column("type")))
+            if self._keys is not None:
+                columns = columns.append_column(free_name(KEY, columns.schema.names), pa.array(self._keys(batch), pa.string()))
             self._note(columns)
             self._segments.write(columns)
 

@@ -6,7 +6,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -16,6 +16,7 @@ from coincide.adapters.files import CompleteFile
 from coincide.errors import Diagnostic, InputError
 from coincide.model.batch import EventBatch
 from coincide.model.event import record
+from coincide.model.stamp import MILLISECOND, iso_instant
 
 Target = str | os.PathLike[str] | None
 
@@ -44,22 +45,34 @@ class DetectionWriter(ABC):
             self.discard()
 
 
-def open_detections(path: Target = None, *, ids: bool = False) -> DetectionWriter:
-    """A writer for a path, by its ending; None or `-` is standard output. `ids`: also write generated ids, `<type>#<n>`."""
+Keys = Callable[[EventBatch], Sequence[str]]
+"""Keys of the detections of a batch."""
+
+KEY = "_key"
+TIME_FORMATS = ("ms", "iso")
+
+
+def open_detections(
+    path: Target = None, *, ids: bool = False, keys: Keys | None = None, time_format: str = "ms"
+) -> DetectionWriter:
+    """A writer for a path, by its ending; None or `-` is standard output. `ids`: also write generated ids, `<type>#<n>`; `keys`:
+    also write these, as `_key`. JSON Lines have their times in milliseconds or as ISO-8601; Parquet has a type for them."""
     name = "-" if path is None else os.fspath(path)
     if name.lower().endswith(".parquet"):
         from coincide.adapters.parquet import ParquetDetections
 
-        return ParquetDetections(name, ids=ids)
+        return ParquetDetections(name, ids=ids, keys=keys)
     if name == "-" or name.lower().endswith((".jsonl", ".ndjson", ".json")):
-        return JsonDetections(None if name == "-" else name, ids=ids)
+        return JsonDetections(None if name == "-" else name, ids=ids, keys=keys, time_format=time_format)
     raise InputError(Diagnostic(f"cannot tell the format of '{name}' by its ending", hint="known: .jsonl .ndjson .json .parquet"))
 
 
 class JsonDetections(DetectionWriter):
     """One detection a line."""
 
-    def __init__(self, path: Target = None, *, ids: bool = False) -> None:
+    def __init__(self, path: Target = None, *, ids: bool = False, keys: Keys | None = None, time_format: str = "ms") -> None:
+        self._keys = keys
+        self._iso = time_format == "iso"
         self._file = None if path is None else CompleteFile(path)
         self._made: Counter[str] | None = Counter() if ids else None
         self._encoder = msgspec.json.Encoder()
@@ -70,6 +83,10 @@ class JsonDetections(DetectionWriter):
         records = _records(batch)
         if self._made is not None:
             records = (self._identified(r) for r in records)
+        if self._iso:
+            records = map(with_iso_times, records)
+        if self._keys is not None:
+            records = ({**r, KEY: key} for r, key in zip(records, self._keys(batch), strict=True))
         left = memoryview(self._encoder.encode_lines(records))
         while left:  # an unbuffered standard output (PYTHONUNBUFFERED) may take a part only
             left = left[self._stream.write(left) :]
@@ -95,6 +112,15 @@ class JsonDetections(DetectionWriter):
         kind = made["type"]
         self._made[kind] += 1
         return {"type": kind, "id": f"{kind}#{self._made[kind]}", **made}
+
+
+def with_iso_times(made: dict[str, Any]) -> dict[str, Any]:
+    """A record with its times as ISO-8601 instead of milliseconds."""
+    return {name: _iso(value) if name in ("time", "arrival") else value for name, value in made.items()}
+
+
+def _iso(time: Any) -> Any:
+    return [_iso(end) for end in time] if isinstance(time, list) else iso_instant(round(time * MILLISECOND))
 
 
 def _records(batch: EventBatch) -> Iterator[dict[str, Any]]:

@@ -62,7 +62,7 @@ def _on_spark(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> It
     from coincide.model.batch import EventBatch
 
     run = arrivals_on_spark(book, batches, given.policy, given.until, given.engine, given.tier)
-    with Account(given.late, given.latencies) as account:
+    with Account(given.late, given.latencies, given.time_format) as account:
         yield EventBatch(account.noted(run))
     _report(account.summary({policy: len(late) for policy, late in run.late.items()}))
 
@@ -74,7 +74,7 @@ def _embedded(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> It
     engine = PolicyEngine(book, given.policy, given.tier)
     if given.resume is not None:
         restore_state(engine, given.resume)
-    with Account(given.late, given.latencies) as account:
+    with Account(given.late, given.latencies, given.time_format) as account:
         for batch in batches:
             for made in engine.process(batch):
                 yield EventBatch(account.noted(made))
@@ -102,8 +102,9 @@ def _warn_of_sources(book: Rulebook, policy: StabilityPolicy | None) -> None:
 class Account(ExitStack):
     """What is written besides detections. The files appear when all is done."""
 
-    def __init__(self, late: Path | None, latencies: Path | None) -> None:
+    def __init__(self, late: Path | None, latencies: Path | None, time_format: str = "ms") -> None:
         super().__init__()
+        self._iso = time_format == "iso"
         self._seen: dict[StabilityPolicy, array[float]] = {}
         self._late, self._latencies = self._file(late), self._file(latencies)
 
@@ -117,21 +118,23 @@ class Account(ExitStack):
         for latency in made.latencies:
             self._seen.setdefault(latency.policy, array("d")).append(latency.milliseconds)
         _write(self._latencies, (latency.record() for latency in made.latencies))
-        _write(self._late, (_arrived(event) for event, _ in made.latecomers()))
+        _write(self._late, (self._arrived(event) for event, _ in made.latecomers()))
         return made.detections
+
+    def _arrived(self, event: Event) -> dict[str, object]:
+        """The event as a record that can be read again."""
+        from coincide.adapters.write import with_iso_times
+        from coincide.model.event import record
+        from coincide.model.stamp import milliseconds
+
+        came = {} if event.arrival is None else {"arrival": milliseconds(event.arrival)}
+        whole = {**record(event), **came}
+        return with_iso_times(whole) if self._iso else whole
 
     def summary(self, late: Mapping[StabilityPolicy, int]) -> Iterator[str]:
         for policy, refused in late.items():
             if policy.is_one:
                 yield f"{policy}: {_summary(self._seen.get(policy, ()))}; {_counted(refused, 'late event')}"
-
-
-def _arrived(event: Event) -> dict[str, object]:
-    """The event as a record that can be read again."""
-    from coincide.model.event import record
-    from coincide.model.stamp import milliseconds
-
-    return record(event) if event.arrival is None else {**record(event), "arrival": milliseconds(event.arrival)}
 
 
 def _write(file: CompleteFile | None, records: Iterable[dict[str, object]]) -> None:

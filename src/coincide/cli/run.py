@@ -71,6 +71,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--out", "-o", metavar="FILE", help="write detections to FILE (.jsonl or .parquet), complete or not at all"
     )
     parser.add_argument(
+        "--time-format",
+        default="ms",
+        metavar="FORM",
+        help="times in JSON Lines: ms (default), milliseconds since the epoch, or iso",
+    )
+    parser.add_argument("--keys", action="store_true", help="write the key of each detection, the same in every run, as _key")
+    parser.add_argument(
         "--why", action="store_true", help="print what led to each detection, as a tree (all events are kept in memory)"
     )
     engine_arguments(parser)
@@ -98,7 +105,7 @@ def run(given: Given) -> int:
     find = _under_policies if has_policy(book, given) else _detections
     with (
         Progress(quiet=given.out is None) as progress,
-        _writer(given) as write,
+        _writer(book, given) as write,
         explaining(book, given, whole=find is _detections and given.resume is None) as observe,
     ):
         batches = observe.reading(seen.watch(progress.watch(reader)))
@@ -111,23 +118,30 @@ def run(given: Given) -> int:
 
 
 @contextmanager
-def _writer(given: Given) -> Iterator[Callable[[EventBatch], None]]:
+def _writer(book: Rulebook, given: Given) -> Iterator[Callable[[EventBatch], None]]:
     """Detections go to a file or to standard output; not to the latter if it shows what led to them."""
     from coincide.adapters.write import open_detections
 
     if given.why and given.out is None:
         yield lambda batch: None
         return
-    with open_detections(given.out) as writer:
+    keys = None
+    if given.keys:
+        from coincide.engines.identity import Keys, digests_of
+
+        keys = Keys(digests_of(book)).of
+    with open_detections(given.out, keys=keys, time_format=given.time_format) as writer:
         yield writer.write
 
 
 def _check(given: Given) -> None:
     """Options are checked before any file is opened."""
-    from coincide.engines.choice import until_microseconds
+    from coincide.adapters.write import TIME_FORMATS
+    from coincide.engines.choice import check_name, until_microseconds
     from coincide.errors import CoincideError
 
     check_engine(given)
+    check_name("time format", given.time_format, TIME_FORMATS)
     part_rules_from_events(given)
     if not given.rules:
         raise CoincideError("no rule files are given: coincide run RULES --events FILE")

@@ -93,13 +93,19 @@ def instant_of(moment: datetime) -> int:
     return (zoned - EPOCH) // timedelta(microseconds=1)
 
 
-def format_instant(microseconds: int) -> str:
+def format_instant(microseconds: int, timespec: str = "milliseconds") -> str:
     """Microseconds as ISO-8601 for people; out of the calendar's range, as a plain number of milliseconds."""
     try:
-        text = (EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="milliseconds")
+        text = (EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec=timespec)
     except OverflowError:
         return str(milliseconds(microseconds))
     return text.replace("+00:00", "Z")
+
+
+def iso_instant(microseconds: int) -> str:
+    """Microseconds as ISO-8601 without loss, to the millisecond where that is enough; beyond the calendar, a number of
+    milliseconds as text."""
+    return format_instant(microseconds, "milliseconds" if microseconds % MILLISECOND == 0 else "microseconds")
 
 
 def milliseconds(microseconds: int) -> int | float:

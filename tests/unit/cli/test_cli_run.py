@@ -218,3 +218,41 @@ def test_lost_digits_are_told_only_where_they_are_read(coincide: Coincide, tmp_p
     assert coincide("run", reads, "--events", events).err == told
     hands_on = written(tmp_path / "all.ecco", "detect x = a")
     assert {"'seen'", "'other'"} <= set(coincide("run", hands_on, "--events", events).err.split())
+
+
+def test_times_have_one_form_a_run(coincide: Coincide, tmp_path: Path) -> None:
+    rules = written(tmp_path / "pair.ce", "detect Pair = [A] ; [B]")
+    given = [{"type": kind, "time": time} for kind, time in (("A", 1000), ("B", "1970-01-01T00:00:02.000250Z"))]
+    events = jsonl(tmp_path / "events.jsonl", given)
+    assert [d["time"] for d in coincide("run", rules, "--events", events).records] == [[1000, 2000.25]]
+    iso = coincide("run", rules, "--events", events, "--time-format", "iso")
+    assert [d["time"] for d in iso.records] == [["1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000250Z"]]
+    single = written(tmp_path / "b.ce", "detect X = [B]")
+    assert [d["time"] for d in coincide("run", single, "-e", events, "--time-format", "iso").records] == [
+        "1970-01-01T00:00:02.000250Z"
+    ]
+    refused = coincide("run", rules, "--events", events, "--time-format", "is")
+    assert (refused.code, refused.err) == (2, "error: unknown time format 'is'\n    hint: did you mean 'iso'?\n")
+
+
+def test_late_events_have_the_form_of_the_run(coincide: Coincide, tmp_path: Path) -> None:
+    rules = written(tmp_path / "pair.ce", "sources s\ndetect Pair = [A] ; [B]")
+    given = [{"type": "A", "time": time, "source": "s", "arrival": 5000 + n} for n, time in enumerate((2000, 1000))]
+    late, events = tmp_path / "late.jsonl", jsonl(tmp_path / "events.jsonl", given)
+    options = ("--policy", "guaranteed", "--late", late, "--time-format", "iso")
+    assert coincide("run", rules, "--events", events, *options).code == 0
+    (record,) = [json.loads(line) for line in late.read_text().splitlines()]
+    assert (record["time"], record["arrival"]) == ("1970-01-01T00:00:01.000Z", "1970-01-01T00:00:05.001Z")
+
+
+def test_keys_of_detections(coincide: Coincide, rules: Path, events: Path, tmp_path: Path) -> None:
+    found = coincide("run", rules, "--events", events, "--keys").records
+    keys = [d.pop("_key") for d in found]
+    assert found == FOUND
+    assert len(set(keys)) == len(FOUND)
+    again = [d["_key"] for d in coincide("run", rules, "--events", events, "--keys", "--tier", "kernel").records]
+    assert again == keys
+    coincide("run", rules, "--events", events, "--keys", "--out", tmp_path / "found.parquet")
+    import pyarrow.parquet as pq
+
+    assert pq.read_table(tmp_path / "found.parquet").column("_key").to_pylist() == keys

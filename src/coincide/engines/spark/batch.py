@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from coincide.detection.base import DetectorPlan
+from coincide.engines.identity import digests_of
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.spark import pushdown
 from coincide.engines.spark.frame import Source
@@ -38,11 +39,13 @@ def detect_batch(
     closing: str | None = None,
     counted: Source | None = None,
     unmet: Unmet | None = None,
+    keys: bool = False,
 ) -> DataFrame:
-    """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY.
-    Rows with a value in the column `closing` are no arrivals. `counted` is the same source with observed metrics: every group
-    reads all rows, so one of them is enough to count them. Where a job must be run before, `unmet` is asked what it met."""
-    shape = outputs(rules.compiled.plans, source, late)
+    """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY;
+    with `keys`, in the column KEY, those. Rows with a value in the column `closing` are no arrivals. `counted` is the same
+    source with observed metrics: every group reads all rows, so one of them is enough to count them. Where a job must be run
+    before, `unmet` is asked what it met."""
+    shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
     counted = counted or source
     if goes_by_arrival(rules, policy):
         return arrivals_batch(rules, counted, replace(shape, latencies=latency), policy, until, tier, closing)

@@ -41,6 +41,7 @@ def detect(
     latency: bool = False,
     rejects: bool = False,
     report: Report | None = None,
+    keys: bool = False,
 ) -> Transformation: ...
 
 
@@ -60,6 +61,7 @@ def detect(
     latency: bool = False,
     rejects: bool = False,
     report: Report | None = None,
+    keys: bool = False,
 ) -> DataFrame: ...
 
 
@@ -78,6 +80,7 @@ def detect(
     latency: bool = False,
     rejects: bool = False,
     report: Report | None = None,
+    keys: bool = False,
 ) -> DataFrame | Transformation:
     """The detections that the rules make of the events in a DataFrame; without one, a function for `df.transform`.
 
@@ -92,6 +95,9 @@ def detect(
     `split` parts them from the detections. A `report` tells what became of the rows of a batch once the run is done; a stream
     counts them in its progress. With `latency=True` the column `_latency` has the milliseconds from a detection's hi to the
     clock at which it was made.
+
+    With `keys=True` the column `_key` has the key of each detection: the same in every run and on every engine, if events have
+    ids of their own.
 
     Columns that the rules read and that are missing, or of a type that makes a comparison pointless, are told as DataWarning."""
     book = rulebook(rules)
@@ -108,11 +114,11 @@ def detect(
 
             if report is not None:
                 raise CoincideError(f"a report is for batches; a stream counts its rows in its progress, as '{ROWS}'")
-            found = detect_streaming(book, source, delay, tier, buckets, pages, None, default, late, latency)
+            found = detect_streaming(book, source, delay, tier, buckets, pages, None, default, late, latency, keys)
         else:
             counted = source if report is None else report.watch(source, Unmet(book))
             end = until_microseconds(until)
-            found = detect_batch(book, source, end, tier, default, late, latency, None, counted, unmet)
+            found = detect_batch(book, source, end, tier, default, late, latency, None, counted, unmet, keys)
         found = found.drop(ORDER)
         found = found.withColumn(LATENCY, F.col(LATENCY) / 1000) if latency else found
         return with_rejected(found, source) if rejects else found

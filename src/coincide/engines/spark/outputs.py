@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from coincide.adapters.write import KEY
 from coincide.detection.base import Attributes, DetectorPlan
+from coincide.engines.identity import Digests, Keys
 from coincide.engines.spark.bytype import Types, metadata
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.latecomers import LATE, LateShape, late_shape
@@ -40,6 +42,7 @@ class Outputs:
     compounds: bool = False  # values may be sets or ranges: a field more for what is of no certain type
     latencies: bool = False  # a column for how late detections were made
     late: LateShape | None = None  # a column for late events
+    digests: Digests | None = None  # of definitions, where a column for keys is wanted
     types: Types = ()  # the same attributes, by types of detections
 
     def spark(self) -> T.StructType:
@@ -50,6 +53,7 @@ class Outputs:
             T.StructField("source", T.StringType()),
             *(T.StructField(name, spark_kind(kind, self.compounds)) for name, kind in self.attributes),
             T.StructField(ORDER, T.ArrayType(T.LongType())),
+            *([T.StructField(KEY, T.StringType())] if self.digests is not None else []),
             *([T.StructField(LATENCY, T.LongType())] if self.latencies else []),
             *([T.StructField(LATE, self.late.spark())] if self.late is not None else []),
         ]
@@ -61,9 +65,10 @@ class Outputs:
     def arrow(self) -> pa.Schema:
         envelope = [("type", pa.string()), ("time", TIME), ("from", pa.list_(pa.string())), ("source", pa.string())]
         attributes = [(name, self._arrow_kind(kind)) for name, kind in self.attributes]
+        key = [(KEY, pa.string())] if self.digests is not None else []
         latency = [(LATENCY, pa.int64())] if self.latencies else []
         late = [(LATE, self.late.arrow())] if self.late is not None else []
-        return pa.schema([*envelope, *attributes, (ORDER, pa.list_(pa.int64())), *latency, *late])
+        return pa.schema([*envelope, *attributes, (ORDER, pa.list_(pa.int64())), *key, *latency, *late])
 
     def late_batch(self, late: EventTable, policies: Sequence[Sequence[str]] | None = None) -> pa.RecordBatch:
         """Rows that hold late events and no detections."""
@@ -72,7 +77,10 @@ class Outputs:
         nothing = [pa.nulls(len(late), field.type) for field in schema][:-1]
         return pa.RecordBatch.from_arrays([*nothing, self.late.structs(late, policies)], schema=schema)
 
-    def record_batch(self, detections: EventBatch, latencies: Sequence[int | None] | None = None) -> pa.RecordBatch:
+    def record_batch(
+        self, detections: EventBatch, latencies: Sequence[int | None] | None = None, keys: Keys | None = None
+    ) -> pa.RecordBatch:
+        """Rows; `keys` are those of the detections that were written before."""
         table = detections.table
         self._check(table)
         moments = [pa.array(ends).cast(MOMENT) for ends in (table.lo, table.hi)]
@@ -83,6 +91,7 @@ class Outputs:
             table.fields["source"].cast(pa.string()) if "source" in table.fields else pa.nulls(len(table), pa.string()),
             *(values(name, table.column(name), kind, self._arrow_kind(kind)) for name, kind in self.attributes),
             _orders(table),
+            *([pa.array((keys or Keys(self.digests)).of(detections), pa.string())] if self.digests is not None else []),
             *([pa.array(latencies or [None] * len(table), pa.int64())] if self.latencies else []),
             *([pa.nulls(len(table), self.late.arrow())] if self.late is not None else []),
         ]
@@ -105,8 +114,8 @@ def _orders(table: EventTable) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(places).reshape(-1)))
 
 
-def outputs(plans: Sequence[DetectorPlan], source: Source, late: bool = False) -> Outputs:
-    """The attributes of all plans' detections, by their types."""
+def outputs(plans: Sequence[DetectorPlan], source: Source, late: bool = False, digests: Digests | None = None) -> Outputs:
+    """The attributes of all plans' detections, by their types; with the `digests` of definitions, a column for keys."""
     types = [*_types(plans, source)]
     every = _gathered(own for _, _, own in types)
     kinds: Kinds = {}
@@ -122,7 +131,7 @@ def outputs(plans: Sequence[DetectorPlan], source: Source, late: bool = False) -
 
     by_type = tuple((kind, typed(own)) for kind, shown, own in types if shown)
     whole = typed(_gathered(own for _, shown, own in types if shown))
-    return Outputs(whole, compounds, late=late_shape(source) if late else None, types=by_type)
+    return Outputs(whole, compounds, late=late_shape(source) if late else None, digests=digests, types=by_type)
 
 
 def _gathered(made: Iterable[Attributes]) -> dict[str, tuple[Expr, ...]]:

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from coincide.detection.base import DetectorPlan
+from coincide.engines.identity import digests_of
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.spark import pushdown
 from coincide.engines.spark.frame import Layout, Source
@@ -51,13 +52,15 @@ def detect_streaming(
     policy: StabilityPolicy | None = None,
     late: bool = False,
     latency: bool = False,
+    keys: bool = False,
 ) -> DataFrame:
-    """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY.
-    A value in the column `closing` (microseconds) says that the input has ended and that time goes on until then."""
+    """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY;
+    with `keys`, in the column KEY, those. A value in the column `closing` (microseconds) says that the input has ended and that
+    time goes on until then."""
     spark = source.original.sparkSession
     _want_rocksdb(spark)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    shape = outputs(rules.compiled.plans, source, late)
+    shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
     divided = groups(rules)
     counted = source.observed(lambda frame: frame.observe(ROWS, *row_counts(source)))
     marked = () if latency or closing is not None or buckets == 1 else sources_by_key(rules, divided, policy)

@@ -16,6 +16,7 @@ from coincide.adapters.order import sort_batch
 from coincide.attachments import TEXT, giving
 from coincide.detection.base import DetectorPlan, in_tier
 from coincide.engines.graph import Graph
+from coincide.engines.identity import Keys
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.tables import Tables
@@ -120,15 +121,16 @@ def detect_partition(task: Task, span: Span, batches: Iterable[pa.RecordBatch]) 
     if not received and span.start is None:
         return
     graph = graph_for(task, sum(batch.num_rows for batch in received))
+    keys = None if task.outputs.digests is None else Keys(task.outputs.digests)
     state = graph.initial()
     state.start = span.start
     if received:
         made = graph.advance(state, sort_batch(EventBatch(table=events_of(task.layout, named(task.layout, received)))))
-        yield from _written(task, made)
+        yield from _written(task, made, keys)
     state.hi = state.hi if span.last is None else max(state.hi, span.last)
-    yield from _written(task, graph.finish(state, span.until))
+    yield from _written(task, graph.finish(state, span.until), keys)
 
 
-def _written(task: Task, made: EventBatch) -> Iterator[pa.RecordBatch]:
+def _written(task: Task, made: EventBatch, keys: Keys | None) -> Iterator[pa.RecordBatch]:
     if len(made):
-        yield task.outputs.record_batch(made)
+        yield task.outputs.record_batch(made, keys=keys)

@@ -1,0 +1,61 @@
+"""Keys of detections: ids that are the same on every engine, in every run and after a restart (conventions, "Detections").
+
+A key is made of a detection's type, the digest of its definition, its time, `from`, its attributes, and its number among
+detections that are equal in all of these."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+
+import msgspec
+
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, plain
+from coincide.rulebook import Rulebook
+
+REMEMBERED = 100_000
+"""So many detections are remembered for equal ones to come. Equal ones are made by the same event or at the same instant, so
+they come close to one another."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+Digests = tuple[tuple[int, str], ...]
+"""Of definitions, by their numbers."""
+
+
+def digests_of(book: Rulebook) -> Digests:
+    return tuple((detector.order, detector.digest) for detector in book.detectors)
+
+
+class Keys:
+    """Tells the keys of detections that come in the order in which they are made."""
+
+    def __init__(self, digests: Digests) -> None:
+        self._digests: Mapping[int, str] = dict(digests)
+        self._met: OrderedDict[bytes, int] = OrderedDict()
+
+    def of(self, made: EventBatch) -> list[str]:
+        return list(self._keys(made.events))
+
+    def _keys(self, events: Sequence[Event]) -> Iterator[str]:
+        for event in events:
+            content = blake2b(self._content(event), digest_size=16).digest()
+            number = self._met.pop(content, 0)
+            self._met[content] = number + 1
+            if len(self._met) > REMEMBERED:
+                self._met.popitem(last=False)
+            yield blake2b(content + number.to_bytes(8, "big"), digest_size=8).hexdigest()
+
+    def _content(self, event: Event) -> bytes:
+        attributes = [(name, plain(value)) for name, value in sorted(event.attributes.items()) if value is not None]
+        ids = [key[4] for key in event.origin]
+        return _encode((event.type, self._digests.get(maker(event), ""), event.lo, event.hi, ids, attributes))
+
+
+def maker(event: Event) -> int:
+    """The number of the definition that made a detection: the last on the way that its place tells."""
+    generation: int = event.place[3]
+    number: int = event.place[2 + 2 * generation]
+    return number
