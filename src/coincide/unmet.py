@@ -14,7 +14,8 @@ from pathlib import Path
 from coincide.adapters.seen import Seen
 from coincide.detection.suppression import awaited_types
 from coincide.errors import DataWarning, Diagnostic, RuleError, nearest_name
-from coincide.expr.tree import Reference
+from coincide.expr.functions import FUNCTIONS
+from coincide.expr.tree import Call, Expr, Reference, walk
 from coincide.expr.typing import infer
 from coincide.lang.opera.definition import Limit
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, keys_of
@@ -22,6 +23,10 @@ from coincide.rulebook import Rulebook
 
 SHOWN = 5
 """Of what was there, so many names are shown where none is near."""
+MOST = 20
+"""So many names that are missing are told one by one."""
+LOOKED_AT, NAMES = 200, 2_000
+"""For so many of them something near is looked for, among so many names that are there: rules come in thousands, too."""
 
 
 class Unmet:
@@ -36,12 +41,13 @@ class Unmet:
     def in_table(self, kinds: Mapping[str, str | None]) -> list[Diagnostic]:
         """What columns cannot give: `kinds` are the attributes that a table has, with the types of their values where these are
         known (number, string, boolean)."""
-        found = [self._no_column(mention, kinds) for mention in self._missing((KEY, ATTRIBUTE), kinds)]
-        found += [_other_kind(m, kinds[m.name]) for m in self._declared_otherwise(kinds)]
-        return found + list(self._clashes(kinds))
+        missing = list(self._missing((KEY, ATTRIBUTE), kinds))
+        found = _shortened([self._no_column(mention, kinds) for mention in missing[:LOOKED_AT]], len(missing) - LOOKED_AT)
+        found += _shortened([_other_kind(m, kinds[m.name]) for m in self._declared_otherwise(kinds)])
+        return found + _shortened(list(self._clashes(kinds)))
 
     def _no_column(self, mention: Mention, kinds: Mapping[str, object]) -> Diagnostic:
-        near = nearest_name(mention.name, kinds)
+        near = nearest_name(mention.name, list(kinds)[:NAMES])
         meant = f"; did you mean '{near}'?" if near is not None else ""
         hint = None if near is not None else _there("the columns", list(kinds))
         return _warning(f"the table has no column for the {mention.what} '{mention.name}'{meant}", mention, hint)
@@ -53,8 +59,9 @@ class Unmet:
     def _clashes(self, kinds: Mapping[str, str | None]) -> Iterator[Diagnostic]:
         """Comparisons that are null for every event."""
         for reads in self._book.reads:
-            known = {name: kind for name, kind in kinds.items() if name not in self._given_to(reads)}
-            for tree in dict.fromkeys(reads.tests):
+            made = self._given_to(reads)
+            known = {name: kind for name, kind in kinds.items() if name not in made} if made else kinds
+            for tree in dict.fromkeys(tree for tree in reads.tests if _is_common(tree)):
                 try:
                     infer(tree, partial(_kind, known))
                 except RuleError as clash:
@@ -73,8 +80,8 @@ class Unmet:
         types: Mapping[str, int] = seen.types
         missing = [(m, types, "types of events") for m in self._missing((TYPE,), types)]
         missing += [(m, attributes, "attributes") for m in self._missing((KEY, ATTRIBUTE), attributes)]
-        found = [_not_there(mention, there, words, part or mention.refused) for mention, there, words in missing]
-        return [told for told in found if told is not None]
+        found = [_not_there(m, there, words, part or m.refused) for m, there, words in missing[:LOOKED_AT]]
+        return _shortened([told for told in found if told is not None], 0 if part else len(missing) - LOOKED_AT)
 
     # What is read, and what is made.
 
@@ -136,12 +143,26 @@ def _other_kind(mention: Mention, kind: str | None) -> Diagnostic:
 
 
 def _not_there(mention: Mention, there: Mapping[str, int], words: str, only_near: bool) -> Diagnostic | None:
-    near = nearest_name(mention.name, there)
+    near = nearest_name(mention.name, sorted(there, key=lambda name: -there[name])[:NAMES])
     message = f"no event had the {mention.what} '{mention.name}'"
     if near is not None:
         count = there[near]
         return _warning(f"{message}; did you mean '{near}' ({count:,} event{'' if count == 1 else 's'})?", mention)
     return None if only_near else _warning(message, mention, _there(words, sorted(there, key=lambda name: -there[name])))
+
+
+def _shortened(found: list[Diagnostic], more: int = 0) -> list[Diagnostic]:
+    """Of many, first those for which there is something near, and how many the others are."""
+    found = sorted(found, key=lambda told: "did you mean" not in told.message)
+    left = max(more, 0) + len(found) - MOST
+    if left <= 0:
+        return found
+    return [*found[:MOST], Diagnostic(f"and {left:,} more of the kind", severity="warning")]
+
+
+def _is_common(tree: Expr) -> bool:
+    """Of functions that every language has."""
+    return all(node.name in FUNCTIONS for node in walk(tree) if isinstance(node, Call))
 
 
 def _there(words: str, names: list[str]) -> str | None:

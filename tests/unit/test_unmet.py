@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import coincide
+from coincide.adapters.frames import kinds_of
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.records import event_of
 from coincide.adapters.seen import Seen
@@ -154,3 +155,19 @@ def test_records_and_files_are_checked_when_they_have_gone_by(tmp_path: Any) -> 
 def test_what_is_refused_is_told_only_if_there_is_something_like_it(language: str, rules: str) -> None:
     assert not told(rules.replace("{TYPE, login}", "login").replace("TYPE", "purchase"), language)
     assert "no event had the type 'logot'; did you mean 'logout' (1 event)?" in told(rules.replace("TYPE", "logot"), language)
+
+
+def test_fields_of_structs_go_by_dotted_names() -> None:
+    schema = pa.schema([("type", pa.string()), ("process", pa.struct([("name", pa.string()), ("pid", pa.int64())]))])
+    assert kinds_of(schema, DEFAULT) == {"process": None, "process.name": "string", "process.pid": "number"}
+
+
+def test_of_many_names_the_first_are_told_those_with_a_near_one_before_all() -> None:
+    rules = "\n".join(f"monitor m{n} = repeat {{ push(x{n}) {{ zzz{n} }} }}" for n in range(300))
+    found = list(told(rules + "\nmonitor last = repeat { push(y) { logn } }", "ecl"))
+    assert len(found) == 21
+    assert found[-1] == "and 281 more of the kind"
+    rules = "\n".join(f"monitor m{n} = repeat {{ push(x{n}) {{ zzz{n} }} }}" for n in range(30))
+    assert next(iter(told(rules + "\nmonitor last = repeat { push(y) { logn } }", "ecl"))).startswith(
+        "no event had the type 'logn'"
+    )

@@ -97,8 +97,16 @@ def kinds_of(schema: pa.Schema, mapping: FieldMapping) -> dict[str, str | None]:
     kinds: dict[str, str | None] = {"source": TEXT} if mapping.source in schema.names else {}
     for field in schema:
         if field.name not in mapping.envelope:
-            kinds[field.name] = _kind(field.type)
+            kinds.update(_kinds(field.name, field.type))
     return kinds
+
+
+def _kinds(name: str, kind: pa.DataType) -> Iterator[tuple[str, str | None]]:
+    """Fields of a struct go by dotted names."""
+    yield name, _kind(kind)
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from _kinds(f"{name}.{field.name}", field.type)
 
 
 def _kind(kind: pa.DataType) -> str | None:

@@ -226,7 +226,8 @@ class Source:
     def kinds(self) -> dict[str, str | None]:
         """The attributes that rows may have, with the types of their values; None: unknown or mixed."""
         given: dict[str, str | None] = {} if self.source is None else {"source": TEXT}
-        return given | {name: self.kind(name) for name in self._found if self.has(name)}
+        fields = {name: kind for name in self._found if self.has(name) for name, kind in _within(name, self._found[name][1])}
+        return given | fields
 
     def attribute(self, name: str) -> Column | None:
         """An attribute's values as doubles, texts, booleans or MIXED; None: the DataFrame has no such column."""
@@ -365,6 +366,14 @@ def _label(column: Column, kind: T.DataType) -> Column:
     if kind == MIXED:
         return F.coalesce(column["text"], _label(column["number"], T.DoubleType()))
     return column.cast("string")
+
+
+def _within(name: str, kind: T.DataType) -> Iterator[tuple[str, str | None]]:
+    """A column, and the fields of a struct by dotted names."""
+    yield name, _kind(kind)
+    if isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield from _within(f"{name}.{field.name}", field.dataType)
 
 
 def _kind(kind: T.DataType) -> str | None:
