@@ -143,3 +143,8 @@ def test_phrases_keep_kernel_key_and_filter() -> None:
     assert plan.tier_reasons() == ()
     assert plan.partition == ("aircraft",)
     assert plan.relevant == other.relevant
+
+
+def test_a_misspelt_key_word_is_named_in_the_hint() -> None:
+    with pytest.raises(RuleError, match="did you mean 'where'"):
+        parsed("Report X when A were x = 1.")

@@ -8,7 +8,7 @@ from functools import partial, reduce
 from math import perm
 from typing import TypeVar
 
-from coincide.errors import RuleError
+from coincide.errors import RuleError, nearest
 from coincide.expr.parse import COMPARISONS, MAXIMUM_DEPTH, ExpressionParser
 from coincide.expr.quantities import MOST, UNIT_HINT, QuantityError, count_of
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
@@ -412,6 +412,8 @@ class _Parser:
     def _unexpected(self, wanted: str) -> RuleError:
         token = self.tokens.peek()
         hint = "a condition with 'or' stands in parentheses" if token.text in COMPARISONS and token.kind == "op" else None
+        if token.kind == "name" and token.text.lower() not in KEYWORDS:
+            hint = nearest(token.text.lower(), KEYWORDS)
         return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}", hint)
 
     def _since(self, start: Token) -> Span:
