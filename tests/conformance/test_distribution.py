@@ -38,3 +38,13 @@ def check_json(folder: Path, code: int, out: str, err: str) -> None:
 @pytest.mark.parametrize("folder", cases("cdl-placement"))
 def test_placement(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check_json(folder, *printed(capsys, "place", *sorted(folder.glob("rules.*")), folder / "topology.json"))
+
+
+@pytest.mark.parametrize("folder", cases("opera-distribution"))
+def test_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = printed(capsys, "plan", folder / "topology.json", folder / "request.json")
+    assert code == 0, err
+    expected, found = json.loads((folder / "expected.json").read_text()), json.loads(out)
+    for name in ("reuse", "subscribe"):  # sets
+        expected[name], found[name] = sorted(expected[name]), sorted(found[name])
+    assert found == expected

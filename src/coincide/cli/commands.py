@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from coincide import __version__
-from coincide.cli import check, debug, draw, explain, place, run, test
+from coincide.cli import check, debug, draw, explain, place, plan, run, test
 
 DESCRIPTION = "Find situations in streams of events: patterns written as rules, run over files or on Spark."
 EPILOG = """\
@@ -25,7 +25,17 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("coincide", description=DESCRIPTION, epilog=EPILOG, formatter_class=layout)
     parser.add_argument("--version", action="version", version=f"coincide {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run.RUN, test.TEST, check.CHECK, check.ANALYSE, explain.EXPLAIN, draw.DRAW, place.PLACE, debug.DEBUG):
+    for command in (
+        run.RUN,
+        test.TEST,
+        check.CHECK,
+        check.ANALYSE,
+        explain.EXPLAIN,
+        draw.DRAW,
+        place.PLACE,
+        plan.PLAN,
+        debug.DEBUG,
+    ):
         command.add_to(commands)
     return parser
 

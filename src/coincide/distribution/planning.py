@@ -1,0 +1,351 @@
+"""Plans for subscriptions: what is reused, what is new, and on which broker (distribution-opera.md, section 4).
+
+Every broker computes the same plan from the same topology and request: nothing here depends on who asks or when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from zlib import crc32
+
+from coincide.detection.automaton.starts import start_can_fail
+from coincide.distribution.brokers import Brokers, Request, Routes, Running
+from coincide.distribution.canonical import canonical_text
+from coincide.distribution.decomposition import Composite, Decomposition, Part, atoms, put
+from coincide.errors import Diagnostic, InputError, RuleError, nearest
+from coincide.expr.print import expression_text
+from coincide.expr.tree import Reference
+from coincide.expr.tree import walk as walk_tree
+from coincide.lang.opera.check import types
+from coincide.lang.opera.definition import (
+    Alternation,
+    Atom,
+    Attribute,
+    Definition,
+    Empty,
+    EventSet,
+    Expression,
+    Group,
+    Iteration,
+    OwnTimer,
+    Parallel,
+    Timing,
+    walk,
+)
+from coincide.lang.opera.parse import parse
+from coincide.lang.opera.print import core_text
+from coincide.source import SourceText
+
+REQUEST = "the-request"
+"""The name under which the request is read among the running detectors."""
+
+
+@dataclass(frozen=True)
+class New:
+    """A detector that is to be started. `sides`: detectors that are moved sides of its `||`."""
+
+    name: str
+    expr: str
+    node: str
+    restart: bool = False
+    sides: tuple[str, ...] = ()
+
+
+@dataclass
+class Plan:
+    reuse: list[str] = field(default_factory=list)
+    new: list[New] = field(default_factory=list)
+    subscribe: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def make_plan(brokers: Brokers, request: Request) -> Plan:
+    if request.policy not in POLICIES:
+        hint = nearest(request.policy, POLICIES) or f"there are {', '.join(POLICIES)}"
+        raise InputError(f"there is no policy '{request.policy}': {hint}")
+    planner = Planner(brokers, request)
+    POLICIES[request.policy](planner)
+    return planner.plan
+
+
+class Planner:
+    """A request in a network, and the plan that is being made for it."""
+
+    def __init__(self, brokers: Brokers, request: Request) -> None:
+        self.brokers = brokers
+        self.request = request
+        self.routes = Routes(brokers)
+        if request.subscriber not in brokers.subscribers:
+            raise InputError(f"the topology has no subscriber '{request.subscriber}'")
+        self.here = brokers.subscribers[request.subscriber]
+        if not self.routes.hosts:
+            raise InputError("no node of the topology may carry detectors")
+        self.plan = Plan()
+        self.definitions = _definitions(brokers.detectors, request)
+        self.wanted = self.definitions[REQUEST]
+        self.bodies = {name: d.body for name, d in self.definitions.items() if name != REQUEST}
+        self.places = {d.name: d.node for d in brokers.detectors}
+        self.loads = {node: self._load(node) for node in brokers.nodes}
+        self._names = (f"N{number}" for number in count(1))
+
+    @cached_property
+    def decomposition(self) -> Decomposition:
+        composites = {name: Composite(name, body) for name, body in self.bodies.items()}
+        kept = frozenset(canonical_text(_expression(text)) for text in self.request.keep)
+        return Decomposition(self.wanted.body, self.wanted.computed, composites, kept)
+
+    # Costs.
+
+    def _load(self, node: str) -> int:
+        return sum(atoms(self.bodies[d.name]) for d in self.brokers.detectors if d.node == node)
+
+    def rate(self, expression: Expression) -> float:
+        if isinstance(expression, Atom):
+            names = dict.fromkeys(name for item in expression.matched for name in _types(item.events))
+            return sum(map(self.rate_of_type, names))
+        if isinstance(expression, Empty):
+            return 0.0
+        if isinstance(expression, Group | Iteration):
+            return self.rate(expression.body)
+        if isinstance(expression, Timing):
+            first = self.rate(expression.first)
+            return first if _awaits(expression) else min(first, self.rate(expression.second))
+        parts = (expression.left, expression.right) if isinstance(expression, Parallel) else expression.parts  # type: ignore[attr-defined]
+        rates = [self.rate(part) for part in parts]
+        return sum(rates) if isinstance(expression, Alternation) else min(rates)
+
+    def rate_of_type(self, name: str) -> float:
+        if name in self.bodies:
+            return self.rate(self.bodies[name])
+        return sum(p.rate for p in self.brokers.publishers if p.type == name)
+
+    def inputs(self, body: Expression) -> list[tuple[str, float]]:
+        """(node, rate) of each publisher and detector that it hears."""
+        names = dict.fromkeys(name for node in walk(body) if isinstance(node, EventSet) for name in _types(node))
+        found = []
+        for name in names:
+            if name in self.places:
+                found.append((self.places[name], self.rate_of_type(name)))
+            else:
+                found += [(p.node, p.rate) for p in self.brokers.publishers if p.type == name]
+        return found
+
+    def traffic(self, body: Expression, node: str) -> float:
+        came = sum(rate * self.routes.hops(at, node) for at, rate in self.inputs(body))
+        return came + self.rate(body) * self.routes.hops(node, self.here)
+
+    # Reuse.
+
+    def same(self, part: Expression, attributes: Sequence[Attribute] = ()) -> list[Running]:
+        """Running detectors that are the same, by distance to the subscriber and name."""
+        wanted = self._identity(part, attributes, self.request.restart, self.request.detection)
+        found = []
+        for detector in self.brokers.detectors:
+            own = self.definitions[detector.name]
+            if self._identity(own.body, own.computed, detector.restart, detector.detection) == wanted:
+                found.append(detector)
+        return sorted(found, key=lambda d: (self.routes.dist(d.node, self.here), d.name))
+
+    def _identity(self, body: Expression, attributes: Sequence[Attribute], restart: bool, detection: str) -> object:
+        """None is the same as nothing: a detector whose start can fail may have failed already."""
+        if not restart and start_can_fail(body):
+            return object()
+        return canonical_text(body, _aliases(attributes)), _with(attributes), restart, detection
+
+    def running(self, part: Part) -> list[Running]:
+        return self.same(part.expression, () if part.path else self.wanted.computed)
+
+    def reuse(self, *detectors: Running) -> None:
+        self.plan.reuse += [d.name for d in detectors if d.name not in self.plan.reuse]
+
+    # New detectors.
+
+    def next_name(self) -> str:
+        taken = {*self.bodies, *(p.type for p in self.brokers.publishers), *(new.name for new in self.plan.new)}
+        return next(name for name in self._names if name not in taken)
+
+    def start(self, body: Expression, node: str, sides: Iterable[str] = (), whole: bool = True, name: str | None = None) -> str:
+        """A new detector; `whole`: of the request itself, so that its attributes are computed there."""
+        name = name or self.next_name()
+        text = core_text(body) + (_with(self.wanted.computed) if whole else "")
+        self.plan.new.append(New(name, text, node, self.request.restart, tuple(sides)))
+        self.bodies[name] = body
+        self.places[name] = node
+        self.loads[node] += atoms(body)
+        return name
+
+    def best(self, cost: Callable[[str], tuple[float, ...]], hosts: Sequence[str] | None = None) -> str:
+        return min(self.routes.hosts if hosts is None else hosts, key=lambda node: (*cost(node), node))
+
+
+def replaced(body: Expression, parts: Iterable[tuple[Part, tuple[str, ...]]]) -> tuple[Expression, list[str]]:
+    """The expression with detectors in the places of parts, and those of them that are sides of `||`."""
+    sides = []
+    for part, names in parts:
+        body = put(body, part.path, part.atom(*names))
+        sides += list(names) if part.side else []
+    return body, sides
+
+
+# The policies.
+
+
+def minimum_latency(planner: Planner) -> None:
+    near = [
+        d
+        for d in planner.running(planner.decomposition.root)
+        if planner.routes.dist(d.node, planner.here) <= planner.brokers.near
+    ]
+    if near:
+        planner.reuse(near[0])
+        planner.plan.subscribe.append(near[0].name)
+        return
+    node = planner.best(lambda n: (planner.routes.dist(n, planner.here),))
+    planner.plan.subscribe.append(planner.start(planner.wanted.body, node))
+
+
+def _with_reuse(planner: Planner, cost: Callable[[Expression, str], tuple[float, ...]]) -> None:
+    """Maximum reuse, and one new detector for the rest."""
+    found = list(_reused(planner, planner.decomposition.root))
+    for _, (detector, *_) in found:
+        planner.reuse(detector)
+    if found and not found[0][0].path:
+        planner.plan.subscribe.append(found[0][1][0].name)
+        return
+    body, sides = replaced(planner.wanted.body, [(part, (detectors[0].name,)) for part, detectors in found])
+    node = planner.best(lambda n: cost(body, n))
+    planner.plan.subscribe.append(planner.start(body, node, sides))
+
+
+def _reused(planner: Planner, part: Part) -> Iterator[tuple[Part, list[Running]]]:
+    """The outermost parts that run already."""
+    if running := planner.running(part):
+        yield part, running
+        return
+    for inner in planner.decomposition.below(part):
+        yield from _reused(planner, inner)
+
+
+def minimum_bandwidth(planner: Planner) -> None:
+    def cost(body: Expression, node: str) -> tuple[float, ...]:
+        return planner.traffic(body, node), sum(planner.routes.dist(at, node) for at, _ in planner.inputs(body))
+
+    _with_reuse(planner, cost)
+
+
+def minimum_impact(planner: Planner) -> None:
+    _with_reuse(planner, lambda body, node: (planner.loads[node], planner.traffic(body, node)))
+
+
+def minimum_load(planner: Planner) -> None:
+    """Every part that may be is a detector of its own, the innermost first."""
+    planner.plan.subscribe.append(_spread(planner, planner.decomposition.root))
+
+
+def _spread(planner: Planner, part: Part) -> str:
+    if running := planner.running(part):
+        planner.reuse(running[0])
+        return running[0].name
+    depth = len(part.path)
+    inner = [(Part(p.path[depth:], p.expression, p.side), (_spread(planner, p),)) for p in planner.decomposition.below(part)]
+    body, sides = replaced(part.expression, inner)
+    node = planner.best(lambda n: (planner.loads[n],))
+    return planner.start(body, node, sides, whole=not part.path)
+
+
+def maximum_reliability(planner: Planner) -> None:
+    found = list(_doubled(planner, planner.decomposition.root))
+    for _, pair in found:
+        planner.reuse(*pair)
+    if found and not found[0][0].path:
+        planner.plan.subscribe += [d.name for d in found[0][1]]
+        return
+    body, sides = replaced(planner.wanted.body, [(part, tuple(sorted(d.name for d in pair))) for part, pair in found])
+    if len(planner.routes.hosts) == 1:
+        planner.plan.warnings.append("there is one host only: the detector has no second copy")
+    taken = {d.node for d in planner.same(body, planner.wanted.computed)}
+    for _ in range(min(2, len(planner.routes.hosts))):
+        free = [host for host in planner.routes.hosts if host not in taken]
+        others = [host for host in planner.routes.hosts if host not in {new.node for new in planner.plan.new}]
+        node = planner.best(lambda n: (planner.loads[n],), free or others)
+        planner.plan.subscribe.append(planner.start(body, node, sides))
+        taken.add(node)
+
+
+def _doubled(planner: Planner, part: Part) -> Iterator[tuple[Part, list[Running]]]:
+    """The outermost parts that run on two nodes: the two nearest."""
+    running = planner.running(part)
+    nearest_of_node = {d.node: d for d in reversed(running)}
+    pair = [d for d in running if nearest_of_node[d.node] is d][:2]
+    if len(pair) == 2:
+        yield part, pair
+        return
+    for inner in planner.decomposition.below(part):
+        yield from _doubled(planner, inner)
+
+
+def by_hash(planner: Planner) -> None:
+    name = planner.request.name or planner.next_name()
+    if name in planner.places:
+        planner.plan.reuse.append(name)
+        planner.plan.subscribe.append(name)
+        return
+    node = planner.routes.hosts[crc32(name.encode()) % len(planner.routes.hosts)]
+    planner.plan.subscribe.append(planner.start(planner.wanted.body, node, name=name))
+
+
+POLICIES: dict[str, Callable[[Planner], None]] = {
+    "minimum-latency": minimum_latency,
+    "minimum-bandwidth": minimum_bandwidth,
+    "minimum-impact": minimum_impact,
+    "minimum-load": minimum_load,
+    "maximum-reliability": maximum_reliability,
+    "hash": by_hash,
+}
+
+
+# Reading.
+
+
+def _definitions(running: Sequence[Running], request: Request) -> dict[str, Definition]:
+    """Of all running detectors and of the request, by name; a bare name of a running detector stands for its expression."""
+    found: dict[str, Definition] = {}
+    texts = [(d.name, d.expr, d.restart) for d in running] + [(REQUEST, request.expr, request.restart)]
+    before = ""
+    for name, expr, restart in texts:
+        text = f"{before}detect {name}{' restart' if restart else ''} = {expr}\n"
+        try:
+            file = parse(SourceText(f"expression of {name}", text))
+        except RuleError as error:
+            (told, *_) = error.diagnostics
+            raise RuleError(Diagnostic(f"the expression of '{name}': {told.message}", hint=told.hint)) from error
+        found[name] = file.definitions[-1]
+        before = text
+    return found
+
+
+def _expression(text: str) -> Expression:
+    return parse(SourceText("keep", f"detect x = {text}")).definitions[-1].body
+
+
+def _types(events: EventSet) -> list[str]:
+    timers = {node.name for node in walk(events) if isinstance(node, OwnTimer)}
+    return [name for name in types(events) if name not in timers]
+
+
+def _awaits(timing: Timing) -> bool:
+    """Does the second part mention the timer in a match?"""
+    items = (item for node in walk(timing.second) if isinstance(node, Atom) for item in node.matched)
+    return any(isinstance(node, OwnTimer) and node.name == timing.timer for item in items for node in walk(item.events))
+
+
+def _aliases(attributes: Sequence[Attribute]) -> set[str]:
+    nodes = (node for attribute in attributes for node in walk_tree(attribute.value))
+    return {node.alias for node in nodes if isinstance(node, Reference) and node.alias is not None}
+
+
+def _with(attributes: Sequence[Attribute]) -> str:
+    told = ", ".join(f"{a.name} = {expression_text(a.value)}" for a in attributes)
+    return f" with {told}" if told else ""
