@@ -28,8 +28,6 @@ def sort_batch(batch: EventBatch) -> EventBatch:
         arranged = sorted_table(table)
         return batch if arranged is table else EventBatch(table=arranged)
     events = batch.events
-    if len(events) < 2:
-        return batch
     arranged_events = sorted(events, key=_key)
     return batch if all(a is b for a, b in zip(events, arranged_events, strict=True)) else EventBatch(arranged_events)
 

@@ -53,10 +53,13 @@ class Engine:
         """The detections that these events, or this one, make. `time` is milliseconds, ISO-8601, a datetime, or a list of two
         of these. Raises InputError for a record that is not an event; then none is consumed."""
         batch = self._batch(events)
-        if not len(batch):
+        if not (rows := len(batch)):
             return EMPTY
-        self._move(self._graphs.suited_to(len(batch)))
-        return self._told(partial(self._graph.advance, self._state, self._timely(sort_batch(batch))))
+        self._move(self._graphs.suited_to(rows))
+        timely = self._timely(batch if rows == 1 else sort_batch(batch))
+        if self._on_detection is None:
+            return self._graph.advance(self._state, timely)
+        return self._told(partial(self._graph.advance, self._state, timely))
 
     def finish(self, until: Until = None, *, closed: bool = True) -> EventBatch:
         """The end of input; `until` (milliseconds, ISO-8601, a datetime, or 'inf') moves the clock on. If it is not `closed`,

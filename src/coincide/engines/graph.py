@@ -54,19 +54,19 @@ class Graph:
         (microseconds, exclusive; by default to the last event). Returns the detections by place. With a clock of `arrival`,
         one event is consumed at that clock whatever its time. `until` is given when the input has ended, `closing` when it
         is over with this step."""
-        if len(batch):
+        if rows := len(batch):
             first, last = _first_and_last(batch)
             state.start = first if state.start is None else state.start
             state.hi = max(state.hi, last)
         external = batch.numbered(state.consumed, arrival).without_type(HEARTBEAT)
-        state.consumed += len(batch)
+        state.consumed += rows
         end = None if until is None else state.hi
         clock = Clock(state.hi if bound is None else bound, state.start, arrival, end, until == inf, closing)
         made: list[EventBatch] = []
         stop = Stop()
         types = external.few_types if until is None else None
         for number, plan in enumerate(self.plans):
-            fed = self._fed(number, made)
+            fed = self._fed(number, made) if self._feeders[number] else None
             if types is not None and not fed and self._ignores(number, types):
                 made.append(EMPTY)
                 continue
