@@ -9,7 +9,9 @@ import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property, partial
+from os import sep
 from pathlib import Path
+from types import ModuleType
 
 from coincide.adapters.seen import Seen
 from coincide.detection.suppression import awaited_types
@@ -177,9 +179,13 @@ def warn(found: Iterable[Diagnostic]) -> None:
 
 
 def _levels() -> int:
-    """How many frames up the caller of the package is, from the caller of this."""
-    home = str(Path(__file__).parent)
+    """How many frames up the caller of the package is, from the caller of this; `df.transform` stands between."""
+    between = tuple(f"{Path(module.__file__).parent}{sep}" for module in _passed_through() if module.__file__)
     levels, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(between):
         levels, frame = levels + 1, frame.f_back
     return levels
+
+
+def _passed_through() -> list[ModuleType]:
+    return [sys.modules[name] for name in ("coincide", "pyspark") if name in sys.modules]

@@ -9,7 +9,10 @@ import pytest
 from support import chained, random_events
 
 import coincide
+from coincide.engines.identity import Keys, digests_of
+from coincide.engines.spark import runner
 from coincide.errors import CoincideError
+from coincide.model.batch import EventBatch
 from coincide.rulebook import loads
 from coincide.spark import by_type, detect
 
@@ -79,6 +82,8 @@ def test_one_frame_a_type_with_its_own_columns(spark: Any, tmp_path: Path) -> No
         assert [row["v"] for row in frames["small"].collect()] == [1.0]
         assert [row["v"] for row in frames["text"].collect()] == ["eve"]
         assert frames["none"].count() == 1
+    both = detect(rules, spark.createDataFrame(ROWS, SCHEMA), late=True, rejects=True)
+    assert by_type(both)["none"].columns == envelope
     with pytest.raises(CoincideError, match="does not tell which columns"):
         by_type(spark.createDataFrame(ROWS, SCHEMA))
 
@@ -94,6 +99,9 @@ def test_keys_are_those_of_the_embedded_engine(spark: Any, tmp_path: Path) -> No
     transformed = detect(chained(), keys=True, delay="0 seconds")
     found = spark.createDataFrame(rows, schema).transform(transformed)
     assert sorted(row["_key"] for row in found.collect()) == wanted
+
+    told = Keys(digests_of(chained()))  # as the command has them
+    assert sorted(key for batch in runner.run_batch(chained(), [EventBatch(events)]) for key in told.of(batch)) == wanted
 
     folder = str(tmp_path / "in")
     for half in (rows[:200], rows[200:]):

@@ -12,6 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from coincide.engines.spark.frame import COMPOUND, MIXED
+from coincide.engines.spark.latecomers import LATE
+from coincide.engines.spark.rejects import REJECTED
 from coincide.errors import CoincideError, Diagnostic
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 
@@ -35,11 +37,11 @@ def by_type(found: DataFrame) -> dict[str, DataFrame]:
         hint = "give the frame that coincide.spark.detect made, or one whose columns are its columns"
         raise CoincideError(Diagnostic("the schema does not tell which columns belong to which type", hint=hint))
     numbered = found.toDF(*(f"c{number}" for number in range(len(fields))))
-    attributes = {name for own in types.values() for name in own}
+    others = {name for own in types.values() for name in own} | {LATE, REJECTED}
     place = [f.name for f in fields].index("type")
     return {
         kind: numbered.filter(F.col(f"c{place}") == kind).select(
-            *(_column(number, f, own) for number, f in enumerate(fields) if f.name in own or f.name not in attributes)
+            *(_column(number, f, own) for number, f in enumerate(fields) if f.name in own or f.name not in others)
         )
         for kind, own in types.items()
     }
