@@ -57,7 +57,10 @@ def test_the_same_however_the_input_is_cut_and_after_a_restart() -> None:
         assert found == whole
 
 
-def test_a_key_changes_with_the_definition_and_not_with_its_layout() -> None:
+def test_a_key_changes_with_the_definition_and_not_with_how_it_is_written() -> None:
+    named = "high = v > 3\nmonitor m = push(x, w: 'p') { a and high }"
+    assert keys(rules=named) == keys(rules='monitor m = push(x, w: ("p")) { a and (v > 3) }')
+    assert keys(rules=named) != keys(rules=named.replace("> 3", "> 4"))
     assert keys(rules="monitor m = push(x) { a }") == keys(rules="# a comment\nmonitor m =\n    push(x) { a }")
     assert keys(rules="monitor m = push(x) { a }") != keys(rules="monitor m = push(x) { a or a }")
 
@@ -66,7 +69,7 @@ def test_a_key_changes_with_the_definition_and_not_with_its_layout() -> None:
 def test_the_place_tells_who_made_a_detection(language: str) -> None:
     """In both tiers, for conformance cases of every language."""
     seen = 0
-    for case in sorted((CASES / language).iterdir())[:25]:
+    for case in sorted((CASES / language).iterdir())[:8]:
         rules = [*case.glob("rules.*")]
         events = case / "events.jsonl"
         if len(rules) == 1 and events.exists():
@@ -75,7 +78,7 @@ def test_the_place_tells_who_made_a_detection(language: str) -> None:
             tiers = [_checked(book, records, tier) for tier in ("interpreter", "kernel")]
             assert sorted(tiers[0]) == sorted(tiers[1]), case
             seen += len(tiers[0])
-    assert seen > 20
+    assert seen > 5
 
 
 def _checked(book: Rulebook, records: list[dict[str, Any]], tier: str) -> list[str]:

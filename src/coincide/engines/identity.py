@@ -26,7 +26,8 @@ Digests = tuple[tuple[int, str], ...]
 
 
 def digests_of(book: Rulebook) -> Digests:
-    return tuple((detector.order, detector.digest) for detector in book.detectors)
+    languages = book.compiled.languages
+    return tuple((d.order, languages[d.language].printed_digest(d)) for d in book.detectors)
 
 
 class Keys:

@@ -64,6 +64,11 @@ class Language(ABC):
     def reads(self, detector: Detector) -> Reads:
         """What a definition reads of events, and where it says so."""
 
+    def printed_digest(self, detector: Detector) -> str:
+        """Of what the printer makes of a definition with all names resolved: how it is written does not count. The digest by
+        which state is kept will do where it is made of resolved data."""
+        return detector.digest
+
     def explained(self, detector: Detector) -> Iterable[tuple[str, str]]:
         """Rows for `explain`: what it is about, and the text."""
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.correlation.plan import plans as correlation_plans
@@ -67,6 +68,12 @@ class Cdl(Language):
 
     def plans(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
         return correlation_plans(detectors)
+
+    def printed_digest(self, detector: Detector) -> str:
+        """In the one form that both can be written in."""
+        cd: Description = detector.definition
+        text = print_xml(File((cd,), cd.shared, single=not cd.shared))
+        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
         return [warning for detector in detectors for warning in warnings_of(detector.definition)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import Any
 
 from coincide.expr.print import expression_text
 from coincide.expr.tokens import back_quoted, name_text
@@ -53,6 +55,30 @@ def print_file(file: File) -> str:
         predicates = "".join(f"{_name(name)} = {expression_text(tree)}\n" for name, tree in file.predicates)
         detectors = [_monitor(d) if isinstance(d, Monitor) else _machine(d) for d in file.detectors]
     return "\n".join([predicates, *detectors] if predicates else detectors)
+
+
+def definition_text(definition: Monitor | Machine) -> str:
+    """With named predicates in their places."""
+    with room_for_recursion():
+        whole = _expanded(definition)
+        return _monitor(whole) if isinstance(whole, Monitor) else _machine(whole)
+
+
+def _expanded(node: Any) -> Any:
+    """A definition, or a part of it, as if it had been written without named predicates."""
+    parts = (Correlation, Output, Transition)
+    changes: dict[str, Any] = {}
+    for f in fields(node):
+        value = getattr(node, f.name)
+        if isinstance(value, parts):
+            changes[f.name] = _expanded(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], parts):
+            changes[f.name] = tuple(_expanded(part) for part in value)
+    if isinstance(node, Predicate):
+        changes["written"] = node.test
+    elif isinstance(node, Output):
+        changes["written"] = tuple(tree for _, tree in node.attributes)
+    return replace(node, **changes)
 
 
 def _monitor(monitor: Monitor) -> str:
