@@ -15,9 +15,23 @@ if TYPE_CHECKING:
     from coincide.engines.embedded import Engine
     from coincide.errors import DataWarning
     from coincide.rulebook import Rulebook, load, loads
+    from coincide.tables.api import match_recognize, sql
 
 __version__ = "0.1.0"
-__all__ = ["DataWarning", "Engine", "Rulebook", "__version__", "detect", "explain", "load", "loads", "run", "why"]
+__all__ = [
+    "DataWarning",
+    "Engine",
+    "Rulebook",
+    "__version__",
+    "detect",
+    "explain",
+    "load",
+    "loads",
+    "match_recognize",
+    "run",
+    "sql",
+    "why",
+]
 
 # Imported when first asked for: whoever wants one part does not wait for all.
 _HOMES = {
@@ -30,6 +44,8 @@ _HOMES = {
     "Rulebook": "coincide.rulebook",
     "load": "coincide.rulebook",
     "loads": "coincide.rulebook",
+    "match_recognize": "coincide.tables.api",
+    "sql": "coincide.tables.api",
 }
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,9 +103,7 @@ class Columnar:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.clause = program.clause
-        tables = tables_of(program.searching.automaton)
-        assert tables is not None
-        self.tables: Tables = tables
+        self.automaton = program.searching.automaton
         skip = self.clause.skip
         self._skip = {"PAST": 0, "NEXT": 1, "FIRST": 2, "LAST": 3}[skip.to]
         names = self.clause.variables
@@ -115,11 +114,17 @@ class Columnar:
         self._askers = np.array([[v in a.members for v in range(len(names))] for a in asks], np.bool_).reshape(-1, len(names))
         self._ahead = np.array([_look_ahead(test) for test in program.conditions.tests], np.int64)
 
+    @cached_property
+    def _tables(self) -> Tables:
+        tables = tables_of(self.automaton)
+        assert tables is not None  # `reasons` has said so
+        return tables
+
     # Matching
 
     def find(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
         """Scan all segments; where each has come to is kept in them. Raises RunError."""
-        tables, clause = self.tables, self.clause
+        tables, clause = self._tables, self.clause
         outcome, row, made, states = find(
             segments.bounds,
             segments.begins,
@@ -209,22 +214,26 @@ class Columnar:
         sizes = matches.size
         match = np.repeat(np.arange(len(matches)), sizes)
         within = np.arange(len(match)) - np.repeat(matches.offsets[:-1], sizes)
-        flat = Flat(match, within, np.repeat(matches.start, sizes) + within, self.tables.variable[matches.states])
+        states = self.automaton.states
+        variable = np.array([s.variable for s in states], np.int32)[matches.states]
+        flat = Flat(match, within, np.repeat(matches.start, sizes) + within, variable)
         if not clause.all_rows:
             current = np.where(matches.kind == UNMATCHED, -2, sizes - 1)
             return Shown(matches, flat, np.arange(len(matches)), current)
-        visible = ~self.tables.hidden[matches.states]
+        visible = ~np.array([s.hidden for s in states], np.bool_)[matches.states]
         empty = (sizes == 0) & ((matches.kind == UNMATCHED) | clause.empty_matches)
         numbers = np.concatenate((match[visible], np.flatnonzero(empty)))
         current = np.concatenate((within[visible], np.where(matches.kind[empty] == UNMATCHED, -2, -1)))
         order = np.argsort(numbers, kind="stable")
         return Shown(matches, flat, numbers[order], current[order])
 
-    def measures(self, shown: Shown, rows: Rows, segments: Segments) -> dict[str, Column]:
-        """A column a measure, null for unmatched rows."""
+    def measures(self, shown: Shown, rows: Rows, segments: Segments, wanted: frozenset[str] | None = None) -> dict[str, Column]:
+        """A column a measure (or those that are wanted), null for unmatched rows."""
         made: dict[str, Column] = {}
         folds: dict[Folded, Column] = {}
         for name, tree in self.program.measures.trees.items():
+            if wanted is not None and name not in wanted:
+                continue
             columns: dict[str, Column] = {}
 
             def rewrite(node: Expr, columns: dict[str, Column] = columns) -> Expr:
@@ -244,16 +253,29 @@ class Columnar:
             made[name] = taken(values, np.where(shown.current == -2, -1, np.arange(len(shown))))
         return made
 
-    def _looked_up(self, node: Lookup, shown: Shown, rows: Rows, segments: Segments) -> Column:
-        flat, match = shown.flat, shown.match
+    def picked(self, node: Lookup, shown: Shown, segments: Segments) -> Numbers:
+        """The row that each output row's lookup comes to; -1: none."""
+        return self._picked(node, shown, segments)[0]
+
+    def _picked(self, node: Lookup, shown: Shown, segments: Segments) -> tuple[Numbers, Numbers]:
+        """The row, and the flat row that it was found from."""
+        flat = shown.flat
         at, there = self._located(node, shown)
         if not len(flat.row):
-            return Column(len(shown))
+            return np.full(len(shown), -1, np.int64), at
         safe = np.where(there, at, 0)
         row = flat.row[safe] + node.shift
-        segment = np.searchsorted(segments.bounds, flat.row[safe], side="right") - 1
-        there &= (row >= segments.bounds[segment]) & (row < segments.bounds[segment + 1])
-        picked = np.where(there, row, -1)
+        if node.shift:
+            segment = np.searchsorted(segments.bounds, flat.row[safe], side="right") - 1
+            there &= (row >= segments.bounds[segment]) & (row < segments.bounds[segment + 1])
+        return np.where(there, row, -1), safe
+
+    def _looked_up(self, node: Lookup, shown: Shown, rows: Rows, segments: Segments) -> Column:
+        flat, match = shown.flat, shown.match
+        picked, safe = self._picked(node, shown, segments)
+        if not len(flat.row):
+            return Column(len(shown))
+        there = picked >= 0
         if isinstance(node.operand, Reference):
             return taken(rows.columns.get(node.operand.name) or Column(rows.length), picked)
         columns = {

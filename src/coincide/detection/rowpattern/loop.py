@@ -14,21 +14,18 @@ from coincide.detection.columns.compiling import compiled, inner
 
 MATCHED, UNMATCHED, TIMED_OUT = 0, 1, 2
 
-NOTHING, TOO_MANY_STEPS, NO_ROW, FIRST_ROW = 0, 1, 2, 3
-"""How a run ends: well, or with one of the errors of section 10."""
+NO_TIME = 2**62
+"""The time of a row that has none."""
+
+NOTHING, TOO_MANY_STEPS, NO_ROW, FIRST_ROW, ROOM = 0, 1, 2, 3, 4
+"""How a scan ends: well, with one of the errors of section 10, or for want of room."""
 
 
 PASSES, FAILS, WAITS = 0, 1, 2
-"""Of an anchor, and of a search that is no match: there is none, or it cannot be told yet."""
+"""Of an anchor."""
 
-
-def _grown(array: Any, size: int) -> Any:
-    larger = np.empty(max(size, 2 * len(array)), array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-_grown = inner(_grown, allocates=True)
+NONE, UNDECIDED, TOO_LONG, NO_ROOM = -1, -2, -3, -4
+"""Of a search, in place of the length of a match."""
 
 
 @inner
@@ -44,31 +41,30 @@ def _anchored(anchor: int, at_beginning: bool, row: int, high: int, closed: bool
     return FAILS if anchor == 4 and not at_beginning else PASSES
 
 
-def _pushed(ways: Any, rows: Any, top: int, first: int, last: int, row: int) -> Any:
-    """The ways from `first` to `last` on the stack, the first on top."""
+@inner
+def _pushed(ways: Any, rows: Any, top: int, first: int, last: int, row: int) -> int:
+    """The ways from `first` to `last` on the stack, the first on top; -1: there is no room."""
     if top + last - first > len(ways):
-        ways, rows = _grown(ways, top + last - first), _grown(rows, top + last - first)
+        return -1
     for way in range(last - 1, first - 1, -1):
         ways[top], rows[top] = way, row
         top += 1
-    return ways, rows, top
+    return top
 
 
-_pushed = inner(_pushed, allocates=True)
-
-
+@inner
 def _search(
     s: int, low: int, high: int, begins: bool, closed: bool, truth: Any, ahead: Any, times: Any, within: int, passed: int,
     variable: Any, offsets: Any, anchors: Any, targets: Any, tried: Any, widest: int, mark: int, path: Any, cut_path: Any,
     ways: Any, rows: Any, budget: int, seen: Any,
 ) -> Any:  # fmt: skip
-    """The first path from row s: its length, or -1 - FAILS, -1 - WAITS, or -4 if it takes too long. `seen` gets the last row
-    asked for, whether the end was, whether the bound was, and the length of the first path that ran out of time."""
+    """The first path from row s: its length, or NONE, UNDECIDED, TOO_LONG or NO_ROOM. `seen` gets the last row asked for, whether
+    the end was, whether the bound was, and the length of the first path that ran out of time."""
     states = len(variable)
     bound = times[s] + within
     seen[0], seen[1], seen[2], seen[3] = s, 0, 0, -1
     steps = 0
-    ways, rows, top = _pushed(ways, rows, 0, offsets[states], offsets[states + 1], s)
+    top = _pushed(ways, rows, 0, offsets[states], offsets[states + 1], s)
     while top > 0:
         top -= 1
         way, row = ways[top], rows[top]
@@ -80,26 +76,27 @@ def _search(
                 else:
                     seen[1] = 1
             if held == WAITS:
-                return -1 - WAITS, ways, rows
+                return UNDECIDED
             if held == FAILS:
                 continue
         state = targets[way]
         if state < 0:
             if state == -1:
-                return row - s, ways, rows
+                return row - s
             continue
-        if (times[row] > bound if row < high else bound <= passed) and within >= 0:
+        if within >= 0 and (times[row] > bound or times[row] >= NO_TIME if row < high else bound <= passed):
             seen[2] = 1
             if seen[3] < 0 and row > s:
                 seen[3] = row - s
-                cut_path[: row - s] = path[: row - s]
+                for at in range(row - s):
+                    cut_path[at] = path[at]
             continue
         taker = variable[state] if row < high else 0
         if row >= high or (ahead[taker] > 0 and row + ahead[taker] >= high):
             if not closed:
                 if row < high and tried[state * widest + row - low] == mark:
                     continue
-                return -1 - WAITS, ways, rows
+                return UNDECIDED
             seen[1] = 1
             if row >= high:
                 continue
@@ -110,15 +107,14 @@ def _search(
             continue
         steps += 1
         if steps > budget:
-            return -4, ways, rows
+            return TOO_LONG
         tried[place] = mark
         if truth[taker, row]:
             path[row - s] = state
-            ways, rows, top = _pushed(ways, rows, top, offsets[state], offsets[state + 1], row + 1)
-    return -1 - FAILS, ways, rows
-
-
-_search = inner(_search, allocates=True)
+            top = _pushed(ways, rows, top, offsets[state], offsets[state + 1], row + 1)
+            if top < 0:
+                return NO_ROOM
+    return NONE
 
 
 @inner
@@ -161,24 +157,84 @@ def _last_shown(path: Any, size: int, hidden: Any, shown_only: bool) -> int:
     return current
 
 
-def _recorded(made: Any, labels: Any, counts: Any, row: Any, path: Any, size: int) -> Any:
-    count, written = counts
-    if count == len(made):
-        larger = np.empty((2 * len(made), made.shape[1]), np.int64)
-        larger[:count] = made
-        made = larger
-    made[count] = row
-    if written + size > len(labels):
-        labels = _grown(labels, written + size)
-    labels[written : written + size] = path[:size]
+@inner
+def _recorded(made: Any, labels: Any, counts: Any, row: Any, path: Any, size: int) -> bool:
+    """Write down what was found, if there is room."""
+    count, written = counts[0], counts[1]
+    if count == len(made) or written + size > len(labels):
+        return False
+    for field in range(len(row)):
+        made[count, field] = row[field]
+    for at in range(size):
+        labels[written + at] = path[at]
     counts[0], counts[1] = count + 1, written + size
-    return made, labels
+    return True
 
 
-_recorded = inner(_recorded, allocates=True)
+@compiled
+def _scan(
+    segments: Any, begins: Any, starts: Any, numbers: Any, covered: Any, closed: bool, truth: Any, ahead: Any, times: Any,
+    within: int, passed: int, variable: Any, offsets: Any, anchors: Any, targets: Any, shares: bool, unmatched: bool,
+    timed_out: bool, skip: int, members: Any, asking: Any, askers: Any, hidden: Any, shown_only: bool, budget: int,
+    widest: int, cursor: Any, tried: Any, ways: Any, rows: Any, path: Any, cut_path: Any, made: Any, labels: Any, counts: Any,
+    seen: Any, row: Any,
+) -> int:  # fmt: skip
+    """Scan the segments from the one that the cursor is at on, until there is no room. Returns an outcome; the cursor then has
+    the row, and the last mark of rows that were tried."""
+    mark = cursor[2]
+    for segment in range(cursor[0], len(segments) - 1):
+        low, high = segments[segment], segments[segment + 1]
+        s = starts[segment]
+        if cursor[0] != segment or cursor[1] < 0:
+            row[4], row[5], row[6], row[7] = -1, -(2**63), -1, 0
+        cursor[0], cursor[1] = segment, s
+        mark += 1
+        while s < high:
+            mark += 0 if shares else 1
+            cursor[1], cursor[2] = s, mark
+            length = _search(
+                s, low, high, begins[segment], closed, truth, ahead, times, within, passed, variable, offsets, anchors, targets,
+                tried, widest, mark, path, cut_path, ways, rows, budget, seen,
+            )  # fmt: skip
+            if length == UNDECIDED:
+                break
+            if length <= TOO_LONG:
+                return TOO_MANY_STEPS if length == TOO_LONG else ROOM
+            kind = MATCHED if length >= 0 else TIMED_OUT if timed_out and seen[3] >= 0 else UNMATCHED
+            size = length if length >= 0 else seen[3] if kind == TIMED_OUT else 0
+            shown = path if length >= 0 else cut_path
+            asked = -1
+            if len(asking) and kind != UNMATCHED:
+                asked = _last_asked(asking, askers, variable, shown, _last_shown(shown, size, hidden, shown_only))
+            if s + asked >= high:
+                if not closed:
+                    break
+                seen[1] = 1
+            elif asked >= 0:
+                seen[0] = max(seen[0], s + asked)
+            onward = _skipped(skip, members, variable, path, max(length, 0))
+            if onward <= 0:
+                return FIRST_ROW if onward == 0 else NO_ROW
+            row[4], row[7] = max(row[4], seen[0]), max(row[7], seen[1])
+            if seen[2] and times[s] + within > row[5]:
+                row[5], row[6] = times[s] + within, s
+            if kind != UNMATCHED or (unmatched and s >= covered[segment]):
+                row[0], row[1], row[2], row[3] = kind, s, size, numbers[segment] if kind == MATCHED else -1
+                if not _recorded(made, labels, counts, row, shown, size):
+                    return ROOM
+            if length >= 0:
+                numbers[segment] += 1
+                covered[segment] = max(covered[segment], s + length)
+                for at in range(length if shares else 0):  # what led to the match did not fail
+                    tried[path[at] * widest + s + at - low] = 0
+            s += onward
+            starts[segment] = s
+        cursor[1] = -1
+    cursor[0], cursor[2] = len(segments) - 1, mark
+    return NOTHING
 
 
-def _find(
+def find(
     segments: Any,  # where each begins; one more for the end of the last
     begins: Any,  # by segment: is its first row that of the partition?
     starts: Any,  # by segment: the row at which its scan begins; where it has come to is written here
@@ -204,59 +260,23 @@ def _find(
     hidden: Any,
     shown_only: bool,
     budget: int,
-) -> Any:
-    widest = 1
-    for segment in range(len(segments) - 1):
-        widest = max(widest, segments[segment + 1] - segments[segment] + 1)
+) -> tuple[int, int, Any, Any]:
+    """The outcome, the row at which it stopped, and what was made: a row of `made` each (kind, start, length, number, last row
+    asked for, last bound, its start, at the end?), with its states in `labels`. The loop allocates nothing: room is made here."""
+    widest = int(np.diff(segments).max(initial=0)) + 1
     tried = np.zeros(len(variable) * widest, np.int32)
-    mark = 0
-    ways, rows = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    path, cut_path = np.empty(widest, np.int32), np.empty(widest, np.int32)
-    made = np.empty((64, 8), np.int64)  # kind, start, length, number, last row asked for, last bound, its start, at the end?
-    labels, counts = np.empty(1024, np.int32), np.zeros(2, np.int64)
+    ways, rows = np.empty((2, 4 * len(targets) + 1024), np.int64)
+    path, cut_path = np.empty((2, widest), np.int32)
+    made, labels = np.empty((1024, 8), np.int64), np.empty(max(8192, widest), np.int32)
+    cursor, counts = np.array([0, -1, 0], np.int64), np.zeros(2, np.int64)
     seen, row = np.zeros(4, np.int64), np.zeros(8, np.int64)
-    for segment in range(len(segments) - 1):
-        low, high = segments[segment], segments[segment + 1]
-        s = starts[segment]
-        row[4], row[5], row[6], row[7] = -1, -(2**63), -1, 0
-        mark += 1
-        while s < high:
-            mark += 0 if shares else 1
-            length, ways, rows = _search(
-                s, low, high, begins[segment], closed, truth, ahead, times, within, passed, variable, offsets, anchors, targets,
-                tried, widest, mark, path, cut_path, ways, rows, budget, seen,
-            )  # fmt: skip
-            if length == -1 - WAITS:
-                break
-            if length == -4:
-                return TOO_MANY_STEPS, s, made[: counts[0]], labels[: counts[1]]
-            kind = MATCHED if length >= 0 else TIMED_OUT if timed_out and seen[3] >= 0 else UNMATCHED
-            size = length if length >= 0 else seen[3] if kind == TIMED_OUT else 0
-            shown = path if length >= 0 else cut_path
-            asked = _last_asked(asking, askers, variable, shown, _last_shown(shown, size, hidden, shown_only))
-            if s + asked >= high:
-                if not closed:
-                    break
-                seen[1] = 1
-            elif asked >= 0:
-                seen[0] = max(seen[0], s + asked)
-            onward = _skipped(skip, members, variable, path, max(length, 0))
-            if onward <= 0:
-                return (FIRST_ROW if onward == 0 else NO_ROW), s, made[: counts[0]], labels[: counts[1]]
-            row[4], row[7] = max(row[4], seen[0]), max(row[7], seen[1])
-            if seen[2] and times[s] + within > row[5]:
-                row[5], row[6] = times[s] + within, s
-            if kind != UNMATCHED or (unmatched and s >= covered[segment]):
-                row[0], row[1], row[2], row[3] = kind, s, size, numbers[segment] if kind == MATCHED else -1
-                made, labels = _recorded(made, labels, counts, row, shown, size)
-            if length >= 0:
-                numbers[segment] += 1
-                covered[segment] = max(covered[segment], s + length)
-                for at in range(length if shares else 0):  # what led to the match did not fail
-                    tried[path[at] * widest + s + at - low] = 0
-            s += onward
-            starts[segment] = s
-    return NOTHING, np.int64(0), made[: counts[0]], labels[: counts[1]]
-
-
-find = compiled(_find, allocates=True)
+    while True:
+        outcome = _scan(
+            segments, begins, starts, numbers, covered, closed, truth, ahead, times, within, passed, variable, offsets, anchors,
+            targets, shares, unmatched, timed_out, skip, members, asking, askers, hidden, shown_only, budget, widest, cursor,
+            tried, ways, rows, path, cut_path, made, labels, counts, seen, row,
+        )  # fmt: skip
+        if outcome != ROOM:
+            return outcome, int(cursor[1]), made[: counts[0]], labels[: counts[1]]
+        ways, rows = (np.resize(array, 2 * len(array)) for array in (ways, rows))
+        made, labels = np.resize(made, (2 * len(made), 8)), np.resize(labels, 2 * len(labels))

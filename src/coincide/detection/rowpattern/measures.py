@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from coincide.detection.rowpattern.aggregates import FOLDS
+from coincide.detection.rowpattern.automaton import Automaton
 from coincide.detection.rowpattern.conditions import Rows
 from coincide.detection.rowpattern.expressions import (
     FACTS,
@@ -28,15 +29,16 @@ class Match:
     """A match, an empty one or what there was of one when its time was out: `labels[i]` is the variable of row `start` + i."""
 
     def __init__(
-        self, rows: Rows, start: int, labels: Sequence[int], hidden: Sequence[bool], number: int | None, timed_out: bool = False
+        self, rows: Rows, start: int, states: Sequence[int], automaton: Automaton, number: int | None, timed_out: bool = False
     ) -> None:
         self.rows = rows
         self.start = start
-        self.labels = labels
-        self.hidden = hidden
+        self.states = states
+        self.labels = [automaton.states[state].variable for state in states]
+        self.hidden = [automaton.states[state].hidden for state in states]
         self.number = number
         self.timed_out = timed_out
-        self.current = len(labels) - 1  # the row shown
+        self.current = len(states) - 1  # the row shown
         self._positions: dict[frozenset[int], list[int]] = {}
         self._folds: dict[int, tuple[list[Any], list[Value]]] = {}
 

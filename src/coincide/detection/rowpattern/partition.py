@@ -144,8 +144,7 @@ class Program:
         return there
 
     def _match(self, partition: Partition, states: Sequence[int], number: int | None, timed_out: bool = False) -> Match:
-        known = [self.searching.automaton.states[s] for s in states]
-        return Match(partition, partition.start, [s.variable for s in known], [s.hidden for s in known], number, timed_out)
+        return Match(partition, partition.start, states, self.searching.automaton, number, timed_out)
 
     def _after(self, match: Match) -> int:
         """The next start (AFTER MATCH SKIP)."""

@@ -17,6 +17,9 @@ from coincide.model.event import Event
 STEPS = 10_000_000
 """So many times a variable may be tried on a row, from one start."""
 
+NO_TIME = 2**62
+"""In place of the time of a row that has none: no event is so late."""
+
 Path = tuple[Any, int] | None
 """The path before, and the state that took the row."""
 
@@ -98,7 +101,7 @@ class Search:
                 stack.pop()
                 continue
             event = rows.row(thread.position)
-            if bound is not None and event.hi > bound:
+            if bound is not None and (event.hi > bound or event.hi >= NO_TIME):
                 self.cut = self.cut or thread.path
                 stack.pop()
             elif self._try(thread, event, trial) is None:

@@ -68,6 +68,17 @@ def parse_clause(source: SourceText) -> Query:
         return check_query(query, plain_table=True)
 
 
+def parse_query(source: SourceText) -> Query:
+    """One query over a plain table."""
+    with room_for_recursion():
+        parser = Parser(SqlTokens(source))
+        query = parser.statement(plain_table=True)
+        parser.tokens.take(";")
+        if parser.tokens.peek().kind != "end":
+            raise parser.expected("the end of the query")
+        return query
+
+
 class Parser(SqlExpressions):
     """One method a rule of the grammar."""
 

@@ -1,0 +1,79 @@
+"""Matching over objects, for queries that the columns' loop does not do: rows as events without an envelope."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coincide.detection.rowpattern.columnar import Matches, Rows, Segments
+from coincide.detection.rowpattern.loop import MATCHED, TIMED_OUT, UNMATCHED
+from coincide.detection.rowpattern.measures import Match
+from coincide.detection.rowpattern.partition import Partition, Program
+from coincide.expr.scalar import ENVELOPE_FIELDS
+from coincide.expr.tree import Expr, Reference, transform, walk
+from coincide.lang.matchrecognize.definition import Query
+from coincide.model.event import Event
+
+COLUMN = "column "
+"""Before the name of a column that is called like a field of every event, which it is not here."""
+
+
+def without_envelope(query: Query) -> Query:
+    """The query with conditions that do not mistake columns for fields of the envelope."""
+
+    def rewrite(node: Expr) -> Expr:
+        named_so = isinstance(node, Reference) and node.name in ENVELOPE_FIELDS
+        return replace(node, name=COLUMN + node.name) if named_so and isinstance(node, Reference) else node
+
+    conditions = tuple(replace(c, test=transform(c.test, rewrite)) for c in query.clause.conditions)
+    return replace(query, clause=replace(query.clause, conditions=conditions))
+
+
+class _Recorder:
+    """In place of an output: what was found, and where."""
+
+    def __init__(self, unmatched: bool) -> None:
+        self.made: list[list[int]] = []
+        self.states: list[int] = []
+        self._unmatched = unmatched
+        self.base = 0
+        self.found: list[int] = []
+
+    def asks(self, match: Match) -> int:
+        return -1
+
+    def make(self, match: Match, key: Any, cause: Any) -> None:
+        kind = TIMED_OUT if match.timed_out else MATCHED
+        self._record(kind, self.base + match.start, match.states, match.number or -1)
+
+    def make_unmatched(self, row: Event, key: Any, cause: Any) -> None:
+        if self._unmatched:
+            self._record(UNMATCHED, row.lo, [], -1)
+
+    def _record(self, kind: int, start: int, states: Any, number: int) -> None:
+        self.made.append([kind, start, len(states), number, 0, 0, 0, 0])
+        self.states.extend(states)
+
+
+def found_by_objects(program: Program, rows: Rows, segments: Segments, passed: int = -(2**63)) -> Matches:
+    """The matches of closed partitions. The number of a row is its `lo`, its time the `hi`."""
+    trees = [test.tree for test in program.conditions.tests if test is not None]
+    names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Reference)}
+    columns = {name: rows.columns[name.removeprefix(COLUMN)] for name in names}
+    no_key = ((False, None),) * len(program.clause.partition)
+    recorder = _Recorder(program.clause.unmatched_rows)
+    kept, program.output = program.output, recorder  # type: ignore[assignment]
+    try:
+        for low, high in zip(segments.bounds[:-1].tolist(), segments.bounds[1:].tolist(), strict=True):
+            recorder.base = low
+            partition = Partition(no_key, closed=True)
+            for row in range(low, high):
+                values = {name: column.value(row) for name, column in columns.items()}
+                partition.rows.append(Event("", row, int(rows.times[row]), str(row + 1), values, ()))
+            program.scan(partition, None, passed)  # type: ignore[arg-type]
+    finally:
+        program.output = kept
+    made = np.array(recorder.made, np.int64).reshape(-1, 8)
+    return Matches(made, np.array(recorder.states, np.int32), np.concatenate(([0], np.cumsum(made[:, 2]))))

@@ -1,0 +1,105 @@
+"""MATCH_RECOGNIZE over tables: kinds of tables, types of results, errors that a schema shows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import coincide
+from coincide.errors import CoincideError, RuleError
+
+TICKS = pa.table(
+    {
+        "sym": ["a", "b", "a", "b", "a", None],
+        "ts": pa.array([dt.datetime(2026, 1, 1, 0, 0, s) for s in range(6)], pa.timestamp("us")),
+        "price": pa.array([9, 5, 7, 6, 8, 1], pa.int64()),
+        "place": pa.array([{"x": n} for n in range(6)]),
+    }
+)
+RISE = """PARTITION BY sym ORDER BY ts MEASURES LAST(price) AS top, FIRST(ts) AS since, LAST(place) AS place
+          PATTERN (LOW HIGH+) DEFINE HIGH AS price > PREV(price)"""
+
+
+def test_what_is_given_comes_back() -> None:
+    made = coincide.match_recognize(TICKS, RISE)
+    assert made.schema.types == [pa.string(), pa.int64(), pa.timestamp("us"), TICKS.schema.field("place").type]
+    assert made.to_pylist() == [
+        {"sym": "a", "top": 8, "since": dt.datetime(2026, 1, 1, 0, 0, 2), "place": {"x": 4}},
+        {"sym": "b", "top": 6, "since": dt.datetime(2026, 1, 1, 0, 0, 1), "place": {"x": 3}},
+    ]
+    assert isinstance(coincide.match_recognize(TICKS.to_pandas(), RISE), pd.DataFrame)
+    frame: Any = pl.from_arrow(TICKS)
+    found = coincide.match_recognize(frame, RISE)
+    assert isinstance(found, pl.DataFrame)
+    assert found["top"].to_list() == [8, 6]
+    assert coincide.match_recognize(frame.lazy(), RISE).equals(found)
+    assert coincide.match_recognize(TICKS.to_pylist(), RISE) == made.to_pylist()
+
+
+def test_types_of_results() -> None:
+    clause = """ORDER BY ts MEASURES COUNT(*) AS n, SUM(price) AS s, AVG(price) AS a, price / 2 AS h, price + 1 AS p,
+                MAX(ts) AS m, CLASSIFIER() AS c, ARRAY_AGG(price) AS l, price > 3 AS big, MATCH_ROWTIME() AS r, price + 0.5 AS f
+                PATTERN (A+) DEFINE A AS true"""
+    types = coincide.match_recognize(TICKS, clause).schema.types
+    whole, real, moment = pa.int64(), pa.float64(), pa.timestamp("us")
+    assert types == [whole, whole, real, real, whole, moment, pa.string(), pa.list_(whole), pa.bool_(), moment, real]
+
+
+def test_sql_selects_and_filters() -> None:
+    text = "SELECT m.top * 2 AS twice, sym FROM ticks MATCH_RECOGNIZE (" + RISE + ") AS m WHERE top > 6"
+    assert coincide.sql(text, ticks=TICKS).to_pylist() == [{"twice": 16, "sym": "a"}]
+
+
+@pytest.mark.parametrize("test", ["HIGH.price > LOW.price", "price > PREV(price)"])
+def test_conditions_over_objects_and_columns(test: str) -> None:
+    """Columns that are called like fields of events are plain columns."""
+    table = [{"time": "x", "id": n, "type": n % 2, "price": p} for n, p in enumerate([3, 1, 4, 1, 5])]
+    clause = f"ORDER BY id MEASURES LAST(time) AS t, LAST(id) AS i PATTERN (LOW HIGH) DEFINE LOW AS type = 1, HIGH AS {test}"
+    assert coincide.match_recognize(table, clause) == [{"t": "x", "i": 2}, {"t": "x", "i": 4}]
+
+
+def test_within_goes_by_the_first_key_or_by_time() -> None:
+    clause = "ORDER BY ts MEASURES COUNT(*) AS n PATTERN (A+) WITHIN 2 s DEFINE A AS true"
+    assert [r["n"] for r in coincide.match_recognize(TICKS, clause).to_pylist()] == [3, 3]
+    by_price = clause.replace("ORDER BY ts", "ORDER BY price")
+    with pytest.raises(RuleError, match="WITHIN needs ORDER BY ts, ascending, as the first key"):
+        coincide.match_recognize(TICKS, by_price, time="ts")
+
+
+def test_rows_without_time_are_never_taken_within_a_bound() -> None:
+    table = [{"t": 0, "v": 1}, {"t": None, "v": 2}, {"t": 1, "v": 3}]
+    for test in ("true", "COUNT(*) > 0"):
+        clause = f"ORDER BY t NULLS LAST MEASURES ARRAY_AGG(v) AS vs PATTERN (A+) WITHIN 5 ms DEFINE A AS {test}"
+        assert coincide.match_recognize(table, clause) == [{"vs": [1, 3]}]
+
+
+def test_timed_out_rows_need_a_clock_that_has_passed() -> None:
+    table = [{"t": 0, "k": 1}, {"t": 9, "k": 2}]
+    clause = """PARTITION BY k ORDER BY t MEASURES TIMED_OUT() AS late ONE ROW PER MATCH WITH TIMED OUT MATCHES
+                PATTERN (A B) WITHIN 5 ms DEFINE B AS true"""
+    assert coincide.match_recognize(table, clause) == [{"k": 1, "late": True}]
+
+
+@pytest.mark.parametrize(
+    ("clause", "message"),
+    [
+        ("PATTERN (A) DEFINE A AS prize > 1", "clause.mr.sql:1:25: error: no column 'prize' in the table; did you mean 'price'?"),
+        ("PATTERN (A) DEFINE A AS price", "clause.mr.sql:1:25: error: the condition of 'A' is not boolean"),
+        ("PATTERN (A) DEFINE A AS true", "MATCH_RECOGNIZE gives no column: add MEASURES or PARTITION BY"),
+    ],
+)
+def test_what_the_schema_shows(clause: str, message: str) -> None:
+    with pytest.raises(CoincideError) as caught:
+        coincide.match_recognize(TICKS, clause)
+    assert message in str(caught.value)
+
+
+def test_an_ambiguous_pattern_over_equal_rows_takes_no_time() -> None:
+    table = pa.table({"t": range(5000), "v": [1] * 5000})
+    clause = "ORDER BY t MEASURES COUNT(*) AS n PATTERN ((A+)+ B+) DEFINE A AS v = 1, B AS v = 2"
+    assert coincide.match_recognize(table, clause, steps=100_000).num_rows == 0
