@@ -15,9 +15,11 @@ from coincide.errors import RuleError
 from coincide.expr.tree import Compare, Literal, Reference
 from coincide.lang.opera.definition import (
     Alternation,
+    Atom,
     Bind,
     Condition,
     Detect,
+    Difference,
     Expression,
     Iteration,
     Node,
@@ -98,6 +100,28 @@ def test_variants_are_the_union_of_their_detections(body: Expression, some: list
         assert found(book, some) == set().union(*(found(other, some) for other in books if other is not None))
 
 
+def spelled_out(node: Any) -> Any:
+    """The expression with every `[!E in S]` as `[S \\ E in S]` (OP-3)."""
+    if isinstance(node, tuple):
+        return tuple(map(spelled_out, node))
+    if isinstance(node, Atom) and node.negated:
+        (item,) = node.items
+        assert node.domain is not None
+        return Atom((replace(item, events=Difference(node.domain, item.events)),), node.domain)
+    if isinstance(node, Node):
+        return replace(node, **{f.name: spelled_out(getattr(node, f.name)) for f in fields(node)})
+    return node
+
+
+@settings(deadline=None, max_examples=80)
+@given(expressions(parameters=True), events(), st.sampled_from(["interpreter", "kernel"]))
+def test_a_negation_is_a_difference(body: Expression, some: list[Event], tier: str) -> None:
+    book, other = rules(body), rules(spelled_out(body))
+    assert (book is None) == (other is None)
+    if book is not None and other is not None:
+        assert detections(book, some, tier=tier, until=30_000) == detections(other, some, tier=tier, until=30_000)
+
+
 def assigned(node: Any, value: float) -> Any:
     """The expression with every `k = ?x` replaced by `k = value`."""
     if isinstance(node, tuple):
@@ -125,14 +149,14 @@ def test_parameters_are_the_union_over_all_values(bound: Expression, free: Expre
 def test_guaranteed_detection_does_not_depend_on_arrival(body: Expression, some: list[Event], chance: random.Random) -> None:
     """Each source publishes in its order; however the sources interleave, the answer is that of the total order."""
     try:
-        book = load(SourceText("rules.ce", "sources s, t\n" + text_of(body)))
+        book = load(SourceText("rules.ce", "sources s, t, u\n" + text_of(body)))
     except RuleError:
         return
-    queues = {s: sorted((e for e in some if e.source == s), key=lambda e: e.origin) for s in ("s", "t")}
+    queues = {s: sorted((e for e in some if e.source == s), key=lambda e: e.origin) for s in ("s", "t", "u")}
     arrivals: list[Event] = []
     while any(queues.values()):
         arrivals.append(queues[chance.choice([s for s in queues if queues[s]])].pop(0))
-    ends = [primitive("heartbeat", 40_000, 40_000, f"end {s}", {}, s) for s in ("s", "t")]
+    ends = [primitive("heartbeat", 40_000, 40_000, f"end {s}", {}, s) for s in ("s", "t", "u")]
     result = run_with_policy(book, [*arrivals, *ends], "guaranteed")
     assert not any(result.late.values())
     assert [record(d) for d in result.detections] == detections(book, some, until=39_999)

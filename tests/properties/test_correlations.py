@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -148,6 +149,7 @@ def descriptions(draw: st.DrawFn) -> str:
     triggers = draw(st.lists(st.sampled_from(LOGIC), min_size=1, max_size=2))
     expressions = {f"X{n}": logic for n, logic in enumerate(triggers)} | EXTRA
     values = '<attribute name="v" type="double">B.v</attribute><attribute name="all" type="double">set(G.v)</attribute>'
+    values += '<attribute name="n" type="int">count(G)</attribute>'
     events = "".join(f'<event class="d{n}" trigger="X{n}">{values}</event>' for n in range(len(triggers)))
     preferences = f"<preferences>{draw(st.sampled_from(PREFERENCES))}</preferences>"
     sources, predicates = ([text.format(**choices) for text in some] for some in (SOURCES, PREDICATES))
@@ -158,6 +160,19 @@ def descriptions(draw: st.DrawFn) -> str:
 @given(descriptions(), streams(compounds=True), st.lists(st.integers(1, 9), max_size=2), st.sampled_from([None, inf]))
 def test_splits_and_snapshots(text: str, events: list[Event], cuts: list[int], until: float | None) -> None:
     check_detector(rules(text), events, cuts, until)
+
+
+@quick
+@given(descriptions(), streams())
+def test_what_no_literal_refers_to_is_undefined(text: str, events: list[Event]) -> None:
+    """Aggregates over a collection are null where the trigger says nothing of it (4.3)."""
+    logic = dict(re.findall(r'<expression anchor="(X\d)">([^<]*)<', text))
+    for found in detections(rules(text), events, until=inf):
+        trigger = logic[f"X{str(found['type'])[1:]}"]
+        if "PG" not in trigger and "PM" not in trigger:
+            assert not {"all", "n"} & found.keys()
+        elif "or" not in trigger:
+            assert {"all", "n"} <= found.keys()
 
 
 def without_index(book: Rulebook) -> Rulebook:

@@ -13,15 +13,17 @@ from coincide.detection.algebra.build import Builder
 from coincide.detection.algebra.chain import Step, StepState
 from coincide.detection.algebra.negation import Negation
 from coincide.detection.base import Clock
-from coincide.lang.ecco.definition import Definition, Expression, File, Policy, Ref, With
+from coincide.expr.tree import Reference
+from coincide.lang.ecco.definition import Definition, Expression, File, Item, Policy, Ref, With, core
 from coincide.lang.ecco.parse import parse
 from coincide.lang.ecco.print import print_file
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive
+from coincide.model.stamp import MILLISECOND
 from coincide.rulebook import Rulebook, load, loads
 from coincide.source import SourceText
-from coincide.testing.check import detections
-from coincide.testing.ecco import all_expressions, denotation, event_lists, expressions
+from coincide.testing.check import check_detector, detections
+from coincide.testing.ecco import OPTIONS, all_expressions, denotation, event_lists, expressions
 
 slow = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 POLICIES = ("unrestricted", "recent", "chronicle", "continuous", "cumulative", "subset")
@@ -49,12 +51,13 @@ def test_print_parses_back(expression: Expression) -> None:
 @slow
 @given(expressions(), event_lists())
 def test_interpreter_makes_what_the_expression_denotes(expression: Expression, events: list[Event]) -> None:
-    book = loaded(detector(expression))
+    book = loaded(Definition("d", False, (), expression, (Item("s", Reference("source")),)))
     expected = denotation(expression, events)
     made = detections(book, events, cuts=range(len(events)), until=inf)
     found = [_plain(d, events) for d in made]
-    assert set(found) == expected
+    assert set(found) == expected.keys()
     assert len(found) == len(set(found))
+    assert all(d.get("s") in expected[stamped] for d, stamped in zip(made, found, strict=True))
 
 
 def _plain(record: dict[str, object], events: list[Event]) -> tuple[int, int, frozenset[int]]:
@@ -71,6 +74,39 @@ def test_a_name_does_not_change_the_meaning(expression: Expression, events: list
     """What `let p = E` makes, `detect d = p` makes."""
     named = loaded(Definition("p", True, (), expression), detector(Ref("p")))
     assert detections(named, events, until=inf) == detections(loaded(detector(expression)), events, until=inf)
+
+
+@slow
+@given(all_expressions(), st.sampled_from((*POLICIES, "recent, subset")), event_lists())
+def test_a_default_policy_is_that_of_all_operators(expression: Expression, policy: str, events: list[Event]) -> None:
+    """An option closes no expression: it leaves a bare reference as it is."""
+    policies = tuple(map(Policy, policy.split(", ")))
+    same = expression if isinstance(core(expression), Ref) else With(expression, policies)
+    by_option = loads(f"option policy {policy}\n{written(detector(expression))}", "ecco")
+    assert detections(by_option, events, until=inf) == detections(loaded(detector(same)), events, until=inf)
+
+
+@slow
+@given(all_expressions(), st.sampled_from(POLICIES), event_lists())
+def test_in_point_semantics_only_events_last(expression: Expression, policy: str, events: list[Event]) -> None:
+    """Whatever is composed, counted or waited for has only its end."""
+    text = "option semantics point\n" + written(detector(With(expression, (Policy(policy),))))
+    stamps = {event.id: [event.lo // MILLISECOND, event.hi // MILLISECOND] for event in events}
+    for found in detections(loads(text, "ecco"), events, until=inf):
+        ids = found["from"]
+        assert isinstance(ids, list)
+        assert not isinstance(found["time"], list) or [found["time"]] == [stamps[i] for i in ids]
+
+
+@slow
+@given(
+    all_expressions(), st.sampled_from(OPTIONS), st.sampled_from(POLICIES), event_lists(), st.lists(st.integers(1, 6), max_size=2)
+)
+def test_every_option_however_the_input_is_cut(
+    expression: Expression, option: str, policy: str, events: list[Event], cuts: list[int]
+) -> None:
+    text = f"{option}\n{written(detector(With(expression, (Policy(policy),))))}"
+    check_detector(loads(text, "ecco"), events, cuts, inf)
 
 
 @slow

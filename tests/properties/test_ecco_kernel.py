@@ -12,7 +12,8 @@ from msgspec import structs
 
 from coincide.detection.algebra import sequences
 from coincide.engines.graph import Graph
-from coincide.lang.ecco.definition import Definition, Expression, File, Policy, With
+from coincide.expr.tree import Reference
+from coincide.lang.ecco.definition import Definition, Expression, File, Item, Policy, With
 from coincide.lang.ecco.print import print_file
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, Value, primitive, record
@@ -20,13 +21,13 @@ from coincide.model.stamp import MILLISECOND
 from coincide.rulebook import Rulebook, load, loads
 from coincide.source import SourceText
 from coincide.testing.check import check_detector, detections
-from coincide.testing.ecco import all_expressions, bounded_expressions, event_lists
+from coincide.testing.ecco import KEYS, OPTIONS, SOURCES, all_expressions, bounded_expressions, event_lists
 
 slow = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 POLICIES = ("unrestricted", "recent", "chronicle", "continuous")
 TYPES = "aaabbbccd"
 VALUES = st.sampled_from([None, 0.1, 0.2, 0.3, 1e16, -1e16, 2.0, "x", True])
-KEYS = st.sampled_from([None, 1.0, 1.0, 2.0, 2.0, True, "1", -0.0, 0.0])
+NUMBERS = st.sampled_from([None, 1.0, 1.0, 2.0, 2.0, True, "1", -0.0, 0.0])
 
 
 @st.composite
@@ -36,11 +37,12 @@ def keyed_events(draw: st.DrawFn, most: int = 14, ranges: bool = True) -> list[E
     time = draw(st.integers(-3, 3))
     for number in range(draw(st.integers(0, most))):
         time += draw(st.sampled_from([0, 0, 1, 1, 2, 9]))
-        values: dict[str, Value] = {"k": draw(KEYS), "m": draw(KEYS), "v": draw(VALUES)}
+        values: dict[str, Value] = {"k": draw(NUMBERS), "m": draw(NUMBERS), "v": draw(VALUES)}
         lo = time - draw(st.sampled_from([0] * 15 + [2])) if ranges else time
         identifier = draw(st.sampled_from([number] * 9 + [0]))
         attributes: dict[str, Value] = {name: value for name, value in values.items() if value is not None}
-        events.append(primitive(draw(st.sampled_from(TYPES)), lo * MILLISECOND, time * MILLISECOND, str(identifier), attributes))
+        kind, source = draw(st.sampled_from(TYPES)), draw(st.sampled_from(SOURCES))
+        events.append(primitive(kind, lo * MILLISECOND, time * MILLISECOND, str(identifier), attributes, source))
     return sorted(events, key=lambda event: event.origin)
 
 
@@ -79,12 +81,24 @@ def policies(consumption: str, subset: bool) -> tuple[Policy, ...]:
 
 
 @slow
-@given(bounded_expressions(), st.sampled_from(POLICIES), st.booleans(), st.sampled_from([(), ("k",)]), keyed_events(), CUTS)
+@given(
+    bounded_expressions(), st.sampled_from(POLICIES), st.booleans(), st.sampled_from(KEYS), st.booleans(), keyed_events(), CUTS
+)
 def test_operators(
-    expression: Expression, policy: str, subset: bool, keys: tuple[str, ...], events: list[Event], cuts: list[int]
+    expression: Expression, policy: str, subset: bool, keys: tuple[str, ...], gives: bool, events: list[Event], cuts: list[int]
 ) -> None:
     body = With(expression, policies(policy, subset))
-    check(print_file(File(definitions=(Definition("found", False, keys, body),))), events, cuts, None)
+    given_list = (Item("s", Reference("source")), Item("v", Reference("v"))) if gives else None
+    check(print_file(File(definitions=(Definition("found", False, keys, body, given_list),))), events, cuts, None)
+
+
+@slow
+@given(bounded_expressions(), st.sampled_from(OPTIONS), st.sampled_from(KEYS), keyed_events(), CUTS, ENDS)
+def test_every_option(
+    expression: Expression, option: str, keys: tuple[str, ...], events: list[Event], cuts: list[int], until: float | None
+) -> None:
+    rules = f"{option}\n{print_file(File(definitions=(Definition('found', False, keys, expression),)))}"
+    check(rules, events, cuts, until, covered=False)
 
 
 EQUALITIES = (
@@ -121,7 +135,8 @@ WINDOWS = (
 
 @slow
 @given(
-    st.sampled_from(WINDOWS), st.sampled_from(["", "per k ", "per k, m "]), st.sampled_from(["", "option offset 1\n"]),
+    st.sampled_from(WINDOWS), st.sampled_from(["", "per k ", "per k, m ", "per source, k ", "per type "]),
+    st.sampled_from(["", "option offset 1\n"]),
     st.sampled_from(["", "  give k, start = start(), v, count"]), keyed_events(), CUTS, ENDS,
 )  # fmt: skip
 def test_windows(
@@ -156,13 +171,13 @@ ABOVE = (
     "(p as x ; q as y where x.k = y.k) within 9", "(p as x ; c as y where x.k = y.k) within 9  give x.v, y.k, at = x.time",
     "p{source = 's'} ; c", "(p ; c){source = 's'} ", "p ; c ; c",
 )  # fmt: skip
-SOURCES = st.lists(st.sampled_from([None, "s", "s", "t"]), min_size=14, max_size=14)
+FEW_SOURCES = st.lists(st.sampled_from([None, "s", "s", "t", "u"]), min_size=14, max_size=14)
 
 
 @slow
 @given(
     st.sampled_from(BELOW), st.sampled_from(BELOW), st.sampled_from(ABOVE), st.sampled_from((*POLICIES, "unrestricted, subset")),
-    st.sampled_from(["", "per k "]), st.sampled_from(["let", "detect"]), keyed_events(), SOURCES, CUTS, ENDS,
+    st.sampled_from(["", "per k "]), st.sampled_from(["let", "detect"]), keyed_events(), FEW_SOURCES, CUTS, ENDS,
 )  # fmt: skip
 def test_operands_that_are_detections(
     p: str, q: str, body: str, policy: str, per: str, word: str,

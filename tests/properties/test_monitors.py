@@ -10,7 +10,7 @@ from coincide.testing.check import check_detector, detections
 from coincide.testing.ecl import KEY, TEXT, TYPES, VALUES, rule_texts
 from coincide.testing.reference import reference_run
 
-number = st.sampled_from([None, 0.0, 1.0, 2.0, 3.0])
+number = st.sampled_from([None, 0.0, 1.0, 2.0, 3.0, True, False])
 key = st.sampled_from([None, 1.0, "1", True, "u"])
 
 
@@ -24,7 +24,7 @@ def event_lists(draw: st.DrawFn, size: int = 12) -> list[Event]:
         attributes |= {TEXT: draw(st.sampled_from([None, "x", "y"])), KEY: draw(key)}
         present = {name: value for name, value in attributes.items() if value is not None}
         kind = draw(st.sampled_from([*TYPES, "x1", "y1"]))
-        events.append(primitive(kind, lo, hi, str(position), present, draw(st.sampled_from([None, "s1"]))))
+        events.append(primitive(kind, lo, hi, str(position), present, draw(st.sampled_from([None, "s1", "s2", "s3"]))))
     return events
 
 

@@ -44,7 +44,7 @@ ATTRIBUTES = (EventAttribute("x", "number"), EventAttribute("k", "string"), Even
 
 _conditions = (
     "true", "x >= 0", "x > 0", "x > 1", "x < 2", "x is null", "k = 'a'", "b", "not b", "x + 1 > 2 or k = 'b'",
-    "coalesce(x, 2) > 1", "time > 5", "x in (1, 2)",
+    "coalesce(x, 2) > 1", "time > 5", "x in (1, 2)", "b = true", "b != false",
 )  # fmt: skip
 _patterns = ("*/*/* *:*:*.004", "1/1/1970 0:0:0.010", "*/*/* *:*:0.008", "1/1/* 0:0:0.005")
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import msgspec
+
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook
 
-Record = dict[str, object]
+
+class Record(dict[str, object]):
+    """A detection as it is written: true is not 1, and the order of fields counts."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, dict) and msgspec.json.encode(self) == msgspec.json.encode(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def detections(
@@ -34,7 +43,7 @@ def detections(
         if snapshots:
             state = graph.decode(graph.encode(state))
     made += graph.finish(state, until, closed).events
-    return [record(d) for d in made]
+    return [Record(record(d)) for d in made]
 
 
 def check_detector(rules: Rulebook, events: Sequence[Event], cuts: Sequence[int], until: float | None = None) -> list[Record]:

@@ -6,7 +6,7 @@ covers the unrestricted policy, without names, aliases and conditions."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -36,11 +36,24 @@ from coincide.model.event import Event, primitive
 from coincide.model.stamp import MILLISECOND
 
 TYPES = ("a", "b", "c")
+SOURCES = (None, "n1", "n2", "n3")
+
+OPTIONS = (
+    "", "", "option semantics point", "option policy recent", "option policy subset", "option policy chronicle, subset",
+    "option policy cumulative", "option policy precision(data, 70%)", "option skew 0.2", "option skew 0.2\noption maybe keep",
+    "option offset 1", "duplicates first a within 4", "duplicates last any by id",
+    "duplicates first any by source, type within 2", "stamp a, b error 1", "stamp any delay 2",
+)  # fmt: skip
+"""What may stand above the definitions of a file: every option and statement."""
+
+KEYS = ((), (), ("k",), ("source",), ("k", "source"), ("type",), ("id",), ("time", "k"))
+"""What a definition may be `per`: attributes and fields of the envelope."""
 
 
 @dataclass(frozen=True)
 class Denoted:
-    """An occurrence: its stamp in milliseconds, whether it is a point, the events that it is made of, and its life."""
+    """An occurrence: its stamp in milliseconds, whether it is a point, the events that it is made of, the sources that its
+    carriers have, and its life."""
 
     lo: int
     hi: int
@@ -48,7 +61,13 @@ class Denoted:
     ids: frozenset[int]
     latest_start: int
     earliest_end: int
+    sources: frozenset[str] = frozenset()
     expires: float = float("inf")
+
+    @property
+    def source(self) -> str | None:
+        """What all agree on (5.7)."""
+        return next(iter(self.sources)) if len(self.sources) == 1 else None
 
     @property
     def order(self) -> tuple[int, int]:
@@ -65,11 +84,19 @@ def composed(parts: Iterable[Denoted]) -> Denoted:
         return given[0]
     lo, hi = min(p.lo for p in given), max(p.hi for p in given)
     start, end = min(p.latest_start for p in given), max(p.earliest_end for p in given)
-    return Denoted(lo, hi, lo == hi, frozenset().union(*(p.ids for p in given)), start, end)
+    ids, sources = (frozenset().union(*(getattr(p, name) for p in given)) for name in ("ids", "sources"))
+    return Denoted(lo, hi, lo == hi, ids, start, end, sources)
 
 
-def denotation(expression: Expression, events: Sequence[Event]) -> set[tuple[int, int, frozenset[int]]]:
-    return {(d.lo, d.hi, d.ids) for d in _denoted(expression, events)}
+Stamped = tuple[int, int, frozenset[int]]
+
+
+def denotation(expression: Expression, events: Sequence[Event]) -> dict[Stamped, set[str | None]]:
+    """Stamps and events of all occurrences; with the sources that those of one stamp and of the same events have."""
+    found: dict[Stamped, set[str | None]] = {}
+    for d in _denoted(expression, events):
+        found.setdefault((d.lo, d.hi, d.ids), set()).add(d.source)
+    return found
 
 
 def _denoted(node: Expression, events: Sequence[Event]) -> Found:
@@ -93,16 +120,16 @@ def _denoted(node: Expression, events: Sequence[Event]) -> Found:
 
 def _event(event: Event, number: int) -> Denoted:
     lo, hi = event.lo // MILLISECOND, event.hi // MILLISECOND
-    return Denoted(lo, hi, True, frozenset({number}), hi, lo)
+    return Denoted(lo, hi, True, frozenset({number}), hi, lo, frozenset({event.source} if event.source is not None else ()))
 
 
 def _living(d: Denoted, duration: float) -> Denoted:
-    return Denoted(d.lo, d.hi, d.point, d.ids, d.latest_start, d.earliest_end, d.hi + duration)
+    return replace(d, expires=d.hi + duration)
 
 
 def _delayed(d: Denoted, duration: int) -> Denoted:
     hi = d.hi + duration
-    return Denoted(d.lo, hi, d.lo == hi, d.ids, d.latest_start, d.earliest_end + duration)
+    return Denoted(d.lo, hi, d.lo == hi, d.ids, d.latest_start, d.earliest_end + duration, d.sources)
 
 
 def _hit(a: Denoted, end: int, others: Found) -> bool:
@@ -123,7 +150,7 @@ def _within(node: Within, events: Sequence[Event]) -> Found:
     for a in _denoted(negation.left, events):
         due = max(a.hi, a.lo + length)
         if not _hit(a, a.lo + length, _denoted(negation.right, events)):
-            found.append(Denoted(a.lo, due, a.lo == due, a.ids, a.latest_start, due))
+            found.append(Denoted(a.lo, due, a.lo == due, a.ids, a.latest_start, due, a.sources))
     return found
 
 
@@ -171,9 +198,10 @@ def _joined(
 
 
 def _group(members: Sequence[Denoted]) -> Denoted:
-    """An iteration is a composite, also of one element."""
+    """An iteration is a composite, also of one element, and a carrier of its own."""
     whole = composed([*members, members[0]])
-    return Denoted(whole.lo, whole.hi, whole.point, whole.ids, whole.latest_start, whole.earliest_end)
+    own = frozenset({whole.source} if whole.source is not None else ())
+    return Denoted(whole.lo, whole.hi, whole.point, whole.ids, whole.latest_start, whole.earliest_end, own)
 
 
 def _filling(
@@ -332,5 +360,6 @@ def event_lists(draw: st.DrawFn, most: int = 7) -> list[Event]:
     for number in range(draw(st.integers(0, most))):
         hi = draw(st.integers(0, 9))
         lo = hi - draw(st.sampled_from([0, 0, 0, 0, 1, 3]))
-        found.append(primitive(draw(st.sampled_from(TYPES)), lo * MILLISECOND, hi * MILLISECOND, str(number), {}))
+        kind, source = draw(st.sampled_from(TYPES)), draw(st.sampled_from(SOURCES))
+        found.append(primitive(kind, lo * MILLISECOND, hi * MILLISECOND, str(number), {}, source))
     return sorted(found, key=lambda event: event.origin)

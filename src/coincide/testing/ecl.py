@@ -2,7 +2,7 @@
 
 `rule_texts()` gives texts, `rule_files()` their definitions. What they test is small, so that random events meet it:
 
-- events of the types `TYPES`, with the attributes `VALUES` (numbers 0 to 3, or null), `TEXT` ('x', 'y' or null) and `KEY`
+- events of the types `TYPES`, with the attributes `VALUES` (numbers 0 to 3, booleans, null), `TEXT` ('x', 'y' or null) and `KEY`
 - the n-th monitor or machine is `m<n>` and pushes `x<n>` and `y<n>`; with `chained` it may mention what earlier ones push
 - machine literals settle on every input, and push nothing before the first event (see `_machine`)
 """
@@ -26,9 +26,20 @@ LISTS = ("accumulate", "select", "select*", "sequential", "parallel")
 REPETITIONS = ("persist", "repeat", "loop")
 
 _values = st.sampled_from(VALUES)
-_numbers = st.integers(0, 3).map(str)
+_constants = st.sampled_from(("0", "1", "2", "3", "0", "1", "true", "false"))
 _comparisons = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
-_ranges = st.sampled_from(("is null", "is not null", "in (1, 2)", "not in (0)", "between 1 and 2"))
+_ranges = st.sampled_from(
+    (
+        "is null",
+        "is not null",
+        "in (1, 2)",
+        "not in (0)",
+        "between 1 and 2",
+        "in (1, true)",
+        "in (2, 0, 1, false)",
+        "not in (true)",
+    )
+)
 _others = st.sampled_from(
     ("true", "false", f"{TEXT} = 'x'", f"{TEXT} > 'x'", f"{TEXT} like 'x%'", "v > w", "v + w = 3", "abs(v - 2) = 1")
 )
@@ -78,7 +89,7 @@ def predicates(types: tuple[str, ...] = TYPES, named: tuple[str, ...] = ()) -> S
 def _tests(types: tuple[str, ...]) -> SearchStrategy[str]:
     quoted = st.sampled_from(types).map(repr)
     return st.one_of(
-        st.tuples(_values, _comparisons, _numbers).map(" ".join),
+        st.tuples(_values, _comparisons, _constants).map(" ".join),
         st.tuples(_values, _ranges).map(" ".join),
         _others,
         quoted.map(lambda t: f"type != {t}"),
@@ -120,7 +131,7 @@ def _body(leaves: SearchStrategy[str], pushes: SearchStrategy[str], depth: int) 
     return st.one_of(expression, expression.map(lambda t: f"repeat {{ {t} }}"), repeated)
 
 
-_keys = st.sampled_from(("", "", f" by {KEY}", f" by {KEY}, source"))
+_keys = st.sampled_from(("", "", f" by {KEY}", f" by {KEY}, source", " by source"))
 
 
 def _pushes(number: int) -> SearchStrategy[str]:

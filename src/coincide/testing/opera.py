@@ -30,7 +30,7 @@ from coincide.lang.opera.times import Duration
 from coincide.model.event import Event, primitive
 
 TYPES = ("A", "B", "C", "D")
-KEYS = (1.0, 2.0)
+KEYS = (1.0, 2.0, True)
 
 Names = SearchStrategy[Named]
 
@@ -47,7 +47,7 @@ def _names(parameters: bool) -> Names:
     return bound if parameters else st.one_of(plain, plain, tested)
 
 
-def _tested(name: str, key: float) -> Named:
+def _tested(name: str, key: float | bool) -> Named:
     return Named(name, (Condition(Compare("=", Reference("k"), Literal(key))),))
 
 
@@ -99,7 +99,7 @@ def _timing(first: Expression, second: Expression, timer: str, milliseconds: int
     return Timing(first, second, timer, Duration(milliseconds * 1000, f"{milliseconds}ms"))
 
 
-def events(most: int = 10, sources: tuple[str, ...] = ("s", "t")) -> SearchStrategy[list[Event]]:
+def events(most: int = 10, sources: tuple[str, ...] = ("s", "t", "u")) -> SearchStrategy[list[Event]]:
     """Events whose times, some of them intervals, are close to one another."""
     one = st.builds(
         lambda kind, hi, length, key, source: primitive(
