@@ -23,7 +23,7 @@ from coincide.model.stamp import MILLISECOND
 from coincide.rulebook import Rulebook, load, loads
 from coincide.source import SourceText
 from coincide.testing.check import check_detector, detections
-from coincide.testing.ecco import OPTIONS, all_expressions, denotation, event_lists, expressions
+from coincide.testing.ecco import OPTIONS, all_expressions, denotation, event_lists, expressions, references
 
 slow = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 POLICIES = ("unrestricted", "recent", "chronicle", "continuous", "cumulative", "subset")
@@ -77,7 +77,7 @@ def test_a_name_does_not_change_the_meaning(expression: Expression, events: list
 
 
 @slow
-@given(all_expressions(), st.sampled_from((*POLICIES, "recent, subset")), event_lists())
+@given(st.one_of(references(), all_expressions()), st.sampled_from((*POLICIES, "recent, subset", "subset")), event_lists())
 def test_a_default_policy_is_that_of_all_operators(expression: Expression, policy: str, events: list[Event]) -> None:
     """An option closes no expression: it leaves a bare reference as it is."""
     policies = tuple(map(Policy, policy.split(", ")))

@@ -16,36 +16,15 @@ from coincide.expr.tree import Reference
 from coincide.lang.ecco.definition import Definition, Expression, File, Item, Policy, With
 from coincide.lang.ecco.print import print_file
 from coincide.model.batch import EventBatch
-from coincide.model.event import Event, Value, primitive, record
+from coincide.model.event import Event, record
 from coincide.model.stamp import MILLISECOND
 from coincide.rulebook import Rulebook, load, loads
 from coincide.source import SourceText
 from coincide.testing.check import check_detector, detections
-from coincide.testing.ecco import KEYS, OPTIONS, SOURCES, all_expressions, bounded_expressions, event_lists
+from coincide.testing.ecco import KEYS, OPTIONS, all_expressions, bounded_expressions, event_lists, keyed_events
 
 slow = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 POLICIES = ("unrestricted", "recent", "chronicle", "continuous")
-TYPES = "aaabbbccd"
-VALUES = st.sampled_from([None, 0.1, 0.2, 0.3, 1e16, -1e16, 2.0, "x", True])
-NUMBERS = st.sampled_from([None, 1.0, 1.0, 2.0, 2.0, True, "1", -0.0, 0.0])
-
-
-@st.composite
-def keyed_events(draw: st.DrawFn, most: int = 14, ranges: bool = True) -> list[Event]:
-    """Often several at one instant, now and then a stamp that is a range or two records of one event."""
-    events: list[Event] = []
-    time = draw(st.integers(-3, 3))
-    for number in range(draw(st.integers(0, most))):
-        time += draw(st.sampled_from([0, 0, 1, 1, 2, 9]))
-        values: dict[str, Value] = {"k": draw(NUMBERS), "m": draw(NUMBERS), "v": draw(VALUES)}
-        lo = time - draw(st.sampled_from([0] * 15 + [2])) if ranges else time
-        identifier = draw(st.sampled_from([number] * 9 + [0]))
-        attributes: dict[str, Value] = {name: value for name, value in values.items() if value is not None}
-        kind, source = draw(st.sampled_from(TYPES)), draw(st.sampled_from(SOURCES))
-        events.append(primitive(kind, lo * MILLISECOND, time * MILLISECOND, str(identifier), attributes, source))
-    return sorted(events, key=lambda event: event.origin)
-
-
 ENDS = st.sampled_from([None, inf, 40.0 * MILLISECOND])
 CUTS = st.lists(st.integers(0, 14), max_size=4)
 

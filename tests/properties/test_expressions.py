@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coincide.detection.columns.rows import TableRows
+from coincide.expr.classes import Classifier
 from coincide.expr.parse import parse_expression
 from coincide.expr.print import expression_text
 from coincide.expr.scalar import AliasScope, EventScope, compile_scalar
 from coincide.expr.spark import Untranslatable, relaxed
 from coincide.expr.spark import value as spark_value_column
-from coincide.expr.tree import Expr, with_aliases
+from coincide.expr.tree import Between, Compare, Expr, In, IsNull, Literal, Not, Reference, with_aliases
 from coincide.expr.vector import evaluate, evaluate_joined, holds
+from coincide.model.batch import EventBatch
 from coincide.model.column import Column
-from coincide.model.event import Event, Value
+from coincide.model.event import Event, Value, primitive
 from coincide.testing.strategies import EVENT_LEAVES, events, joined_trees, samples, table_of, trees
 
 
@@ -49,6 +52,28 @@ def test_vector_is_scalar(tree: Expr, rows: list[Event]) -> None:
     expected = [scalar(e) for e in rows]
     assert typed_rows(column) == [typed(v) for v in expected]
     assert holds(tree, table).tolist() == [v is True for v in expected]
+
+
+CONSTANTS: tuple[Value, ...] = (True, False, 0.0, 1.0, 2.0, "a", "b", None)
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> Expr:
+    """Of one attribute of mixed types with constants."""
+    options = [Literal(value) for value in draw(st.lists(st.sampled_from(CONSTANTS), min_size=2, max_size=3))]
+    x, (first, second, *_) = Reference("x"), options
+    made = [Compare(draw(st.sampled_from(["=", "!=", "<", ">="])), x, first), In(x, tuple(options)), Between(x, first, second)]
+    tree: Expr = draw(st.sampled_from([*made, IsNull(x)]))
+    return Not(tree) if draw(st.booleans()) else tree
+
+
+@given(st.lists(comparisons(), min_size=1, max_size=3), st.lists(st.sampled_from((*CONSTANTS, 3.0, "c")), min_size=1))
+def test_classes_tell_apart_what_tests_do(tests: list[Expr], values: list[Value]) -> None:
+    rows = TableRows(EventBatch([primitive("a", 0, 0, str(n), {"x": value}) for n, value in enumerate(values)]).table)
+    classes = Classifier(tests).classify(rows)
+    of_row = classes.numbers[classes.of_row]
+    for test in tests:
+        assert holds(test, rows).tolist() == holds(test, classes.representatives)[of_row].tolist()
 
 
 @settings(deadline=None)

@@ -4,29 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coincide.engines.embedded import Engine
-from coincide.model.event import Event, Value, primitive, record
+from coincide.model.event import Event, record
 from coincide.rulebook import loads
 from coincide.testing.check import check_detector, detections
-from coincide.testing.ecl import KEY, TEXT, TYPES, VALUES, rule_texts
+from coincide.testing.ecl import event_lists, rule_texts
 from coincide.testing.reference import reference_run
-
-number = st.sampled_from([None, 0.0, 1.0, 2.0, 3.0, True, False])
-key = st.sampled_from([None, 1.0, "1", True, "u"])
-
-
-@st.composite
-def event_lists(draw: st.DrawFn, size: int = 12) -> list[Event]:
-    events = []
-    for position in range(1, draw(st.integers(0, size)) + 1):
-        lo = draw(st.integers(0, 8)) * 1000
-        hi = lo + draw(st.sampled_from([0, 0, 0, 2000]))
-        attributes: dict[str, Value] = {name: draw(number) for name in VALUES}
-        attributes |= {TEXT: draw(st.sampled_from([None, "x", "y"])), KEY: draw(key)}
-        present = {name: value for name, value in attributes.items() if value is not None}
-        kind = draw(st.sampled_from([*TYPES, "x1", "y1"]))
-        events.append(primitive(kind, lo, hi, str(position), present, draw(st.sampled_from([None, "s1", "s2", "s3"]))))
-    return events
-
 
 cuts = st.lists(st.integers(0, 12), max_size=3)
 

@@ -19,7 +19,7 @@ class Record(dict[str, object]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, dict) and msgspec.json.encode(self) == msgspec.json.encode(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def detections(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -32,11 +33,15 @@ from coincide.lang.ecco.definition import (
     Valid,
     Within,
 )
-from coincide.model.event import Event, primitive
+from coincide.model.event import Event, Value, primitive
 from coincide.model.stamp import MILLISECOND
 
 TYPES = ("a", "b", "c")
-SOURCES = (None, "n1", "n2", "n3")
+SOURCES = (None, "n1", "n1", "n2", "n3")
+FOUR_TYPES = "aaabbbccd"
+FEW_SOURCES = (None, "n1", "n1", "n1", "n2", "n2", "n3")
+KEY_VALUES: tuple[Value, ...] = (None, 1.0, 1.0, 2.0, 2.0, True, "1", -0.0, 0.0)
+NUMBERS: tuple[Value, ...] = (None, 0.1, 0.2, 0.3, 1e16, -1e16, 2.0, "x", True)
 
 OPTIONS = (
     "", "", "option semantics point", "option policy recent", "option policy subset", "option policy chronicle, subset",
@@ -46,7 +51,7 @@ OPTIONS = (
 )  # fmt: skip
 """What may stand above the definitions of a file: every option and statement."""
 
-KEYS = ((), (), ("k",), ("source",), ("k", "source"), ("type",), ("id",), ("time", "k"))
+KEYS = ((), ("k",), ("source",), ("source",), ("k", "source"), ("type",), ("id",), ("time", "k"))
 """What a definition may be `per`: attributes and fields of the envelope."""
 
 
@@ -353,13 +358,38 @@ def _perhaps_within(draw: st.DrawFn, chain: Chain) -> Expression:
     return Within(chain, float(draw(st.integers(1, 9)))) if draw(st.booleans()) else chain
 
 
-@st.composite
-def event_lists(draw: st.DrawFn, most: int = 7) -> list[Event]:
-    """Some exact points, some roughly known ones, often at the same instant."""
+def event_lists(most: int = 7) -> st.SearchStrategy[list[Event]]:
+    """Some exact points, some roughly known ones, often at the same instant. Hypothesis chooses the seed and how many: choice
+    by choice, it would try few and equal ones most of the time."""
+    return st.builds(_events, st.integers(0, 2**32 - 1), st.integers(0, most).map(lambda fewer: most - fewer))
+
+
+def _events(seed: int, count: int) -> list[Event]:
+    dice = Random(seed)
     found: list[Event] = []
-    for number in range(draw(st.integers(0, most))):
-        hi = draw(st.integers(0, 9))
-        lo = hi - draw(st.sampled_from([0, 0, 0, 0, 1, 3]))
-        kind, source = draw(st.sampled_from(TYPES)), draw(st.sampled_from(SOURCES))
-        found.append(primitive(kind, lo * MILLISECOND, hi * MILLISECOND, str(number), {}, source))
+    for number in range(count):
+        hi = dice.randint(0, 9)
+        lo = hi - dice.choice((0, 0, 0, 0, 1, 3))
+        found.append(primitive(dice.choice(TYPES), lo * MILLISECOND, hi * MILLISECOND, str(number), {}, dice.choice(SOURCES)))
     return sorted(found, key=lambda event: event.origin)
+
+
+def keyed_events(most: int = 14, ranges: bool = True) -> st.SearchStrategy[list[Event]]:
+    """With keys and values of mixed types, often several at one instant; now and then a stamp that is a range, or two records
+    of one event."""
+    return st.builds(_keyed, st.integers(0, 2**32 - 1), st.integers(0, most).map(lambda fewer: most - fewer), st.just(ranges))
+
+
+def _keyed(seed: int, count: int, ranges: bool) -> list[Event]:
+    dice = Random(seed)
+    events: list[Event] = []
+    time = dice.randint(-3, 3)
+    for number in range(count):
+        time += dice.choice((0, 0, 1, 1, 2, 9))
+        values = {"k": dice.choice(KEY_VALUES), "m": dice.choice(KEY_VALUES), "v": dice.choice(NUMBERS)}
+        lo = time - dice.choice([0] * 15 + [2]) if ranges else time
+        identifier = dice.choice([number] * 9 + [0])
+        attributes: dict[str, Value] = {name: value for name, value in values.items() if value is not None}
+        kind, source = dice.choice(FOUR_TYPES), dice.choice(FEW_SOURCES)
+        events.append(primitive(kind, lo * MILLISECOND, time * MILLISECOND, str(identifier), attributes, source))
+    return sorted(events, key=lambda event: event.origin)

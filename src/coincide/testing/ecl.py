@@ -9,11 +9,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from coincide.lang.ecl.definition import File
 from coincide.lang.ecl.parse import parse
+from coincide.model.event import Event, Value, primitive
 from coincide.source import SourceText
 
 TYPES = ("a", "b", "c", "d")
@@ -26,7 +29,7 @@ LISTS = ("accumulate", "select", "select*", "sequential", "parallel")
 REPETITIONS = ("persist", "repeat", "loop")
 
 _values = st.sampled_from(VALUES)
-_constants = st.sampled_from(("0", "1", "2", "3", "0", "1", "true", "false"))
+_constants = st.sampled_from(("1", "true", "0", "1", "2", "true", "false", "3"))
 _comparisons = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
 _ranges = st.sampled_from(
     (
@@ -72,6 +75,24 @@ def rule_files(
 ) -> SearchStrategy[File]:
     """The same as definitions."""
     return rule_texts(detectors, depth, machines, keys, chained).map(lambda text: parse(SourceText("random.ecl", text)))
+
+
+def event_lists(size: int = 12) -> SearchStrategy[list[Event]]:
+    """Up to so many events, not in order, that meet the rules. Hypothesis chooses the seed and how many."""
+    return st.builds(_events, st.integers(0, 2**32 - 1), st.integers(0, size).map(lambda fewer: size - fewer))
+
+
+def _events(seed: int, count: int) -> list[Event]:
+    dice = Random(seed)
+    events = []
+    for position in range(1, count + 1):
+        lo = dice.randint(0, 8) * 1000
+        attributes: dict[str, Value] = {name: dice.choice((None, 0.0, 1.0, 2.0, 3.0, 1.0, True, False)) for name in VALUES}
+        attributes |= {TEXT: dice.choice((None, "x", "y")), KEY: dice.choice((None, 1.0, "1", True, "u"))}
+        present: dict[str, Value] = {name: value for name, value in attributes.items() if value is not None}
+        kind, source = dice.choice((*TYPES, "x1", "y1")), dice.choice((None, "s1", "s2", "s3"))
+        events.append(primitive(kind, lo, lo + dice.choice((0, 0, 0, 2000)), str(position), present, source))
+    return events
 
 
 # Predicates.
