@@ -297,6 +297,7 @@ def expressions(depth: int = 2) -> st.SearchStrategy[Expression]:
         st.builds(_with_between, operand, st.none() | _betweens(inner), operand),
         # In three of one kind, copies could differ in their lives only; the first one made then stays.
         st.builds(Chain, several, st.one_of(st.tuples(operand, operand), st.tuples(inner, inner, inner))),
+        st.builds(Chain, several, st.tuples(references(), references(), references())),
         st.builds(Chain, binary, st.tuples(operand, operand)),
     )
     negations = st.builds(Neg, inner, operand)

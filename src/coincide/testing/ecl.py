@@ -29,20 +29,9 @@ LISTS = ("accumulate", "select", "select*", "sequential", "parallel")
 REPETITIONS = ("persist", "repeat", "loop")
 
 _values = st.sampled_from(VALUES)
-_constants = st.sampled_from(("1", "true", "0", "1", "2", "true", "false", "3"))
+CONSTANTS = ("1", "true", "0", "1", "2", "true", "false", "3")
 _comparisons = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
-_ranges = st.sampled_from(
-    (
-        "is null",
-        "is not null",
-        "in (1, 2)",
-        "not in (0)",
-        "between 1 and 2",
-        "in (1, true)",
-        "in (2, 0, 1, false)",
-        "not in (true)",
-    )
-)
+_ranges = st.sampled_from(("is null", "is not null", "in ({0}, {1})", "not in ({0})", "between {0} and {1}", "in ({1}, 2, {0})"))
 _others = st.sampled_from(
     ("true", "false", f"{TEXT} = 'x'", f"{TEXT} > 'x'", f"{TEXT} like 'x%'", "v > w", "v + w = 3", "abs(v - 2) = 1")
 )
@@ -55,11 +44,14 @@ def rule_texts(
 ) -> str:
     """A rule file with up to so many monitors and machines, whose expressions are nested about so deep. Named predicates
     may stand before or after what uses them."""
-    named = [_named(draw, name, NAMED[:i]) for i, name in enumerate(NAMED)]
+    constants = tuple(
+        draw(st.lists(st.sampled_from(CONSTANTS), min_size=2, max_size=3))
+    )  # few, so that tests have them in common
+    named = [_named(draw, name, NAMED[:i], constants) for i, name in enumerate(NAMED)]
     definitions: list[str] = []
     types: tuple[str, ...] = TYPES
     for number in range(1, draw(st.integers(1, detectors)) + 1):
-        leaves = predicates(types, NAMED)
+        leaves = predicates(types, NAMED, constants)
         head = f"m{number}{draw(_keys) if keys else ''}"
         if machines and draw(st.integers(0, 3)) == 0:
             definitions.append(f"machine {head} {{ {_machine(draw, leaves, _pushes(number))} }}")
@@ -98,28 +90,32 @@ def _events(seed: int, count: int) -> list[Event]:
 # Predicates.
 
 
-def predicates(types: tuple[str, ...] = TYPES, named: tuple[str, ...] = ()) -> SearchStrategy[str]:
+def predicates(
+    types: tuple[str, ...] = TYPES, named: tuple[str, ...] = (), constants: tuple[str, ...] = CONSTANTS
+) -> SearchStrategy[str]:
     """Mostly bare types; every kind of test that analyses tell apart, simple and opaque."""
     bare = st.sampled_from((*types, *named))
-    test = st.one_of(bare, bare, _tests(types))
+    test = st.one_of(bare, bare, _tests(types, constants))
     inner = st.one_of(test, st.tuples(test, test).map(lambda t: f"({t[0]} or {t[1]})"), test.map(lambda t: f"(not ({t}))"))
     pair = st.tuples(inner, st.sampled_from(("and", "or")), inner).map(" ".join)
     return st.one_of(bare, test, test.map(lambda t: f"not {t}"), pair)
 
 
-def _tests(types: tuple[str, ...]) -> SearchStrategy[str]:
+def _tests(types: tuple[str, ...], constants: tuple[str, ...]) -> SearchStrategy[str]:
+    one, two = st.sampled_from(constants), st.tuples(st.sampled_from(constants), st.sampled_from(constants))
     quoted = st.sampled_from(types).map(repr)
     return st.one_of(
-        st.tuples(_values, _comparisons, _constants).map(" ".join),
-        st.tuples(_values, _ranges).map(" ".join),
+        st.tuples(_values, _comparisons, one).map(" ".join),
+        st.tuples(_values, st.sampled_from(("=", "!=")), one).map(" ".join),
+        st.tuples(_values, _ranges, two).map(lambda t: f"{t[0]} {t[1].format(*t[2])}"),
         _others,
         quoted.map(lambda t: f"type != {t}"),
         st.tuples(quoted, quoted).map(lambda t: f"type in ({t[0]}, {t[1]})"),
     )
 
 
-def _named(draw: DrawFn, name: str, others: tuple[str, ...]) -> str:
-    return f"{name} = {draw(predicates(TYPES, others))}"
+def _named(draw: DrawFn, name: str, others: tuple[str, ...], constants: tuple[str, ...]) -> str:
+    return f"{name} = {draw(predicates(TYPES, others, constants))}"
 
 
 # Correlation expressions.
