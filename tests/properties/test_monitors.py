@@ -4,10 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coincide.engines.embedded import Engine
+from coincide.expr.parse import parse_expression
+from coincide.expr.scalar import EventScope, condition, event_field
 from coincide.model.event import Event, record
 from coincide.rulebook import loads
 from coincide.testing.check import check_detector, detections
-from coincide.testing.ecl import event_lists, rule_texts
+from coincide.testing.ecl import event_lists, rule_texts, value_comparisons
 from coincide.testing.reference import reference_run
 
 cuts = st.lists(st.integers(0, 12), max_size=3)
@@ -17,6 +19,21 @@ cuts = st.lists(st.integers(0, 12), max_size=3)
 @settings(deadline=None, max_examples=100)
 def test_cuts_snapshots_and_tiers_make_no_difference(text: str, events: list[Event], cuts: list[int]) -> None:
     check_detector(loads(text), events, cuts)
+
+
+@given(
+    value_comparisons(), st.sampled_from(["", " by k", " by source"]), event_lists(), st.sampled_from(["interpreter", "kernel"])
+)
+@settings(deadline=None, max_examples=100)
+def test_monitors_of_one_test_each(tests: list[str], keys: str, events: list[Event], tier: str) -> None:
+    """They push at every event that passes their test and has their key."""
+    text = "".join(f"monitor m{n}{keys} = repeat {{ push(x{n}) {{ {test} }} }}\n" for n, test in enumerate(tests))
+    key = event_field(keys[4:]) if keys else lambda event: ""
+    passes = [condition(parse_expression(test), EventScope()) for test in tests]
+    ordered = sorted(events, key=lambda e: e.origin)
+    expected = [(f"x{n}", e.id) for e in ordered if key(e) is not None for n, test in enumerate(passes) if test(e)]
+    found = detections(loads(text), events, tier=tier)
+    assert [(d["type"], *d["from"]) for d in found] == expected  # type: ignore[misc]
 
 
 @given(rule_texts(), event_lists())

@@ -62,6 +62,19 @@ def rule_texts(
     return "\n".join(parts) + "\n"
 
 
+def value_comparisons(most: int = 4) -> SearchStrategy[list[str]]:
+    """Tests that compare an attribute with few constants, which they have in common. Hypothesis chooses the seed."""
+    return st.builds(_value_comparisons, st.integers(0, 2**32 - 1), st.integers(0, most - 1).map(lambda fewer: most - fewer))
+
+
+def _value_comparisons(seed: int, count: int) -> list[str]:
+    dice = Random(seed)
+    constants = dice.sample(CONSTANTS, 3)
+    forms = ("= {0}", "= {0}", "!= {0}", "< {0}", ">= {0}", "in ({0}, {1})", "not in ({0})", "between {0} and {1}", "is null")
+    values = (VALUES[0], VALUES[0], VALUES[1])
+    return [f"{dice.choice(values)} {dice.choice(forms).format(*dice.choices(constants, k=2))}" for _ in range(count)]
+
+
 def rule_files(
     detectors: int = 3, depth: int = 3, machines: bool = True, keys: bool = True, chained: bool = True
 ) -> SearchStrategy[File]:
@@ -105,12 +118,18 @@ def _tests(types: tuple[str, ...], constants: tuple[str, ...]) -> SearchStrategy
     one, two = st.sampled_from(constants), st.tuples(st.sampled_from(constants), st.sampled_from(constants))
     quoted = st.sampled_from(types).map(repr)
     return st.one_of(
-        st.tuples(_values, _comparisons, one).map(" ".join),
-        st.tuples(_values, st.sampled_from(("=", "!=")), one).map(" ".join),
-        st.tuples(_values, _ranges, two).map(lambda t: f"{t[0]} {t[1].format(*t[2])}"),
+        _comparing(one, two),
         _others,
         quoted.map(lambda t: f"type != {t}"),
         st.tuples(quoted, quoted).map(lambda t: f"type in ({t[0]}, {t[1]})"),
+    )
+
+
+def _comparing(one: SearchStrategy[str], two: SearchStrategy[tuple[str, str]]) -> SearchStrategy[str]:
+    return st.one_of(
+        st.tuples(_values, _comparisons, one).map(" ".join),
+        st.tuples(_values, st.sampled_from(("=", "!=")), one).map(" ".join),
+        st.tuples(_values, _ranges, two).map(lambda t: f"{t[0]} {t[1].format(*t[2])}"),
     )
 
 
