@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
 from hypothesis import strategies as st
@@ -30,6 +31,8 @@ REPETITIONS = ("persist", "repeat", "loop")
 
 _values = st.sampled_from(VALUES)
 CONSTANTS = ("1", "true", "0", "1", "2", "true", "false", "3")
+FEW_CONSTANTS = (("1", "true"), ("0", "2", "3"), ("0", "false", "2"), ("1", "2", "true"), ("0", "1", "2", "3"))
+"""What the tests of one file have in common, so that they are not all about different things."""
 _comparisons = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
 _ranges = st.sampled_from(("is null", "is not null", "in ({0}, {1})", "not in ({0})", "between {0} and {1}", "in ({1}, 2, {0})"))
 _others = st.sampled_from(
@@ -103,6 +106,7 @@ def _events(seed: int, count: int) -> list[Event]:
 # Predicates.
 
 
+@cache
 def predicates(
     types: tuple[str, ...] = TYPES, named: tuple[str, ...] = (), constants: tuple[str, ...] = CONSTANTS
 ) -> SearchStrategy[str]:
