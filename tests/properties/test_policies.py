@@ -17,7 +17,7 @@ from coincide.adapters.read import open_events
 from coincide.engines import arrivals as by_columns
 from coincide.engines.choice import until_microseconds
 from coincide.engines.policies import PolicyEngine, PolicyRun, run_with_policy
-from coincide.errors import RunError
+from coincide.errors import InputError, RunError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive, record
 from coincide.rulebook import Rulebook, load, loads
@@ -181,5 +181,5 @@ def test_a_snapshot_of_another_version_is_refused() -> None:
     engine = PolicyEngine(RULES[0], "guaranteed")
     newer = [*msgspec.msgpack.decode(engine.snapshot())]
     newer[1] = 99
-    with pytest.raises(ValueError, match="version 99"):
+    with pytest.raises(InputError, match="version 99"):
         engine.restore(msgspec.msgpack.encode(newer))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ from coincide.engines import embedded
 from coincide.engines.policies import PolicyEngine
 from coincide.errors import CoincideError, InputError
 from coincide.model.event import primitive
+from coincide.testing.cases import Case
+from coincide.testing.expected import read_records
 
 PAIRS = "monitor pairs by door = repeat { push(pair) { sequential { open, close } } }"
 DEADLINE = "detect quiet = open as a ; not close over 10s"
@@ -181,3 +184,16 @@ def test_tiers_follow_the_size_of_batches(rules: str, monkeypatch: pytest.Monkey
 def test_unknown_tiers() -> None:
     with pytest.raises(CoincideError, match="did you mean 'kernel'"):
         coincide.Engine(coincide.loads(PAIRS), "kernal")
+
+
+@pytest.mark.parametrize("name", ["amit/chain-limit", "amit/after", "mixed/limit-for-all-languages", "cdl/collection-aggregates"])
+def test_events_one_by_one_leave_the_same_state(name: str) -> None:
+    """Also where rules do not read them: what opens at the start opens at the first event, whatever it is."""
+    case = Case(Path(__file__).parents[1] / "conformance" / "cases" / name)
+    unread = [{"type": "nobody-reads-this", "time": t - 100} for t in range(100)]
+    records = sorted(read_records(case.folder / "events.jsonl"), key=lambda r: r["time"])
+    one, whole = (coincide.Engine(coincide.load(*case.rules)) for _ in range(2))
+    for part in (unread, records):
+        made = [d for event in part for d in one.process(event).records()]
+        assert made == whole.process(part).records()
+        assert one.snapshot() == whole.snapshot()

@@ -6,7 +6,7 @@ later plan reads its inputs merged in exactly the order that event-by-event proc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -22,12 +22,14 @@ from coincide.model.event import HEARTBEAT
 
 @dataclass
 class GraphState:
-    """All that a run remembers. `hi` is that of the last external event consumed."""
+    """All that a run remembers. `hi` is that of the last external event consumed. `stepped` are the numbers of the plans that
+    have begun: a plan may have something to do at the first step whatever comes (Amit's lifespans open at the start)."""
 
     states: list[State]
     consumed: int = 0
     start: int | None = None
     hi: int = -(2**63)
+    stepped: set[int] = field(default_factory=set)
 
 
 class Graph:
@@ -67,11 +69,12 @@ class Graph:
         types = external.few_types if until is None else None
         for number, plan in enumerate(self.plans):
             fed = self._fed(number, made) if self._feeders[number] else None
-            if types is not None and not fed and self._ignores(number, types):
+            if types is not None and not fed and number in state.stepped and self._ignores(number, types):
                 made.append(EMPTY)
                 continue
             try:
                 inputs = stop.cut(merged([external, *fed]) if fed else external)
+                state.stepped.add(number)
                 state.states[number], detections = plan.step(state.states[number], inputs, clock)
             except RunError as error:
                 detections = stop.take(error)
