@@ -17,10 +17,13 @@ from coincide.model.batch import EventBatch
 def read_arrow_file(name: str, parquet: bool, mapping: FieldMapping, intake: Intake, batch_size: int) -> Iterator[EventBatch]:
     """The events of a file, batch by batch."""
     try:
-        chunks = _parquet(name, batch_size) if parquet else _arrow(name)
-        yield from events_of_chunks(chunks, name, mapping, intake)
+        yield from events_of_chunks(chunks_of(name, parquet, batch_size), name, mapping, intake)
     except pa.ArrowException as error:
         raise InputError(f"cannot read '{name}': {error}") from error
+
+
+def chunks_of(name: str, parquet: bool, batch_size: int) -> Iterator[pa.RecordBatch]:
+    return _parquet(name, batch_size) if parquet else _arrow(name)
 
 
 def _parquet(name: str, batch_size: int) -> Iterator[pa.RecordBatch]:

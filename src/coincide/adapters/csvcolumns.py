@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from coincide.adapters.columns import events_of_columns, named
-from coincide.adapters.csvfile import FLAGS, NUMBER
+from coincide.adapters.csvtypes import FLAGS, NUMBER, PADDED, ColumnTypes
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.records import EXACT
 from coincide.adapters.report import Intake
@@ -29,16 +30,15 @@ class _Unclear(Exception):
 
 
 class CsvColumns:
-    def __init__(self, mapping: FieldMapping, header: list[str]) -> None:
+    def __init__(self, mapping: FieldMapping, header: list[str], types: Mapping[str, str]) -> None:
         self._mapping = mapping
+        self._types = types
         self._header = header
         self._instants = {mapping.time, mapping.end, mapping.arrival}
         self._texts = {mapping.type, mapping.id, mapping.source, f"{mapping.space}.zone"}
 
     def batch(self, block: bytes, intake: Intake) -> EventBatch | None:
         """A block's events; None: read it row by row."""
-        if not _well_quoted(block) or b"\r" in block.replace(b"\r\n", b"\n"):
-            return None
         try:
             table = self._table(block)
             columns = {name: self._typed(name, array) for name, array in named(table).items()}
@@ -52,7 +52,24 @@ class CsvColumns:
         intake.report.huge.update(huge)
         return EventBatch(table=events)
 
+    def note(self, block: bytes, types: ColumnTypes) -> bool:
+        """What a block says of the types of columns; false: only the way row by row can tell."""
+        try:
+            table = self._table(block)
+        except (pa.ArrowException, _Unclear):
+            return False
+        columns = named(table)
+        for name, kinds in types.undecided.items():
+            cells = columns[name]
+            if "number" not in kinds or not _are_numbers(cells):
+                types.add(name, cells.unique().to_pylist())
+            elif "boolean" in kinds and pc.any(pc.not_equal(cells, "")).as_py():
+                kinds.discard("boolean")
+        return True
+
     def _table(self, block: bytes) -> pa.Table:
+        if not _well_quoted(block) or b"\r" in block.replace(b"\r\n", b"\n"):
+            raise _Unclear
         return pcsv.read_csv(
             pa.BufferReader(block),
             pcsv.ReadOptions(column_names=self._header, use_threads=False, block_size=len(block) + 1),
@@ -64,16 +81,38 @@ class CsvColumns:
         empty = pc.equal(cells, "")
         if pc.any(empty).as_py():
             cells = pc.if_else(empty, pa.scalar(None, pa.string()), cells)
+        kind = self._types.get(name)
         if name in self._texts:
             return cells
+        if kind == "text":
+            return cells.dictionary_encode()
+        if kind == "boolean":
+            return _flags(cells)
         typed = _whole_numbers(cells)
         if typed is None:
             typed = _numbers(cells)
+        if typed is None and kind == "number":
+            raise _Unclear
         if typed is None:
             typed = _mixed(cells)
         if typed.type == MIXED and name in self._instants:
             raise _Unclear
         return typed
+
+
+def _flags(cells: pa.Array) -> pa.Array:
+    true = pc.is_in(cells, _TRUE)
+    if not pc.all(pc.or_(pc.or_(true, pc.is_in(cells, _FALSE)), cells.is_null())).as_py():
+        raise _Unclear
+    return pc.if_else(cells.is_null(), pa.scalar(None, pa.bool_()), true)
+
+
+def _are_numbers(cells: pa.Array) -> bool:
+    """Whether all cells are numbers for certain. Arrow takes hexadecimal ones, `nan` and `inf` for numbers, too."""
+    filled = cells.filter(pc.not_equal(cells, ""))
+    if _cast(filled, pa.float64()) is None:
+        return False
+    return not pc.any(pc.match_substring_regex(filled, rf"[A-DF-Za-df-z]|^(?:{PADDED})")).as_py()
 
 
 def _well_quoted(block: bytes) -> bool:

@@ -1,17 +1,19 @@
 """CSV with a header row. Small inputs as objects, large ones as columns, with the same result.
 
-An empty cell is null; numbers, `true` and `false` are recognised, every other cell is text. Quotes make no difference:
-`"12"` is the number 12, `""` is null. The cells of `type`, `id` and `source` are always text. Columns `space.x`, `space.y`,
+An empty cell is null. A column has one type (csvtypes.py): number, boolean or text. Quotes make no difference:
+`"12"` is the number 12, `""` is null. The cells of `type`, `id` and `source` are always text; each cell of `time` is a number
+or ISO-8601 by itself. Columns `space.x`, `space.y`,
 `space.lat`, `space.lon`, `space.z`, `space.zone` make the spacestamp."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING
 
 from coincide.adapters.blocks import Allowance, Blocks
+from coincide.adapters.csvtypes import FLAGS, ColumnTypes, matches_number, readable_twice
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.records import BadRecord, event_of
 from coincide.adapters.report import Intake
@@ -23,22 +25,21 @@ from coincide.model.space import Space
 if TYPE_CHECKING:
     from coincide.adapters.csvcolumns import CsvColumns
 
-NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-
-_number = re.compile(NUMBER).fullmatch
 _whole = re.compile(r"[+-]?[0-9]+").fullmatch
 _not_utf8 = re.compile("[\udc80-\udcff]").search
 
 
 def read_csv(stream: IO[bytes], name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance) -> Iterator[EventBatch]:
     """The events of a stream, a batch a block."""
-    reader = _CsvReader(Blocks(stream, allowance.size), name, mapping, intake)
+    stream = readable_twice(stream)
+    types = _types(stream, name, mapping, allowance.size)
+    stream.seek(0)
+    reader = _CsvReader(Blocks(stream, allowance.size), name, mapping, intake, types)
     columns: CsvColumns | None = None
     while block := reader.next_block():
         batch = None
         if not allowance.covers(block):
-            columns = columns or _columns(mapping, reader.header)
+            columns = columns or _columns(mapping, reader.header, types)
             batch = columns.batch(block, intake)
         if batch is None:
             batch = EventBatch(reader.events(block))
@@ -47,20 +48,37 @@ def read_csv(stream: IO[bytes], name: str, mapping: FieldMapping, intake: Intake
         yield batch
 
 
-def _columns(mapping: FieldMapping, header: list[str]) -> CsvColumns:
+def _types(stream: IO[bytes], name: str, mapping: FieldMapping, size: int) -> dict[str, str]:
+    """The types of all columns."""
+    reader = _CsvReader(Blocks(stream, size), name, mapping, Intake(), {})
+    types: ColumnTypes | None = None
+    columns: CsvColumns | None = None
+    first = True
+    while block := reader.next_block():
+        types = types or ColumnTypes((n for n in reader.header if n not in mapping.envelope), mapping.column_types)
+        small, first = first and len(block) < size, False
+        if small or not (columns := columns or _columns(mapping, reader.header, {})).note(block, types):
+            reader.note(block, types)
+        elif not types.undecided:
+            break
+    return types.found if types is not None else {}
+
+
+def _columns(mapping: FieldMapping, header: list[str], types: dict[str, str]) -> CsvColumns:
     from coincide.adapters.csvcolumns import CsvColumns
 
-    return CsvColumns(mapping, header)
+    return CsvColumns(mapping, header, types)
 
 
 class _CsvReader:
-    def __init__(self, blocks: Blocks, name: str, mapping: FieldMapping, intake: Intake) -> None:
+    def __init__(self, blocks: Blocks, name: str, mapping: FieldMapping, intake: Intake, types: dict[str, str]) -> None:
         self.header: list[str] = []
         self.line = 1  # of the next block's first
         self._blocks = blocks
         self._name = name
         self._mapping = mapping
         self._intake = intake
+        self._types = types
 
     def next_block(self) -> bytes:
         block = self._blocks.next()
@@ -98,6 +116,13 @@ class _CsvReader:
                 self._intake.reject(f"{self._name}:{line}", str(bad), _printable(record))
         return out
 
+    def note(self, block: bytes, types: ColumnTypes) -> None:
+        """What the block's good rows say of the types of columns."""
+        rows = [cells for _, cells in self._rows(block) if not isinstance(cells, str) and len(cells) == len(self.header)]
+        for number, name in enumerate(self.header):
+            if types.undecided.get(name):
+                types.add(name, (cells[number] for cells in rows))
+
     def _rows(self, block: bytes) -> Iterator[tuple[int, list[str] | str]]:
         """Line and cells of each row that is not empty; a text says what is wrong with it."""
         lines = _lines(block)
@@ -118,7 +143,7 @@ class _CsvReader:
             raise BadRecord(f"has {len(cells)} cells, the header {len(self.header)}")
         if any(map(_not_utf8, cells)):
             raise BadRecord("not UTF-8")
-        return record_of(dict(zip(self.header, cells, strict=True)), self._mapping)
+        return record_of(dict(zip(self.header, cells, strict=True)), self._mapping, self._types)
 
 
 def _lines(block: bytes) -> list[bytes]:
@@ -151,8 +176,8 @@ class _Feed:
         return line
 
 
-def record_of(cells: dict[str, str], mapping: FieldMapping) -> dict[str, object]:
-    """A row as a record of values."""
+def record_of(cells: dict[str, str], mapping: FieldMapping, types: Mapping[str, str]) -> dict[str, object]:
+    """A row as a record of values. Raises BadRecord for a cell that is not of the type that was asked for."""
     texts = {mapping.type, mapping.id, mapping.source}
     record: dict[str, object] = {}
     space: dict[str, object] = {}
@@ -162,19 +187,32 @@ def record_of(cells: dict[str, str], mapping: FieldMapping) -> dict[str, object]
         if part != name and part in Space.__struct_fields__ and mapping.space not in cells:
             if cell:
                 space[part] = cell if part == "zone" else value_of(cell)
+        elif not cell:
+            record[name] = None
+        elif name in texts:
+            record[name] = cell
         else:
-            record[name] = (cell or None) if name in texts else value_of(cell)
+            record[name] = value_of(cell) if name not in types else typed_value(name, cell, types[name])
     if space:
         record[mapping.space] = space
     return record
 
 
+def typed_value(name: str, cell: str, kind: str) -> object:
+    if kind == "text":
+        return cell
+    if kind == "boolean" and cell in FLAGS:
+        return FLAGS[cell]
+    if kind == "number" and matches_number(cell) is not None:
+        return int(cell) if _whole(cell) and len(cell) < 400 else float(cell)
+    raise BadRecord(f"'{name}' must be a {kind}")
+
+
 def value_of(cell: str) -> object:
-    if not cell:
-        return None
+    """A cell by itself."""
     if cell in FLAGS:
         return FLAGS[cell]
-    if _number(cell) is None:
+    if matches_number(cell) is None:
         return cell
     return int(cell) if _whole(cell) and len(cell) < 400 else float(cell)
 

@@ -30,13 +30,17 @@ def readable(name: str) -> Iterator[None]:
 
 
 def open_bytes(name: str) -> IO[bytes]:
-    """A file to read, `-` for standard input, `.gz` unpacked."""
+    """A file to read, `-` for standard input, `.gz` and `.zst` unpacked."""
     if name == "-":
         return os.fdopen(os.dup(sys.stdin.fileno()), "rb") if _is_real(sys.stdin) else sys.stdin.buffer
-    if name.endswith(".gz"):
+    if name.lower().endswith(".gz"):
         import gzip
 
         return cast(IO[bytes], gzip.open(name, "rb"))
+    if name.lower().endswith(".zst"):
+        import pyarrow as pa
+
+        return cast(IO[bytes], pa.input_stream(name, compression="zstd"))
     return open(name, "rb")
 
 

@@ -1,7 +1,8 @@
-"""JSON Lines: one event a line. Small inputs as objects, large ones as columns, with the same result."""
+"""JSON Lines, one event a line, or one array of events. Small inputs as objects, large ones as columns, with the same result."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
@@ -27,13 +28,44 @@ def read_json_lines(
     blocks = Blocks(stream, allowance.size)
     columns: JsonColumns | None = None
     line = 1
+    first = True
     while block := blocks.next():
+        if first and begins_array(block):
+            block += b"".join(iter(blocks.next, b""))
+            if (records := array_of(block)) is not None:
+                yield EventBatch(_of_array(records, name, mapping, intake))
+                return
+        first = False
         batch = None
         if not allowance.covers(block):
             columns = columns or _columns(mapping)
             batch = columns.batch(block, intake)
         yield batch if batch is not None else EventBatch(_events(block, name, line, mapping, intake))
         line += block.count(b"\n")
+
+
+begins_array = re.compile(rb"\s*\[\s*\{").match
+
+
+def array_of(text: bytes) -> list[object] | None:
+    """One array of records in the place of lines."""
+    try:
+        records = _decode(text)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        return None
+    return records if isinstance(records, list) else None
+
+
+def _of_array(records: list[object], name: str, mapping: FieldMapping, intake: Intake) -> list[Event]:
+    out = []
+    for number, record in enumerate(records, 1):
+        position = intake.position
+        intake.counted(1)
+        try:
+            out.append(event_of(record, mapping, position, intake.report.huge))
+        except BadRecord as bad:
+            intake.reject(f"{name}: record {number}", str(bad), record)
+    return out
 
 
 def _columns(mapping: FieldMapping) -> JsonColumns:

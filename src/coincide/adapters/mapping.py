@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from coincide.errors import InputError
 from coincide.model.event import ENVELOPE
 
+COLUMN_TYPES = ("text", "number", "boolean")
 TIMESTAMP = "@timestamp"
 CATEGORY = "event.category"
 UNTYPED = "event"
@@ -35,7 +36,7 @@ class FieldMapping:
 
     Names may be dotted: `event.code` is the field `code` of the object `event`. A record without a `time` has it in
     `@timestamp`. With `untyped`, a record without a type is of the first of its values of `event.category` that is a name,
-    or else an `event`."""
+    or else an `event`. `types` are those of columns of CSV (text, number, boolean) that are not to be guessed."""
 
     type: str = "type"
     time: str = "time"
@@ -47,12 +48,20 @@ class FieldMapping:
     unit: str = "ms"
     constant_type: str | None = None
     untyped: bool = False
+    types: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.unit not in PER_SECOND:
             raise InputError(f"unknown time unit '{self.unit}': one of {', '.join(PER_SECOND)}")
+        for name, kind in self.types:
+            if kind not in COLUMN_TYPES:
+                raise InputError(f"unknown type '{kind}' of column '{name}': one of {', '.join(COLUMN_TYPES)}")
         if self.constant_type is not None and not is_type_name(self.constant_type):
             raise InputError(f"'{self.constant_type}' is not a name of an event type")
+
+    @cached_property
+    def column_types(self) -> dict[str, str]:
+        return dict(self.types)
 
     @cached_property
     def envelope(self) -> frozenset[str]:

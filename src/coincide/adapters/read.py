@@ -17,7 +17,10 @@ BATCH = 65_536
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 ARROW = (".arrow", ".feather", ".ipc")
-ENDINGS = (*JSON_LINES, ".csv", ".parquet", *ARROW)
+TEXTS = (*JSON_LINES, ".csv")
+ENDINGS = (*TEXTS, ".parquet", *ARROW)
+PACKED = (".gz", ".zst")
+FORMATS = {"jsonl": ".jsonl", "json": ".json", "csv": ".csv", "parquet": ".parquet", "arrow": ".arrow"}
 
 Path = str | os.PathLike[str]
 
@@ -62,40 +65,71 @@ def open_events(
     rejects: Path | None = None,
     batch_size: int = BATCH,
     block_size: int = BLOCK,
+    format: str | None = None,
 ) -> EventReader:
-    """A reader of files, one after another; their endings tell the formats, `-` is JSON Lines from standard input.
+    """A reader of files, one after another; of a folder, all files below it whose endings are known, by path. Endings tell the
+    formats, `-` is JSON Lines from standard input; a `format` (jsonl, csv, parquet, arrow) is that of all files and of `-`.
 
     Bad records are counted and kept in the file `rejects` (JSON Lines unchanged, others as JSON); with `strict` the first
     one stops the reading with an InputError. `block_size` is that of text inputs in bytes: what fits in one block is read
     as objects. `batch_size` is that of Parquet and Arrow in rows."""
     names = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
-    for name in names:
-        ending_of(name)
+    names = [file for name in names for file in _files(name, format)]
+    endings = {name: format_of(name, format) for name in names}
 
     def batches(intake: Intake) -> Iterator[EventBatch]:
         allowance = Allowance(block_size)
         for name in names:
-            yield from _read(name, mapping, intake, allowance, batch_size)
+            yield from _read(name, endings[name], mapping, intake, allowance, batch_size)
 
     return EventReader(batches, Intake(strict=strict, rejects=rejects))
+
+
+def _files(name: str, format: str | None) -> list[str]:
+    """The file itself, or the files of a folder."""
+    if name == "-" or not os.path.isdir(name):
+        return [name]
+    below = sorted(os.path.join(folder, file) for folder, _, files in os.walk(name) for file in files if file[0] != ".")
+    found = [file for file in below if format is not None or _known(file) is not None]
+    if not found:
+        raise InputError(Diagnostic(f"the folder '{name}' has no files of events", hint=f"known: {' '.join(ENDINGS)}"))
+    return found
+
+
+def format_of(name: str, format: str | None) -> str:
+    """The ending that stands for a file's format."""
+    if format is None:
+        return ending_of(name)
+    if format not in FORMATS:
+        raise InputError(f"unknown format '{format}': one of {', '.join(FORMATS)}")
+    return FORMATS[format]
 
 
 def ending_of(name: str) -> str:
     """The ending that tells a file's format. Raises InputError."""
     if name == "-":
         return ".jsonl"
-    base, packed = (name[:-3], True) if name.lower().endswith(".gz") else (name, False)
+    ending = _known(name)
+    if ending is None:
+        packed = " ".join(PACKED)
+        hint = f"known: {' '.join(ENDINGS)}; text also with {packed}; or say it with --format"
+        raise InputError(Diagnostic(f"cannot tell the format of '{name}' by its ending", hint=hint))
+    return ending
+
+
+def _known(name: str) -> str | None:
+    base, packed = os.path.splitext(name)
+    if packed.lower() not in PACKED:
+        base, packed = name, ""
     ending = os.path.splitext(base)[1].lower()
-    if ending in (ENDINGS[:4] if packed else ENDINGS):
-        return ending
-    known = " ".join(ENDINGS)
-    raise InputError(Diagnostic(f"cannot tell the format of '{name}' by its ending", hint=f"known: {known}; text also with .gz"))
+    return ending if ending in (TEXTS if packed else ENDINGS) else None
 
 
-def _read(name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance, batch_size: int) -> Iterator[EventBatch]:
-    ending = ending_of(name)
+def _read(
+    name: str, ending: str, mapping: FieldMapping, intake: Intake, allowance: Allowance, batch_size: int
+) -> Iterator[EventBatch]:
     with readable(name):
-        if ending not in (*JSON_LINES, ".csv"):
+        if ending not in TEXTS:
             from coincide.adapters.arrowfile import read_arrow_file
 
             yield from read_arrow_file(name, ending == ".parquet", mapping, intake, batch_size)

@@ -21,6 +21,8 @@ class Seen:
     def __init__(self) -> None:
         self.types: Counter[str] = Counter()
         self.attributes: Counter[str] = Counter()
+        self.earliest: int | None = None  # hi of events, in microseconds
+        self.latest: int | None = None
 
     @property
     def events(self) -> int:
@@ -33,6 +35,8 @@ class Seen:
             yield batch
 
     def add(self, batch: EventBatch) -> None:
+        if len(batch):
+            self._add_times(batch)
         if batch.has_table:
             self._add_columns(batch.table)
         else:
@@ -40,6 +44,15 @@ class Seen:
             self.attributes.update(chain.from_iterable(event.attributes for event in batch.events))
             self.attributes["source"] += sum(event.source is not None for event in batch.events)
         del self.types[HEARTBEAT]
+
+    def _add_times(self, batch: EventBatch) -> None:
+        if batch.has_table:
+            first, last = int(batch.table.hi.min()), int(batch.table.hi.max())
+        else:
+            moments = [event.hi for event in batch.events]
+            first, last = min(moments), max(moments)
+        self.earliest = first if self.earliest is None else min(first, self.earliest)
+        self.latest = last if self.latest is None else max(last, self.latest)
 
     def _add_columns(self, table: EventTable) -> None:
         import pyarrow.compute as pc

@@ -52,27 +52,48 @@ def engine_arguments(parser: argparse.ArgumentParser) -> None:
 
 def field_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("fields of the events")
+    group.add_argument("--mapping", metavar="FILE", help="a mapping of fields (YAML), such as `coincide guess` proposes")
     for field in ("type", "time", "id", "source"):
-        group.add_argument(
-            f"--{field}-field", default=field, metavar="FIELD", help=f"the field that is the {field} (default: {field})"
-        )
-    group.add_argument(
-        "--time-unit", default="ms", metavar="UNIT", help="unit of times that are plain numbers: s, ms (default), us, ns"
-    )
+        group.add_argument(f"--{field}-field", metavar="FIELD", help=f"the field that is the {field} (default: {field})")
+    group.add_argument("--time-unit", metavar="UNIT", help="unit of times that are plain numbers: s, ms (default), us, ns")
     group.add_argument("--type", metavar="NAME", help="all events are of this type; no field holds it")
+    text = "types of CSV columns: text, number or boolean, as in ip=text,zip=text"
+    group.add_argument("--types", metavar="NAME=TYPE,…", action="append", default=[], help=text)
 
 
 def field_mapping(given: Given) -> FieldMapping:
-    from coincide.adapters.mapping import FieldMapping
+    """What the mapping file says, and what options say otherwise."""
+    from dataclasses import replace
 
-    return FieldMapping(
-        type=given.type_field,
-        time=given.time_field,
-        id=given.id_field,
-        source=given.source_field,
-        unit=given.time_unit,
-        constant_type=given.type,
-    )
+    from coincide.adapters.mapping import DEFAULT
+
+    mapping = DEFAULT
+    if given.mapping is not None:
+        from coincide.adapters.mappingfile import load_mapping
+
+        mapping = load_mapping(given.mapping).events
+    said = {
+        "type": given.type_field,
+        "time": given.time_field,
+        "id": given.id_field,
+        "source": given.source_field,
+        "unit": given.time_unit,
+        "constant_type": given.type,
+    }
+    types = {**mapping.column_types, **_column_types(given.types)}
+    return replace(mapping, types=tuple(types.items()), **{name: value for name, value in said.items() if value is not None})
+
+
+def _column_types(options: list[str]) -> dict[str, str]:
+    from coincide.errors import CoincideError
+
+    found = {}
+    for entry in (entry for option in options for entry in option.split(",") if entry):
+        name, equals, kind = entry.rpartition("=")
+        if not equals:
+            raise CoincideError(f"--types: '{entry}' is not NAME=TYPE")
+        found[name] = kind
+    return found
 
 
 def check_engine(given: Given) -> None:

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from coincide import __version__
-from coincide.cli import check, debug, draw, explain, place, plan, run, test
+from coincide.cli import check, debug, draw, explain, guess, place, plan, run, test
 
 DESCRIPTION = "Find situations in streams of events: patterns written as rules, run over files or on Spark."
 EPILOG = """\
@@ -31,6 +31,7 @@ def arguments() -> argparse.ArgumentParser:
         check.CHECK,
         check.ANALYSE,
         explain.EXPLAIN,
+        guess.GUESS,
         draw.DRAW,
         place.PLACE,
         plan.PLAN,

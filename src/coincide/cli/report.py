@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from coincide.adapters.mapping import FieldMapping
     from coincide.adapters.report import ReadReport
+    from coincide.adapters.seen import Seen
     from coincide.errors import Diagnostic
+
+REFUSED = 2
+OUT_OF_RANGE = "time is out of range"
 
 
 def show_warnings(warnings: Iterable[Diagnostic]) -> None:
@@ -35,6 +40,32 @@ def report_reading(report: ReadReport, rejects: Path | None, read: frozenset[str
         print(f"    {reason}", file=sys.stderr)
     if (more := report.rejected - len(report.reasons)) > 0:
         print(f"    and {more:,} more", file=sys.stderr)
+
+
+def all_left_out(report: ReadReport) -> bool:
+    """Then nothing was run, and whoever reads only exit codes must not take it for a run that found nothing."""
+    if not report.read or report.accepted:
+        return False
+    print("error: all records were left out: no event was read", file=sys.stderr)
+    if any(reason.endswith(OUT_OF_RANGE) for reason in report.reasons):
+        print("    hint: times that are microseconds or nanoseconds need --time-unit us or --time-unit ns", file=sys.stderr)
+    elif report.reasons:
+        print(
+            "    hint: --mapping, --type-field and --time-field say which fields are meant (see coincide guess)", file=sys.stderr
+        )
+    return True
+
+
+def report_times(seen: Seen, mapping: FieldMapping) -> None:
+    """Times in the wrong unit are no error, and nearly always a mistake."""
+    from coincide.adapters.timeunits import likely_unit, year_of
+
+    if seen.earliest is None or seen.latest is None or (unit := likely_unit(seen.earliest, seen.latest, mapping.unit)) is None:
+        return
+    first, last = year_of(seen.earliest), year_of(seen.latest)
+    years = f"in {first}" if first == last else f"between {first} and {last}"
+    print(f"warning: all times lie {years}, if they are taken as {mapping.unit}", file=sys.stderr)
+    print(f"    hint: they look like {unit} since 1970: --time-unit {unit}", file=sys.stderr)
 
 
 def report_late(late: int) -> None:

@@ -23,7 +23,7 @@ from coincide.cli.command import (
 from coincide.cli.policies import check_policy_arguments, has_policy, policy_arguments, under_policies
 from coincide.cli.progress import Progress
 from coincide.cli.reasons import explaining
-from coincide.cli.report import report_late, report_reading, show_warnings
+from coincide.cli.report import REFUSED, all_left_out, report_late, report_reading, report_times, show_warnings
 from coincide.cli.state import keep_state, report_afresh, restore_state, statistics_file
 
 if TYPE_CHECKING:
@@ -57,8 +57,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         required=True,
         metavar="FILE",
-        help="events: .jsonl or .csv (also .gz), .parquet, .arrow; - is JSON Lines from standard input",
+        help="events: .jsonl, .json or .csv (also .gz, .zst), .parquet, .arrow, a folder of these; - is standard input",
     )
+    text = "of the events, whatever their file is called: jsonl, csv, parquet, arrow"
+    parser.add_argument("--format", metavar="NAME", help=text)
     parser.add_argument("--until", metavar="TIME", help="let time go on after the last event: milliseconds, ISO-8601, or inf")
     parser.add_argument(
         "--end",
@@ -101,7 +103,8 @@ def run(given: Given) -> int:
     book = book if given.steps is None else replace(book, steps=given.steps)
     show_warnings(book.warnings)
     unmet, seen = Unmet(book), Seen()
-    reader = open_events(given.events, field_mapping(given), strict=given.strict, rejects=given.rejects)
+    mapping = field_mapping(given)
+    reader = open_events(given.events, mapping, strict=given.strict, rejects=given.rejects, format=given.format)
     find = _under_policies if has_policy(book, given) else _detections
     with (
         Progress(quiet=given.out is None) as progress,
@@ -113,6 +116,9 @@ def run(given: Given) -> int:
             write(batch)
             progress.found(len(batch))
     report_reading(reader.report, given.rejects, book.attributes)
+    if all_left_out(reader.report):
+        return REFUSED
+    report_times(seen, mapping)
     show_warnings(unmet.after(seen, part=given.snapshot is not None or given.resume is not None))
     return 0
 

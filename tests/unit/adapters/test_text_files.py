@@ -219,7 +219,7 @@ b,2.5,,,,,x,"say ""hi"", \nyou"
 def test_csv(tmp_path: Path) -> None:
     events, (report, _) = same_both_ways(tmp_path / "e.csv", CSV)
     assert [(e.hi, e.id, e.source, e.attributes) for e in events] == [
-        (1000, "007", "s", {"v": 3.0, "w": True}),
+        (1000, "007", "s", {"v": "3", "w": "true"}),
         (2500, "2", None, {"v": "x", "w": 'say "hi", \nyou'}),
     ]
     assert [e.space and e.space.point for e in events] == [(1.0, 2.0), None]
@@ -231,7 +231,7 @@ def test_bad_rows_of_csv(tmp_path: Path) -> None:
     events, (report, rejects) = same_both_ways(tmp_path / "e.csv", data)
     assert [e.id for e in events] == ["1", "5"]
     assert [r.split(".csv:")[1] for r in report.reasons] == ["5: has 2 cells, the header 3", "6: not UTF-8", "7: missing type"]
-    assert [json.loads(r) for r in rejects.splitlines()][::2] == [["a", "1"], {"type": None, "time": 1, "v": 1}]
+    assert [json.loads(r) for r in rejects.splitlines()][::2] == [["a", "1"], {"type": None, "time": 1, "v": "1"}]
 
 
 def test_csv_header_twice(tmp_path: Path) -> None:
@@ -259,6 +259,56 @@ def test_csv_columns_equal_rows(tmp_path: Path, rows: list[tuple[str, ...]], end
 @given(st.lists(st.tuples(st.just("a"), st.just("1"), cells, cells), max_size=5))
 def test_csv_columns_equal_rows_where_all_is_well(tmp_path: Path, rows: list[tuple[str, ...]]) -> None:
     same_both_ways(tmp_path / "e.csv", "\n".join(["type,time,v,w", *(",".join(row) for row in rows)]).encode())
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["007", "x"], ["007", "x"]),
+        (["007", "8"], ["007", "8"]),
+        (["7", "8.5"], [7.0, 8.5]),
+        (["7", "x"], ["7", "x"]),
+        (["true", "False"], [True, False]),
+        (["true", "1"], ["true", "1"]),
+        (["1", ""], [1.0, None]),
+    ],
+)
+def test_a_column_of_csv_has_one_type(tmp_path: Path, cells: list[str], values: list[object]) -> None:
+    text = "".join(["type,time,v\n", *(f"a,1,{cell}\n" for cell in cells)]).encode()
+    events, _ = same_both_ways(tmp_path / "e.csv", text)
+    assert [event.attributes.get("v") for event in events] == values
+
+
+def test_types_of_csv_columns_that_are_given(tmp_path: Path) -> None:
+    mapping = FieldMapping(types=(("v", "text"), ("w", "number")))
+    events, (report, _) = same_both_ways(tmp_path / "e.csv", b"type,time,v,w\na,1,7,007\na,2,8,x\n", mapping)
+    assert [event.attributes for event in events] == [{"v": "7", "w": 7.0}]
+    assert report.reasons[0].endswith("'w' must be a number")
+    with pytest.raises(InputError, match="unknown type 'int' of column 'v'"):
+        FieldMapping(types=(("v", "int"),))
+
+
+def test_arrays_folders_and_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    raw = [{"type": "a", "time": 1, "v": {"w": 2}}, {"type": "b"}, {"type": "b", "time": 3}]
+    folder = tmp_path / "events"
+    (folder / "more").mkdir(parents=True)
+    (folder / "1.json").write_bytes(json.dumps(raw, indent=1).encode())
+    (folder / "more" / "2.csv").write_bytes(b"type,time\nc,4\n")
+    (folder / "notes.txt").write_bytes(b"nothing")
+    with pa.output_stream(str(folder / "3.jsonl.zst"), compression="zstd") as stream:
+        stream.write(lines({"type": "d", "time": 5}))
+    reader = open_events(folder)
+    assert [e.type for e in all_events(reader)] == ["a", "b", "d", "c"]
+    assert reader.report.reasons == [f"{folder}/1.json: record 2: missing time"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"type,time\nz,1\n")))
+    assert [e.type for e in all_events(open_events("-", format="csv"))] == ["z"]
+    with pytest.raises(InputError, match="unknown format 'xml'"):
+        open_events("-", format="xml")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="has no files of events"):
+        open_events(tmp_path / "none")
 
 
 @pytest.mark.parametrize(
