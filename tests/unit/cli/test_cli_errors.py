@@ -89,7 +89,7 @@ def test_event_files_that_cannot_be_read(coincide: Coincide, tmp_path: Path, rul
         (["--engine", "sprak"], "did you mean 'spark'?"),
         (["--tier", "fast"], "one of auto, interpreter, kernel"),
         (["--time-unit", "h"], "unknown time unit 'h'"),
-        (["--type", "no name"], "no name of an event type"),
+        (["--type", "no name"], "not a name of an event type"),
         (["--out", "found.txt"], "cannot tell the format"),
         (["--out", "no/such/folder/found.jsonl"], "cannot write"),
         (["--rejects", "no/such/folder/rejects.jsonl"], "cannot write"),
