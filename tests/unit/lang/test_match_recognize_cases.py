@@ -71,3 +71,11 @@ def test_a_budget_of_steps_ends_what_would_not_end() -> None:
     events = [{"type": "t", "time": n, "v": 2**n} for n in range(40)]
     with pytest.raises(coincide.errors.RunError, match="the pattern needs more than 2000 steps from row 1"):
         coincide.detect(replace(rules, steps=2000), events)
+
+
+def test_a_partition_that_is_forgotten_between_two_rows_of_an_instant() -> None:
+    text = """SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY v
+      MEASURES COUNT(*) AS n PATTERN (A A) DEFINE A AS v > 0) AS m"""
+    rules = coincide.loads(text, "matchrecognize")
+    events = [{"type": "t", "time": time, "k": "x", "v": v} for time, v in enumerate([-2, -1, 1, 2, 0, 3, 4])]
+    assert [d["n"] for d in coincide.detect(rules, events, tier="interpreter")] == [2, 2]

@@ -24,6 +24,7 @@ class Bad:
     """An attempt that goes wrong in one of the ways in which attempts do."""
 
     way: str
+    limit = 0.1
 
     def shown(self) -> str:
         return self.way
@@ -41,8 +42,6 @@ class Bad:
 
 
 class BadFuzzer:
-    limit = 0.1
-
     def attempt(self, random: Random) -> Bad:
         return Bad(random.choice(["crash", "difference", "death", "hang", "run"]))
 
@@ -84,3 +83,10 @@ def test_an_attempt_here_tells_where_it_went_wrong() -> None:
     outcome = tried(BadFuzzer(), 0, number, armed=False)
     assert outcome.finding == "crash: KeyError at testing/fuzz/work.py:tried"
     assert "KeyError: 'crash'" in outcome.detail
+
+
+@pytest.mark.parametrize(("what", "count"), [("rules", 500), ("events", 15)])
+def test_a_fixed_share(what: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of what `python -m coincide.testing.fuzz` tries with many."""
+    code = main([what, "--corpus", str(CASES), "--count", str(count), "--seed", "10"])
+    assert code == 0, capsys.readouterr().out

@@ -110,10 +110,10 @@ class Interpreter:
 
     def _add(self, state: State, key: Key, rows: Iterable[Event], cause: Cause, passed: int) -> None:
         """Rows in order, of one partition."""
-        partition = state.partitions.get(key)
-        if partition is None:
-            partition = state.partitions[key] = Partition(key)
         for row in rows:
+            partition = state.partitions.get(key)  # it may have been forgotten after the row before
+            if partition is None:
+                partition = state.partitions[key] = Partition(key)
             partition.rows.append(row)
             self._scan(state, partition, cause, passed)
 

@@ -120,6 +120,7 @@ class _Parser:
         self._expect("when")
         body = self._pattern()
         same = self._several("and", self._parameter) if self._take_words("for", "the", "same") else []
+        same = list(dict.fromkeys(same))
         body = with_parameters(body, same)
         condition = self._condition()
         attributes = tuple(self._several(",", self._attribute)) if self._take("with") else ()

@@ -12,11 +12,17 @@ from pathlib import Path
 
 from coincide.errors import CoincideError
 from coincide.testing.fuzz.corpus import DEFAULT
+from coincide.testing.fuzz.events import EventFuzzer
 from coincide.testing.fuzz.rules import RuleFuzzer
 from coincide.testing.fuzz.states import StateFuzzer
 from coincide.testing.fuzz.work import Fuzzer, Outcome, outcomes, random_of, tried
 
-FUZZERS: dict[str, Callable[[Path], Fuzzer]] = {"rules": RuleFuzzer, "state": StateFuzzer}
+FUZZERS: dict[str, Callable[[Path], Fuzzer]] = {
+    "rules": RuleFuzzer,
+    "events": EventFuzzer,
+    "state": StateFuzzer,
+    "spark": lambda corpus: EventFuzzer(corpus, spark=True),
+}
 
 DESCRIPTION = """\
 Changes the conformance cases at random and looks for internal errors, for runs that take too long and for differences
@@ -37,7 +43,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m coincide.testing.fuzz", description=DESCRIPTION)
-    parser.add_argument("what", choices=FUZZERS)
+    parser.add_argument(
+        "what", choices=FUZZERS, help="rule files; dirty events on both tiers; snapshots; dirty events on Spark, too"
+    )
     parser.add_argument("--count", type=int, default=1000, metavar="N", help="how many mutants (1000)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the random numbers (0)")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the number of the first mutant (0)")
@@ -50,7 +58,7 @@ def _arguments() -> argparse.ArgumentParser:
 def _one(fuzzer: Fuzzer, given: argparse.Namespace) -> int:
     print(fuzzer.attempt(random_of(given.seed, given.only)).shown())
     outcome = tried(fuzzer, given.seed, given.only, armed=False)
-    print(f"--- {outcome.word}", outcome.detail, sep="\n")
+    print(f"--- {outcome.word}", outcome.detail, sep="\n", flush=True)
     return 1 if outcome.finding else 0
 
 

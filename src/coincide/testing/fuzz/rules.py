@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import ClassVar
 
 from coincide.adapters.mapping import DEFAULT as DEFAULT_MAPPING
 from coincide.adapters.records import event_of
@@ -25,6 +26,7 @@ SHORTEST = 1000
 
 @dataclass(frozen=True)
 class RuleAttempt:
+    limit: ClassVar[float] = 4.0
     files: tuple[SourceText, ...]
     changed: int
     events: list[Event]
@@ -54,8 +56,6 @@ class RuleAttempt:
 
 
 class RuleFuzzer:
-    limit = 4.0
-
     def __init__(self, corpus: Path) -> None:
         self._examples = examples(corpus)
         # More of a mutant is seen where what it was made from has no error.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import ClassVar
 
 from coincide.engines.embedded import Engine
 from coincide.errors import CoincideError, InputError
@@ -28,6 +29,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class StateAttempt:
+    limit: ClassVar[float] = 4.0
     taken: Taken
     snapshot: bytes
 
@@ -52,11 +54,9 @@ class StateAttempt:
 
 
 class StateFuzzer:
-    limit = 4.0
-
     def __init__(self, corpus: Path) -> None:
         events = ((example, close_events(example)) for example in runnable(corpus))
-        self._examples = [(example, found) for example, found in events if len(found) > 1]
+        self._examples = [(example, found) for example, found in events if len(found) > 1 and _comes_to_an_end(example, found)]
         self._taken: dict[tuple[str, str, int], Taken] = {}
 
     def attempt(self, random: Random) -> StateAttempt:
@@ -75,3 +75,14 @@ class StateFuzzer:
             engine.process(events[cut:])
             engine.finish()
         return self._taken[key]
+
+
+def _comes_to_an_end(example: Example, events: list[Event]) -> bool:
+    """Some cases are about runs that have to stop."""
+    engine = Engine(example.book, "interpreter")
+    try:
+        engine.process(events)
+        engine.finish()
+    except CoincideError:
+        return False
+    return True

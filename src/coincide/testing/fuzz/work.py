@@ -21,6 +21,10 @@ WAITING = 15
 class Attempt(Protocol):
     """One mutant, ready to be tried."""
 
+    @property
+    def limit(self) -> float:
+        """Seconds of processor time that it may take."""
+
     def shown(self) -> str:
         """The input, for whoever wants to see it."""
 
@@ -30,8 +34,6 @@ class Attempt(Protocol):
 
 class Fuzzer(Protocol):
     """Mutants by number: the same number and seed, the same mutant."""
-
-    limit: float  # seconds of processor time that one attempt may take
 
     def attempt(self, random: Random) -> Attempt: ...
 
@@ -58,7 +60,7 @@ def tried(fuzzer: Fuzzer, seed: int, number: int, armed: bool = True) -> Outcome
     """One attempt in this process. `armed`: its end is the end of the process if it takes too long."""
     attempt = fuzzer.attempt(random_of(seed, number))
     if armed:
-        _arm(fuzzer.limit)
+        _arm(attempt.limit)
     try:
         return Outcome(number, attempt.run())
     except Difference as difference:
@@ -127,7 +129,7 @@ class _Worker:
         self.results.close()
         code = self._process.exitcode or 0
         if code in (-signal.SIGPROF, -signal.SIGALRM):
-            return Outcome(self._numbers[0], "hang", f"hang: more than {self._fuzzer.limit:g} s")
+            return Outcome(self._numbers[0], "hang", "hang: it took too long")
         return Outcome(self._numbers[0], "death", f"crash: the process ended with {code}")
 
 
