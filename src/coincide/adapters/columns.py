@@ -44,6 +44,7 @@ from coincide.adapters.records import (
 from coincide.model.column import COMPOUND, MIXED, column_from_arrow
 from coincide.model.compound import ValueSet
 from coincide.model.event import Value, plain_number
+from coincide.model.fields import changed
 from coincide.model.space import Space
 from coincide.model.table import SPACE, EventTable
 
@@ -74,7 +75,7 @@ def _good_rows(table: EventTable, faults: Faults) -> EventTable:
         return table
     good = ~faults.bad
     mask = pa.array(good)
-    return EventTable(table.lo[good], table.hi[good], {name: array.filter(mask) for name, array in table.fields.items()})
+    return EventTable(table.lo[good], table.hi[good], changed(table.fields, lambda array: array.filter(mask)))
 
 
 def _types(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -> pa.Array:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import reduce
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +14,7 @@ import pyarrow.json as pj
 
 from coincide.adapters.columns import events_of_columns, named
 from coincide.adapters.mapping import FieldMapping
+from coincide.adapters.nested import flattened
 from coincide.adapters.records import EXACT
 from coincide.adapters.report import Intake
 from coincide.model.batch import EventBatch
@@ -27,7 +30,8 @@ class JsonColumns:
     def batch(self, block: bytes, intake: Intake) -> EventBatch | None:
         """A block's events; None: read it record by record."""
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
-        table = self._table(block) if _one_object_a_line(block, lines) and _is_utf8(block) else None
+        fit = _one_object_a_line(block, lines) and _is_utf8(block) and not _is_sparse(block, self._mapping)
+        table = self._table(block) if fit else None
         if table is None or table.num_rows != lines or not _faithful(table, self._mapping):
             return None
         huge: Counter[str] = Counter()
@@ -85,6 +89,33 @@ def _one_object_a_line(block: bytes, lines: int) -> bool:
     if between < lines - 1:
         between += block.count(b"}\r\n{")
     return between == lines - 1 and block.startswith(b"{")
+
+
+SAMPLE = 64
+MANY_NAMES = 256
+
+
+def _is_sparse(block: bytes, mapping: FieldMapping) -> bool:
+    """Whether records have names of their own, so that there would be a column, null nearly everywhere, for almost every row."""
+    names: set[str] = set()
+    most = 0
+    for part in range(SAMPLE):
+        start = block.rfind(b"\n", 0, len(block) * part // SAMPLE) + 1
+        try:
+            record = msgspec.json.decode(block[start : block.find(b"\n", start)])
+            own = flattened(record, mapping).keys() if isinstance(record, dict) else ()
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        names.update(own)
+        most = max(most, len(own))
+    return len(names) - most > SAMPLE // 2 and len(names) > most * 2 and _distinct_names(block) > MANY_NAMES
+
+
+def _distinct_names(block: bytes) -> int:
+    return len(set(_keys(block)))
+
+
+_keys = re.compile(rb'[{,]\s*("(?:[^"\\]|\\.)*")\s*:').findall
 
 
 def _is_utf8(block: bytes) -> bool:

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coincide.model.column import Rows
+from coincide.model.fields import changed
+from coincide.model.fields import joined as joined_columns
 from coincide.model.stamp import OrderKey, order_key
 from coincide.model.table import EventTable, Instants, concatenated_arrays
 
@@ -118,11 +120,11 @@ def _ranked_numbers(digits: pa.Array) -> Instants:
 def taken(table: EventTable, rows: Rows) -> EventTable:
     """External events of a table, not yet numbered."""
     index = pa.array(rows)
-    return EventTable(table.lo[rows], table.hi[rows], {name: array.take(index) for name, array in table.fields.items()})
+    return EventTable(table.lo[rows], table.hi[rows], changed(table.fields, lambda array: array.take(index)))
 
 
 def sliced(table: EventTable, start: int, stop: int) -> EventTable:
-    fields = {name: array.slice(start, stop - start) for name, array in table.fields.items()}
+    fields = changed(table.fields, lambda array: array.slice(start, stop - start))
     return EventTable(table.lo[start:stop], table.hi[start:stop], fields)
 
 
@@ -130,7 +132,8 @@ def joined(tables: Sequence[EventTable]) -> EventTable:
     """External events of several tables, one after another."""
     names = dict.fromkeys(name for table in tables for name in table.fields)
     lo, hi = (np.concatenate([getattr(table, end) for table in tables]) for end in ("lo", "hi"))
-    return EventTable(lo, hi, {name: _joined_field(name, tables) for name in names})
+    fields = joined_columns([*names], [table.fields for table in tables], lambda name: _joined_field(name, tables))
+    return EventTable(lo, hi, fields)
 
 
 def _joined_field(name: str, tables: Sequence[EventTable]) -> pa.Array:

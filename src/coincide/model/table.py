@@ -13,10 +13,15 @@ import pyarrow as pa
 
 from coincide.model.column import Column, Rows, column_from_arrow, column_of, concatenated
 from coincide.model.event import Event, Place, Value, source_of
+from coincide.model.fields import Columns, LazyColumns, changed
+from coincide.model.fields import joined as joined_columns
 from coincide.model.space import Space
 from coincide.model.stamp import MILLISECOND, OrderKey, order_key
 
 Instants = npt.NDArray[np.int64]
+
+WIDE = 256
+"""Beyond so many attributes, columns are made when they are asked for."""
 SPACE = pa.struct([(name, pa.float64()) for name in ("x", "y", "lat", "lon", "z")] + [("zone", pa.string())])
 
 
@@ -105,7 +110,7 @@ class EventTable:
 
     lo: Instants
     hi: Instants
-    fields: dict[str, pa.Array]
+    fields: Columns
     first: int = 0
     given_places: Places | LazyPlaces | None = None
     origins: Origins | None = None
@@ -126,7 +131,7 @@ class EventTable:
         if given is not None and not _is_text(given.type):
             column = column_from_arrow(given)
             names = pa.array([source_of(column.value(row)) for row in range(len(column))], pa.string())
-            object.__setattr__(self, "fields", {**self.fields, "source": names})
+            object.__setattr__(self, "fields", {**self.fields, "source": names})  # of detections, which are never wide
 
     @property
     def attributes(self) -> list[str]:
@@ -167,7 +172,7 @@ class EventTable:
         return EventTable(
             self.lo[rows],
             self.hi[rows],
-            {name: array.take(index) for name, array in self.fields.items()},
+            changed(self.fields, lambda array: array.take(index)),
             given_places=LazyPlaces(lambda: self.place_rows(rows)),
             origins=self.origin().take(rows),
             foreign_places=None if self.foreign_places is None else tuple(self.foreign_places[row] for row in rows),
@@ -261,12 +266,19 @@ def table_of(events: Sequence[Event]) -> EventTable:
         fields["space"] = pa.array([_space_record(e.space) for e in events], SPACE)
     if any(e.arrival is not None for e in events):
         fields["arrival"] = pa.array([e.arrival for e in events], pa.int64())
-    for name in names:
-        fields[name] = column_of([e.attributes.get(name) for e in events]).to_arrow()
+    columns: Columns = fields
+    if len(names) > WIDE:
+        columns = LazyColumns(fields, {name: _reading(name, events) for name in names})
+    else:
+        fields.update((name, _reading(name, events)()) for name in names)
     lo, hi = (np.array([getattr(e, end) for e in events], np.int64) for end in ("lo", "hi"))
     hidden = np.array([e.hidden for e in events], np.bool_) if any(e.hidden for e in events) else None
     places, foreign = _matrix(events), _foreign(events)
-    return EventTable(lo, hi, fields, 0, places, _origins(events), foreign, hidden)
+    return EventTable(lo, hi, columns, 0, places, _origins(events), foreign, hidden)
+
+
+def _reading(name: str, events: Sequence[Event]) -> Callable[[], pa.Array]:
+    return lambda: column_of([e.attributes.get(name) for e in events]).to_arrow()
 
 
 def _space_record(space: Space | None) -> dict[str, object] | None:
@@ -304,7 +316,7 @@ def merged_tables(tables: Sequence[EventTable]) -> EventTable:
     places = np.concatenate([np.pad(m, ((0, 0), (0, width - m.shape[1])), constant_values=-1) for m in matrices])
     order = np.lexsort(places.T[::-1])
     names = dict.fromkeys(name for t in tables for name in t.fields)
-    fields = {name: _concatenated_field(name, tables) for name in names}
+    fields = joined_columns([*names], [t.fields for t in tables], lambda name: _concatenated_field(name, tables))
     joined = EventTable(
         np.concatenate([t.lo for t in tables]),
         np.concatenate([t.hi for t in tables]),

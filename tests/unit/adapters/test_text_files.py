@@ -10,15 +10,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.read import EventReader, open_events
+from coincide.adapters.tableorder import arranged_tables, joined
 from coincide.errors import InputError
 from coincide.model.compound import ValueSet
 from coincide.model.event import Event
+from coincide.model.fields import LazyColumns
 
 WHOLE = 1 << 22  # a block that is larger than any input here: all is read as objects
 quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -259,6 +262,21 @@ def test_csv_columns_equal_rows(tmp_path: Path, rows: list[tuple[str, ...]], end
 @given(st.lists(st.tuples(st.just("a"), st.just("1"), cells, cells), max_size=5))
 def test_csv_columns_equal_rows_where_all_is_well(tmp_path: Path, rows: list[tuple[str, ...]]) -> None:
     same_both_ways(tmp_path / "e.csv", "\n".join(["type,time,v,w", *(",".join(row) for row in rows)]).encode())
+
+
+def test_records_with_names_of_their_own_are_no_wide_table(tmp_path: Path) -> None:
+    raw = [{"type": "a", "time": n, "k": n % 3, f"name_{n}": n, "in": {f"inner_{n}": "x"}} for n in range(1000)]
+    (tmp_path / "e.jsonl").write_bytes(lines(*raw))
+    batches = list(open_events(tmp_path / "e.jsonl", block_size=1 << 14))
+    assert not any(batch.has_table for batch in batches)
+    tables = [batch.table for batch in batches]
+    (whole,) = arranged_tables([joined(tables).take(np.arange(999, -1, -1))], 2000)
+    assert isinstance(whole.fields, LazyColumns)
+    assert len(whole.attributes) == 2001
+    assert [whole.column("name_7").value(row) for row in (6, 7, 8)] == [None, 7.0, None]
+    assert whole.column("in.inner_999").value(999) == "x"
+    assert whole.column("k").value(5) == 2.0
+    assert len(whole.fields._waiting) > 1990  # nobody has asked for them
 
 
 @pytest.mark.parametrize(

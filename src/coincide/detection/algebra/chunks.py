@@ -64,7 +64,7 @@ def gathered(tables: Sequence[EventTable], numbers: Numbers, columns: frozenset[
 
 
 def picked(table: EventTable, rows: Numbers, columns: frozenset[str]) -> EventTable:
-    arrays = {name: array for name, array in table.fields.items() if name in columns or name == "id"}
+    arrays = {name: table.fields[name] for name in table.fields if name in columns or name == "id"}
     if len(rows) == len(table):
         return EventTable(table.lo, table.hi, arrays, origins=table.origins)
     origins = None if table.origins is None else table.origins.take(rows)

@@ -55,7 +55,7 @@ def gathered(chunks: Sequence[EventTable], numbers: Numbers, columns: frozenset[
 def picked(table: EventTable, rows: Numbers, columns: frozenset[str]) -> EventTable:
     """Rows as they are kept: without what nobody will read, places worked out so that the rest of the batch can go."""
     index = pa.array(rows)
-    fields = {name: array.take(index) for name, array in table.fields.items() if name in columns}
+    fields = {name: table.fields[name].take(index) for name in table.fields if name in columns}
     foreign = None if table.foreign_places is None else tuple(table.foreign_places[row] for row in rows.tolist())
     return EventTable(
         table.lo[rows],

@@ -208,7 +208,7 @@ def _projected(table: EventTable, columns: frozenset[str] | None) -> EventTable:
     """Without what nobody reads of a row that is kept."""
     if columns is None:
         return table
-    fields = {n: array for n, array in table.fields.items() if n in columns or n in ("type", "id", "source")}
+    fields = {n: table.fields[n] for n in table.fields if n in columns or n in ("type", "id", "source")}
     return replace(table, fields=fields, _columns={})
 
 

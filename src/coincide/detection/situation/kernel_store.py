@@ -95,7 +95,7 @@ class Store:
 
 
 def _only(table: EventTable, name: str) -> EventTable:
-    fields = {field: array for field, array in table.fields.items() if field in (name, "id")}
+    fields = {field: table.fields[field] for field in (name, "id") if field in table.fields}
     return replace(table, fields=fields, hidden=None, _columns={})
 
 
