@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -15,12 +16,14 @@ def drawing(detector: Detector, automaton: bool = False) -> Drawing | None:
     draw = DRAWINGS.get(detector.language)
     if draw is None:
         return None
-    definition = _say(detector.definition) if detector.language == "pretty" else detector.definition
-    if automaton and draw is _opera:
-        from coincide.draw.states import automata
+    picture = (_automata if automaton and draw is _opera else draw)(detector.definition)
+    return _spoken(picture, detector.definition) if detector.language == "pretty" else picture
 
-        return automata(definition)
-    return draw(definition)
+
+def _automata(definition: Any) -> Drawing:
+    from coincide.draw.states import automata
+
+    return automata(definition)
 
 
 def _opera(definition: Any) -> Drawing:
@@ -29,19 +32,30 @@ def _opera(definition: Any) -> Drawing:
     return composition(definition)
 
 
-def _say(definition: Any) -> Any:
+def _spoken(picture: Drawing, definition: Any) -> Drawing:
     """With the phrases of the rule text instead of the names that they have become."""
-    from coincide.lang.opera.definition import OfSet
     from coincide.lang.pretty.phrases import spoken
 
-    if isinstance(definition, tuple):
-        return tuple(map(_say, definition))
-    if not is_dataclass(definition) or isinstance(definition, type):
-        return definition
-    parts = {f.name: _say(getattr(definition, f.name)) for f in fields(definition) if f.init}
-    if isinstance(definition, OfSet):
-        parts["name"] = spoken(definition.name)
-    return replace(definition, **parts)
+    names = "|".join(map(re.escape, sorted(_sets(definition), key=len, reverse=True)))
+
+    def said(text: str) -> str:
+        return re.sub(rf"\b(?:{names})\b", lambda found: spoken(found[0]), text) if names else text
+
+    nodes = tuple(replace(n, label=said(n.label), notes=tuple(map(said, n.notes))) for n in picture.nodes)
+    arrows = tuple(replace(a, labels=tuple(map(said, a.labels))) for a in picture.arrows)
+    return replace(picture, caption=said(picture.caption), nodes=nodes, arrows=arrows)
+
+
+def _sets(node: Any) -> set[str]:
+    """The names of the sets that a definition refers to."""
+    from coincide.lang.opera.definition import OfSet
+
+    if isinstance(node, tuple):
+        return {name for part in node for name in _sets(part)}
+    if not is_dataclass(node) or isinstance(node, type):
+        return set()
+    own = {node.name} if isinstance(node, OfSet) else set()
+    return own | {name for f in fields(node) for name in _sets(getattr(node, f.name))}
 
 
 def _ecl(definition: Any) -> Drawing:

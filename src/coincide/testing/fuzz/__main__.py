@@ -39,6 +39,8 @@ def main(argv: list[str] | None = None) -> int:
     except CoincideError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _arguments() -> argparse.ArgumentParser:
