@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import date, datetime
 from math import floor, isfinite
+from typing import Any
 
 from coincide.adapters.mapping import CATEGORY, UNTYPED, FieldMapping, is_type_name
 from coincide.adapters.nested import flattened
@@ -126,6 +127,7 @@ def _interval(raw: Mapping[str, object], mapping: FieldMapping) -> tuple[int, in
 
 def instant(raw: object, mapping: FieldMapping, field: str) -> int:
     """Microseconds of a number in the mapping's unit, of an ISO-8601 text or of a datetime."""
+    raw = raw if (plain := _of_numpy(raw)) is None else plain
     if isinstance(raw, str):
         moment = _parsed(raw, field)
     elif isinstance(raw, date):
@@ -140,6 +142,14 @@ def instant(raw: object, mapping: FieldMapping, field: str) -> int:
     if not -LIMIT <= moment <= LIMIT:
         raise BadRecord(out_of_range(field))
     return moment
+
+
+def _of_numpy(value: Any) -> object:
+    """A scalar of NumPy, as tables that are taken apart hold them, as Python's; None for anything else."""
+    if type(value).__module__ != "numpy" or not hasattr(value, "item"):
+        return None
+    moment = type(value).__name__ == "datetime64"
+    return (value.astype("datetime64[us]") if moment else value).item()
 
 
 def microseconds_of(moment: date) -> int:
@@ -231,6 +241,8 @@ def _attributes(raw: Mapping[str, object], envelope: frozenset[str], huge: Count
                 out[name] = several
         elif isinstance(value, date):
             out[name] = microseconds_of(value) / MILLISECOND
+        elif (plain := _of_numpy(value)) is not None:
+            out.update(_attributes({name: plain}, envelope, huge))
         else:
             raise BadRecord(no_value(name))
     return out

@@ -173,3 +173,17 @@ def test_records_without_a_type() -> None:
         for raw in ({}, {"event": {"category": ["x y", "process"]}}, {"event.category": "file"}, {"type": 7})
     ]
     assert kinds == ["event", "process", "file", "7"]
+
+
+def test_scalars_of_numpy() -> None:
+    import numpy as np
+
+    raw = {
+        "type": "a",
+        "time": np.datetime64("1970-01-01T00:00:01", "ns"),
+        "n": np.int64(3),
+        "x": np.float32(0.5),
+        "b": np.bool_(True),
+    }
+    event = event_of(raw, DEFAULT, 1)
+    assert (event.hi, event.attributes) == (1_000_000, {"n": 3.0, "x": 0.5, "b": True})
