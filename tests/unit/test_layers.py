@@ -59,3 +59,9 @@ def test_models_of_detection_do_not_import_one_another() -> None:
         if name.startswith("coincide.detection.") and name.split(".")[2] in MODELS - {model}
     ]
     assert not found
+
+
+def test_names_of_test_files_differ() -> None:
+    """pytest takes two of one name for one module."""
+    names = [file.name for file in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)
