@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import msgspec
 
 from coincide.model.batch import EventBatch
+from coincide.model.bounds import Began, Count
 from coincide.model.event import HEARTBEAT, Event
 from coincide.model.stamp import OrderKey
 
@@ -53,13 +54,13 @@ class Consumer(Protocol):
 class StageState(msgspec.Struct, array_like=True):
     """All that a stage remembers, as it is written. `last` is a place in the total order, of whatever length."""
 
-    clock: int = NEVER
-    refused: int = 0
-    marks: dict[str, int] = msgspec.field(default_factory=dict)
+    clock: Began = NEVER
+    refused: Count = 0
+    marks: dict[str, Began] = msgspec.field(default_factory=dict)
     heard: list[str] = msgspec.field(default_factory=list)
-    arrived: int = 0
+    arrived: Count = 0
     last: tuple[Any, ...] = ()
-    buffer: list[tuple[int, Event]] = msgspec.field(default_factory=list)
+    buffer: list[tuple[Count, Event]] = msgspec.field(default_factory=list)
     delays: dict[str, list[int]] = msgspec.field(default_factory=dict)
 
 

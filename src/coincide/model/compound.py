@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 
-Single = float | str | bool
+from coincide.model.bounds import Finite
+
+Single = Finite | str | bool
 
 
 COMPOUND_MAKERS = frozenset({"set", "range"})

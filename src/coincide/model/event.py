@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
+from coincide.model.bounds import Finite, Instant
 from coincide.model.compound import Several, compound_of, is_compound, plain_compound
 from coincide.model.space import Space
 from coincide.model.stamp import OrderKey, Stamp, milliseconds, order_key
 
-Value = float | str | bool | Several | None
+Value = Finite | str | bool | Several | None
 """An attribute's value. Numbers are doubles always, so that every tier and engine computes alike. Sets and ranges are null
 to every language but CDL."""
 
@@ -35,15 +36,15 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An external event or a detection."""
 
     type: str
-    lo: int
-    hi: int
+    lo: Instant
+    hi: Instant
     id: str | None  # None for a detection: generated ids are not stable, so no rule may see them
     attributes: dict[str, Value]
     origin: tuple[OrderKey, ...]  # the primitive events it was built from, in total order
     source: str | None = None
     space: Space | None = None
     place: Place = ()
-    arrival: int | None = None
+    arrival: Instant | None = None
     hidden: bool = False  # a detection that other detectors see but that is not given out (internal ones of CDL and Amit)
 
     @property

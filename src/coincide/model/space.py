@@ -6,17 +6,19 @@ from math import asin, cos, hypot, radians, sin, sqrt
 
 import msgspec
 
+from coincide.model.bounds import Finite
+
 EARTH_RADIUS = 6371008.8  # metres, conventions.md
 
 
 class Space(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
     """A planar point (`x`, `y`) or a geographic one (`lat`, `lon`), with an optional height and zone."""
 
-    x: float | None = None
-    y: float | None = None
-    lat: float | None = None
-    lon: float | None = None
-    z: float | None = None
+    x: Finite | None = None
+    y: Finite | None = None
+    lat: Finite | None = None
+    lon: Finite | None = None
+    z: Finite | None = None
     zone: str | None = None
 
     @property

@@ -14,6 +14,7 @@ from coincide.detection.algebra.occurrence import Composer, Occurrence
 from coincide.detection.algebra.scope import Environment, environment, number_of_different
 from coincide.detection.algebra.selection import Windows, selected
 from coincide.expr.tree import Expr
+from coincide.model import bounds
 from coincide.model.event import Value
 
 Argument = Callable[[Environment], Value] | None
@@ -88,8 +89,8 @@ class WindowState(msgspec.Struct, array_like=True):
 
     members: dict[int, list[Occurrence]] = {}
     next: int | None = None
-    closed: int | None = None
-    since: int | None = None
+    closed: bounds.Instant | None = None
+    since: bounds.Instant | None = None
 
 
 @dataclass(eq=False)
@@ -173,6 +174,10 @@ class WindowNode(Node):
         incomplete = self.aggregator.fills_empty_windows and since is not None and ends[0] < since
         return replace(made, incomplete=incomplete) if made is not None else None
 
+    def awaited(self, state: State) -> Iterable[int]:
+        windows = [*state.members, *([] if state.next is None else [state.next])]
+        return (self.windows.end(k) for k in windows)
+
     def discard(self, state: State, keys: Keys) -> None:
         state.members = {k: without(members, keys) for k, members in state.members.items()}
 
@@ -182,8 +187,8 @@ class WindowNode(Node):
 
 class RunningState(msgspec.Struct, array_like=True):
     seen: list[Occurrence] = []
-    lo: int | None = None
-    count: int = 0
+    lo: bounds.Instant | None = None
+    count: bounds.Count = 0
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ import msgspec
 from coincide.expr.scalar import event_field
 from coincide.lang.ecco.definition import DuplicatesRule, StampRule
 from coincide.model.compound import single
+from coincide.model import bounds
 from coincide.model.event import Event, Value
 from coincide.model.stamp import LIMIT, MILLISECOND, OrderKey, order_key
 
@@ -75,7 +76,7 @@ class Stamping:
 class Latest(msgspec.Struct, array_like=True):
     """The last copy of an instance that was kept: its hi and its key."""
 
-    hi: int
+    hi: bounds.Instant
     key: OrderKey
 
 

@@ -26,7 +26,7 @@ from coincide.detection.algebra.shape import Operators
 from coincide.detection.algebra.state import PlanState
 from coincide.detection.algebra.windows import WindowKernel
 from coincide.detection.base import Clock, Pending
-from coincide.model.batch import EventBatch
+from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import Place, timer_place
 from coincide.model.table import EventTable
 
@@ -84,6 +84,10 @@ class Kernel:
         waiting = [event for events in state.waiting.values() for event in events]
         ranges = any(event.lo != event.hi for event in waiting if not event.is_detection) or self._has_ranges(batch)
         return None if self._exact and ranges else columns(self, state)
+
+    def taken_up(self, state: PlanState) -> State:
+        """The interpreter's state, to go on from: as columns, if they can hold it."""
+        return self._columns(state, EMPTY) or state
 
     def _has_ranges(self, batch: EventBatch) -> bool:
         return bool(len(batch)) and bool(((batch.table.lo != batch.table.hi) & (batch.table.generation == 0)).any())

@@ -14,6 +14,7 @@ from coincide.detection.algebra.places import place_test
 from coincide.detection.algebra.precision import Counters, Thinning
 from coincide.detection.algebra.relations import MAYBE, Period
 from coincide.detection.algebra.scope import Conjunct, environment
+from coincide.detection.snapshots import damaged
 from coincide.lang.ecco.definition import Place
 from coincide.model.stamp import OrderKey
 
@@ -68,6 +69,13 @@ class Node:
     def discard(self, state: State, keys: Keys) -> None:
         """Forget what is built on older copies of an instance (duplicates last)."""
 
+    def check(self, state: State) -> None:
+        """Of a state that was stored: Damaged, if it cannot be one of this node. Its types are right."""
+
+    def awaited(self, state: State) -> Iterable[int]:
+        """Times at which it has asked to be evaluated, as far as they follow from the state."""
+        return ()
+
     def waits(self, state: State, last: int) -> bool:
         """Does it wait for a time at which, with no further event after `last`, it would make something?"""
         return False
@@ -102,6 +110,10 @@ class Reference(Node):
     thinning: Thinning = field(default_factory=Thinning)
 
     state_type: ClassVar[type | None] = PrecisionState
+
+    def check(self, state: State) -> None:
+        if len(state.counters) != len(self.thinning.aspects):
+            damaged("what is left out is counted otherwise")
 
     def __post_init__(self) -> None:
         self.tests_of_place = [place_test(place) for place in self.places]

@@ -125,8 +125,8 @@ class AlgebraPlan(PlanOfSeveral):
         return states.encode(self.programs, state if self._interpreted else self._kernel.objects(state))
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        """The kernel takes the interpreter's state and goes on from it."""
-        return states.decode(self.programs, parts)
+        objects = states.decode(self.programs, parts)
+        return objects if self._interpreted else self._kernel.taken_up(objects)
 
 
 # Push-down.

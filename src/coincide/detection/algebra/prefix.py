@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from coincide.detection.algebra.occurrence import Occurrence
+from coincide.model.bounds import Instant
 
 
 class Prefix(msgspec.Struct, frozen=True, array_like=True, eq=False):
@@ -15,11 +16,11 @@ class Prefix(msgspec.Struct, frozen=True, array_like=True, eq=False):
 
     occurrence: Occurrence
     last: Occurrence
-    lo: int
-    hi: int
-    latest_start: int
-    earliest_end: int
-    expires: int | None
+    lo: Instant
+    hi: Instant
+    latest_start: Instant
+    earliest_end: Instant
+    expires: Instant | None
 
     def alive(self, instant: int) -> bool:
         return self.expires is None or self.expires >= instant

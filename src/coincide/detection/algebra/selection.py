@@ -12,6 +12,7 @@ from coincide.detection.algebra.nodes import Instant, Node
 from coincide.detection.algebra.occurrence import Occurrence, distinct
 from coincide.detection.algebra.scope import Environment, environment
 from coincide.expr.tree import Expr
+from coincide.model import bounds
 from coincide.model.event import Value
 
 
@@ -47,7 +48,7 @@ def selected(node: Node, instant: Instant) -> list[Occurrence]:
 class CountState(msgspec.Struct, array_like=True):
     """So many were seen in each open window; number 0 stands for all time."""
 
-    counts: dict[int, int] = {}
+    counts: dict[int, bounds.Count] = {}
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ from coincide.detection.algebra.policies import choose
 from coincide.detection.algebra.prefix import Prefix
 from coincide.detection.algebra.relations import MAYBE
 from coincide.detection.algebra.scope import environment
+from coincide.model import bounds
 
 
 @dataclass(eq=False)
@@ -72,7 +73,7 @@ class SilenceStep(Step):
 
 
 class NotState(msgspec.Struct, array_like=True):
-    since: int = 0
+    since: bounds.Instant = 0
     armed: bool = False
 
 

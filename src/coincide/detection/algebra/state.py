@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,12 +13,16 @@ from coincide.detection.algebra.occurrence import Leaf, Occurrence
 from coincide.detection.algebra.prefix import Prefix
 from coincide.detection.algebra.program import Program
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.keys import Key, key_part, key_value
+from coincide.detection.keys import Key, key_value
+from coincide.detection.snapshots import check_stamp, damaged, decoded, events_of, item, items, key_of, timer_place_of
+from coincide.model.bounds import Began, Count, Instant
 from coincide.model.event import Event, Value
 from coincide.model.space import Space
 from coincide.model.stamp import OrderKey
 
 VERSION = 1
+DEPTH = 4
+"""An occurrence is at most so many times as deep as its expression has operators."""
 OCCURRENCE, PREFIX = 1, 2  # extension types
 
 
@@ -49,23 +53,23 @@ class PlanState:
 class Shared(msgspec.Struct, array_like=True):
     """What all definitions of a plan have in common; each part has it."""
 
-    timers: list[tuple[Any, Any]]
-    waiting: dict[int, list[Event]]
+    timers: list[tuple[Any, tuple[Literal["instant", "wake"], Instant]]]
+    waiting: dict[Instant, list[Event]]
     seen: Seen
-    serials: dict[str, int]
-    start: int | None
-    latest: int
+    serials: dict[str, Count]
+    start: Instant | None
+    latest: Began
     ended: bool
 
 
 class Row(msgspec.Struct, array_like=True):
     """An occurrence; others are referred to by their numbers."""
 
-    lo: int
-    hi: int
-    kind: str
-    latest_start: int
-    earliest_end: int
+    lo: Instant
+    hi: Instant
+    kind: Literal["P", "PI", "I"]
+    latest_start: Instant
+    earliest_end: Instant
     origin: tuple[OrderKey, ...]
     primitives: frozenset[OrderKey]
     detections: frozenset[Leaf]
@@ -73,7 +77,7 @@ class Row(msgspec.Struct, array_like=True):
     clash: frozenset[str]
     aliases: dict[str, int]
     parts: tuple[int, ...]
-    expires: int | None
+    expires: Instant | None
     maybe: bool
     type: str | None
     id: str | None
@@ -87,8 +91,8 @@ class Part(msgspec.Struct, array_like=True):
     version: int
     shared: Shared
     rows: list[Row]
-    copies: list[tuple[list[Value], int, list[bytes]]]
-    wakes: list[tuple[int, list[Value]]]
+    copies: list[tuple[list[Value], Instant, list[bytes]]]
+    wakes: list[tuple[Instant, list[Value]]]
 
 
 FIELDS = Row.__struct_fields__
@@ -128,12 +132,18 @@ class Table:
         return value
 
 
-def occurrences(rows: Iterable[Row]) -> list[Occurrence]:
+def occurrences(rows: Iterable[Row], deepest: int) -> list[Occurrence]:
+    """Each refers to earlier ones only, in no more steps than its expression has."""
     found: list[Occurrence] = []
+    depths: list[int] = []
     for row in rows:
+        check_stamp(row.lo, row.hi)
         values = {name: getattr(row, name) for name in FIELDS}
-        values["aliases"] = {alias: found[number] for alias, number in row.aliases.items()}
-        values["parts"] = tuple(found[number] for number in row.parts)
+        values["aliases"] = {alias: item(found, number) for alias, number in row.aliases.items()}
+        values["parts"] = tuple(items(found, row.parts))
+        depths.append(1 + max((depths[number] for number in (*row.parts, *row.aliases.values())), default=0))
+        if depths[-1] > deepest:
+            damaged("an occurrence is deeper than its expression")
         found.append(Occurrence(**values))
     return found
 
@@ -178,36 +188,34 @@ def decode(programs: Sequence[Program], parts: Mapping[str, bytes]) -> PlanState
     for number, program in enumerate(programs):
         data = parts.get(program.digest)
         if data is not None:
-            _restore(state, number, program, _decoded(data))
+            _restore(state, number, program, decoded(data, Part, VERSION))
     return state
-
-
-def _decoded(data: bytes) -> Part:
-    part = msgspec.msgpack.decode(data, type=Part)
-    if part.version != VERSION:
-        raise ValueError(f"state of version {part.version}; this release reads version {VERSION}")
-    return part
 
 
 def _restore(state: PlanState, number: int, program: Program, part: Part) -> None:
     _share(state, part.shared)
-    found = occurrences(part.rows)
-    for key, start, own in part.copies:
+    found = occurrences(part.rows, DEPTH * (1 + len(program.nodes)))
+    for due, values in part.wakes:
+        state.wakes.setdefault(due, set()).add((number, key_of(values, len(program.keys))))
+    for values, start, own in part.copies:
+        key = key_of(values, len(program.keys))
         states = [_state(node.state_type, data, found) for node, data in zip(program.nodes, own, strict=True)]
-        state.copies[number][tuple(map(key_part, key))] = Copy(states, start)
-    for due, key in part.wakes:
-        state.wakes.setdefault(due, set()).add((number, tuple(map(key_part, key))))
+        for node, one in zip(program.nodes, states, strict=True):
+            node.check(one)
+            if not state.ended and any((number, key) not in state.wakes.get(due, ()) for due in node.awaited(one)):
+                damaged("a time is waited for at which nobody looks")
+        state.copies[number][key] = Copy(states, start)
 
 
 def _share(state: PlanState, shared: Shared) -> None:
     """Definitions may have been in different plans, which had their own: then what they had is put together."""
     timers = {timer.payload: timer for timer in state.timers.heap}
     for place, payload in shared.timers:
-        timer = Timer(_frozen(place), _frozen(payload))
+        timer = Timer(timer_place_of(place), payload)
         timers[timer.payload] = min(timer, timers.get(timer.payload, timer))
     state.timers = Timers(sorted(timers.values()))
     for instant, events in shared.waiting.items():
-        known = {event.place: event for event in (*state.waiting.get(instant, ()), *events)}
+        known = {event.place: event for event in (*state.waiting.get(instant, ()), *events_of(events))}
         state.waiting[instant] = [known[place] for place in sorted(known)]
     state.seen.update(shared.seen)
     state.serials.update(shared.serials)
@@ -219,12 +227,10 @@ def _share(state: PlanState, shared: Shared) -> None:
 def _state(kind: type | None, data: bytes, found: Sequence[Occurrence]) -> Any:
     def extension(code: int, content: memoryview) -> Any:
         if code == OCCURRENCE:
-            return found[msgspec.msgpack.decode(content)]
-        return Prefix(*msgspec.msgpack.decode(content, ext_hook=extension))
+            return item(found, msgspec.msgpack.decode(content, type=int))
+        if code != PREFIX:
+            damaged(f"it has an extension of type {code}")
+        return msgspec.convert(msgspec.msgpack.decode(content, ext_hook=extension), Prefix)
 
     fields = msgspec.msgpack.decode(data, ext_hook=extension)
-    return None if kind is None else kind(*fields)
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
+    return None if kind is None else msgspec.convert(fields, kind)

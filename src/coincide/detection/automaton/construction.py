@@ -129,7 +129,7 @@ class Automaton:
         self.detector = detector
         self.positions: list[Position] = []
         self.sides: list[tuple[Automaton, Automaton]] = []
-        self._forks = 0
+        self.forks: list[Part] = []  # alternations at which a run chooses a side
         self.root = self._part(expression, None, 0, Scope())
         self.number = detector.next_automaton(self)
         self._outcomes: dict[tuple[int, Choices], list[Outcome]] = {}
@@ -139,8 +139,9 @@ class Automaton:
 
     def _part(self, expression: Expression, parent: Part | None, index: int, scope: Scope) -> Part:
         forks = isinstance(expression, Alternation) and scope.forking and not nullable(expression)
-        part = Part(expression, parent, index, self._forks, forks)
-        self._forks += forks
+        part = Part(expression, parent, index, len(self.forks), forks)
+        if forks:
+            self.forks.append(part)
         if isinstance(expression, Atom):
             self._add_atom(part, expression, scope)
         elif isinstance(expression, Parallel):

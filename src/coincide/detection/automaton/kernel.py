@@ -50,7 +50,7 @@ class Kernel:
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         if clock.arrival is not None or (len(batch) and batch.table.foreign_places is not None):
             return self._interpreted(state, batch, clock)
-        memory = compiled_state(self.tables, state, self.columns) if isinstance(state, DetectorState) else state
+        memory = self.taken_up(state) if isinstance(state, DetectorState) else state
         table = batch.table if len(batch) else NOTHING
         base, known = len(memory.store), int(memory.pools.n[NODES])
         cells = self._consume(memory, table, base)
@@ -65,6 +65,10 @@ class Kernel:
         objects = self.objects(state)
         interpreter = Interpreter(self.program, objects)
         return objects, step_eventwise(batch, clock, objects.timers, interpreter.on_event, interpreter.on_timer)
+
+    def taken_up(self, state: DetectorState) -> Memory:
+        """The interpreter's state, to go on from."""
+        return compiled_state(self.tables, state, self.columns)
 
     def objects(self, state: State) -> DetectorState:
         """As the interpreter would hold it."""

@@ -88,9 +88,11 @@ class AutomatonPlan(PlanOfOne):
         return {self.detector.digest: encoding.encode(self.program, objects)}
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        """The kernel takes the interpreter's state and goes on from it."""
         data = parts.get(self.detector.digest)
-        return self.initial() if data is None else encoding.decode(self.program, data)
+        if data is None:
+            return self.initial()
+        objects = encoding.decode(self.program, data)
+        return objects if self._interpreted else self._kernel.taken_up(objects)
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -23,6 +23,7 @@ from coincide.detection.correlation.join_state import Compact
 from coincide.detection.correlation.join_trees import Trees
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import State
+from coincide.detection.snapshots import damaged
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import Column, concatenated
 from coincide.model.table import EventTable
@@ -65,7 +66,10 @@ class Kernel:
         return KernelState(join_state.empty(self.trees))
 
     def state(self, objects: State, partial: bool) -> KernelState:
-        return KernelState(join_state.loaded(self.trees, objects)) if partial else KernelState(None, objects)
+        compact = join_state.loaded(self.trees, objects)
+        if partial and compact is None:
+            damaged("a message has a set or a range, which columns do not hold")
+        return KernelState(None, objects) if compact is None else KernelState(compact)
 
     def written(self, state: KernelState) -> tuple[State, bool]:
         """What is to be kept of a state, and whether that is only part of what the interpreter would hold."""

@@ -14,6 +14,7 @@ from coincide.detection.correlation.interpreter import Interpreter
 from coincide.detection.correlation.join_trees import reasons
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import fresh
+from coincide.detection.snapshots import damaged
 from coincide.expr.tree import Call, Compare, Expr, In, Literal, Reference, walk
 from coincide.lang.cdl.definition import Description, TimeEvent
 from coincide.model.batch import EventBatch
@@ -137,6 +138,8 @@ class CorrelationPlan(PlanOfOne):
         state, partial = encoding.decode(self.program, data)
         if self._interpreted and not partial:
             return state
+        if partial and self._reasons:
+            damaged("it holds messages only, but instances do not follow from them")
         found = self._kernel.state(state, partial)
         return self._kernel.objects(found) if self._interpreted else found
 

@@ -89,6 +89,14 @@ class SourceProgram:
             message.values[name] = value
         return message if all(test(view) for test in self.own) else None
 
+    def declares(self, name: str, value: Value) -> bool:
+        """Can a message that it has matched have this value?"""
+        kinds = [(kind, optional) for declared, kind, optional, _ in self.declared if declared == name]
+        if not kinds:
+            return False
+        kind, optional = kinds[0]
+        return optional if value is None else cdl.matched(value, kind) == value
+
     def _admits(self, event: Event) -> bool:
         if isinstance(self.node, TimeEvent) or self.message_class not in (event.type, "*"):
             return False

@@ -38,6 +38,21 @@ class Node:
     def visit(self, configuration: Any, letter: int, emitted: list[int]) -> Visit:
         raise NotImplementedError
 
+    def accepts(self, configuration: Any) -> bool:
+        """Is this a configuration of the part while it waits?"""
+        raise NotImplementedError
+
+
+def is_slot(part: Node, slot: Any) -> bool:
+    """A configuration of the part, or its outcome."""
+    return (type(slot) is int and slot in (SUCCESS, FAILURE)) or part.accepts(slot)
+
+
+def is_numbered(configuration: Any, first: int, last: int) -> bool:
+    """A pair with a number within these bounds."""
+    pair = isinstance(configuration, tuple) and len(configuration) == 2
+    return pair and type(configuration[0]) is int and first <= configuration[0] <= last
+
 
 class Test(Node):
     start = 0
@@ -47,6 +62,9 @@ class Test(Node):
 
     def visit(self, configuration: Any, letter: int, emitted: list[int]) -> Visit:
         return (SUCCESS, None) if letter & self.bit else (NONE, 0)
+
+    def accepts(self, configuration: Any) -> bool:
+        return type(configuration) is int and configuration == 0
 
 
 class Group(Node):
@@ -60,6 +78,10 @@ class Group(Node):
     def visit(self, configuration: Any, letter: int, emitted: list[int]) -> Visit:
         slots = tuple(visited(part, slot, letter, emitted) for part, slot in zip(self.parts, configuration, strict=True))
         return self.decide(slots), slots
+
+    def accepts(self, configuration: Any) -> bool:
+        whole = isinstance(configuration, tuple) and len(configuration) == len(self.parts)
+        return whole and all(map(is_slot, self.parts, configuration))
 
 
 def visited(part: Node, slot: Any, letter: int, emitted: list[int]) -> Any:
@@ -113,6 +135,9 @@ class Sequence_(Node):
             return NONE, (current + 1, self.parts[current + 1].start)
         return outcome, None
 
+    def accepts(self, configuration: Any) -> bool:
+        return is_numbered(configuration, 0, len(self.parts) - 1) and self.parts[configuration[0]].accepts(configuration[1])
+
 
 class Exchange(Node):
     """fail {φ}"""
@@ -124,6 +149,9 @@ class Exchange(Node):
     def visit(self, configuration: Any, letter: int, emitted: list[int]) -> Visit:
         outcome, following = self.body.visit(configuration, letter, emitted)
         return (FAILURE if outcome == SUCCESS else SUCCESS if outcome else NONE), following
+
+    def accepts(self, configuration: Any) -> bool:
+        return self.body.accepts(configuration)
 
 
 class Emit(Node):
@@ -140,6 +168,9 @@ class Emit(Node):
             emitted.append(self.output)
         return outcome, following
 
+    def accepts(self, configuration: Any) -> bool:
+        return self.body.accepts(configuration)
+
 
 class Again(Node):
     """persist, repeat, loop: `ends` is the outcome of the body that ends it (0: none does)."""
@@ -154,6 +185,9 @@ class Again(Node):
         if outcome == NONE:
             return NONE, following
         return (outcome, None) if outcome == self.ends else (NONE, self.body.start)
+
+    def accepts(self, configuration: Any) -> bool:
+        return self.body.accepts(configuration)
 
 
 class Rounds(Node):
@@ -175,6 +209,9 @@ class Rounds(Node):
             return outcome, None
         return (self.at_maximum, None) if number == self.maximum else (NONE, (number + 1, self.body.start))
 
+    def accepts(self, configuration: Any) -> bool:
+        return is_numbered(configuration, 1, self.maximum) and self.body.accepts(configuration[1])
+
 
 class Switch(Node):
     """Modes: a guard of another mode takes the event away from the running one."""
@@ -190,6 +227,9 @@ class Switch(Node):
             if mode != current and letter & guard:
                 return NONE, (mode, self.bodies[mode].start)
         return NONE, (current, visited(self.bodies[current], slot, letter, emitted))
+
+    def accepts(self, configuration: Any) -> bool:
+        return is_numbered(configuration, 0, len(self.bodies) - 1) and is_slot(self.bodies[configuration[0]], configuration[1])
 
 
 GROUPS: dict[type[Correlation], Callable[[tuple[Any, ...]], int]] = {

@@ -57,6 +57,12 @@ class LiteralTransducer:
         except NeverSettles:
             return ENDED, ()
 
+    def accepts(self, configuration: Any) -> bool:
+        if not isinstance(configuration, tuple):
+            return type(configuration) is int and configuration == ENDED
+        known = all(type(state) is int and 0 <= state < len(self.states) for state in configuration)
+        return known and tuple(sorted(set(configuration))) == configuration
+
     def _settled(self, active: frozenset[int], emitted: list[int]) -> Any:
         seen = {active}
         while True:

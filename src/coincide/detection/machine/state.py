@@ -8,10 +8,21 @@ from typing import Any
 
 import msgspec
 
-from coincide.detection.keys import Key, key_part, key_value
+from coincide.detection.keys import Key, key_value
 from coincide.detection.machine.program import MonitorGroup
+from coincide.detection.machine.transducer import Transducer
+from coincide.detection.snapshots import damaged, decoded, key_of
+from coincide.model.event import Value
 
 VERSION = 1
+
+
+class Written(msgspec.Struct, array_like=True):
+    """A monitor: for each key that has left the start, the configurations of its parts."""
+
+    version: int
+    entries: list[tuple[list[Value], list[Any]]]
+
 
 Configurations = dict[Key, Any]
 """Configuration by key; a key that is at the start is not kept."""
@@ -37,7 +48,7 @@ def encode(group: MonitorGroup, columns: Iterable[Column]) -> dict[str, bytes]:
 
 def _encode(group: MonitorGroup, monitor: int, parts: list[Configurations]) -> bytes:
     """A key's configurations, part by part, for each key that any part of the monitor has left the start with."""
-    starts = _starts(group, monitor)
+    starts = [machine.start for machine in _machines(group, monitor)]
     keys = dict.fromkeys(key for configurations in parts for key in configurations)
     entries = [[[key_value(v) for v in key], [c.get(key, start) for c, start in zip(parts, starts, strict=True)]] for key in keys]
     return msgspec.msgpack.encode([VERSION, entries])
@@ -48,29 +59,30 @@ def shared(group: MonitorGroup, encoded: Mapping[str, bytes]) -> list[Column]:
     columns: dict[tuple[int, bytes, int], Column] = {}
     for monitor, detector in enumerate(group.detectors):
         data = encoded.get(detector.digest, b"")
-        decoded = _decode(data, _starts(group, monitor)) if data else None
+        found = _decode(group, data, _machines(group, monitor)) if data else None
         for number, part in enumerate(group.parts[monitor]):
             identity = (part.program, data, number if data else 0)
             column = columns.setdefault(identity, Column(part.program, []))
-            if decoded is not None and not column.parts:
-                column.configurations = decoded[number]
+            if found is not None and not column.parts:
+                column.configurations = found[number]
             column.parts.append((monitor, number))
     return list(columns.values())
 
 
-def _starts(group: MonitorGroup, monitor: int) -> list[Any]:
-    return [group.programs[part.program].transducer.start for part in group.parts[monitor]]
+def _machines(group: MonitorGroup, monitor: int) -> list[Transducer]:
+    return [group.programs[part.program].transducer for part in group.parts[monitor]]
 
 
-def _decode(data: bytes, starts: list[Any]) -> list[Configurations]:
-    version, entries = msgspec.msgpack.decode(data)
-    if version != VERSION:
-        raise ValueError(f"state of version {version}; this release reads version {VERSION}")
-    parts: list[Configurations] = [{} for _ in starts]
-    for key, configurations in entries:
-        for part, start, configuration in zip(parts, starts, map(_frozen, configurations), strict=True):
-            if configuration != start:
-                part[tuple(key_part(v) for v in key)] = configuration
+def _decode(group: MonitorGroup, data: bytes, machines: list[Transducer]) -> list[Configurations]:
+    parts: list[Configurations] = [{} for _ in machines]
+    for values, configurations in decoded(data, Written, VERSION).entries:
+        key = key_of(values, len(group.keys))
+        for part, machine, raw in zip(parts, machines, configurations, strict=True):
+            configuration = _frozen(raw)
+            if not machine.accepts(configuration):
+                damaged("a machine is in no state of its own")
+            if configuration != machine.start:
+                part[key] = configuration
     return parts
 
 

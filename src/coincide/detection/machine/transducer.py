@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from coincide.detection.machine.expression import Node, compile_expression
+from coincide.detection.machine.expression import Node, compile_expression, is_slot
 from coincide.detection.machine.literal import LiteralTransducer
 from coincide.lang.ecl.definition import Correlation, Machine, Monitor, Output, Predicate, Push, walk
 
@@ -29,6 +29,9 @@ class Transducer(Protocol):
 
     def step(self, configuration: Configuration, letter: int) -> Step: ...
 
+    def accepts(self, configuration: Configuration) -> bool:
+        """Is this one of its configurations? What is read from a snapshot may not be."""
+
 
 class ExpressionTransducer:
     """A correlation expression by the structural reading of section 3; pushes come out in post-order."""
@@ -49,6 +52,9 @@ class ExpressionTransducer:
         emitted: list[int] = []
         outcome, following = self._root.visit(configuration, letter, emitted)
         return (outcome or following), tuple(emitted)
+
+    def accepts(self, configuration: Configuration) -> bool:
+        return is_slot(self._root, configuration)
 
 
 def transducer(definition: Monitor | Machine | Correlation) -> Transducer:

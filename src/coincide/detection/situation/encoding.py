@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from coincide.detection.eventwise import Timer
-from coincide.detection.situation.program import Group, SituationProgram
+from coincide.detection.situation.interpreter import fitted
+from coincide.detection.situation.program import Group, OperandProgram, SituationProgram
 from coincide.detection.situation.scope import Selection
 from coincide.detection.situation.state import (
     Content,
@@ -25,9 +27,10 @@ from coincide.detection.situation.state import (
     SituationState,
     Tick,
     fresh_content,
-    key_part,
     key_value,
 )
+from coincide.detection.snapshots import damaged, decoded, event_of, item, items, key_of, place_of, timer_place_of
+from coincide.model.bounds import Count, Instant
 from coincide.model.event import Event, Place, Value
 
 VERSION = 1
@@ -56,8 +59,8 @@ class LifespanPart(msgspec.Struct, array_like=True):
 
     key: list[Value]
     place: list[Any]
-    opened: int
-    due: int | None
+    opened: Instant
+    due: Instant | None
     initiator: int | None
     event: int | None
     expiration: TimerPart | None
@@ -69,8 +72,8 @@ class LifespanPart(msgspec.Struct, array_like=True):
 class SituationPart(msgspec.Struct, array_like=True):
     version: int
     begun: bool
-    statistics: dict[str, int]
-    lifespan_statistics: dict[str, int]
+    statistics: dict[str, Count]
+    lifespan_statistics: dict[str, Count]
     events: list[Event]
     lifespans: list[LifespanPart]
 
@@ -129,10 +132,6 @@ def _values(key: Key) -> list[Value]:
     return [key_value(part) for part in key]
 
 
-def _key(values: Iterable[Value]) -> Key:
-    return tuple(key_part(value) for value in values)
-
-
 def encode(group: Group, state: SituationState) -> dict[str, bytes]:
     return {s.detector.digest: msgspec.msgpack.encode(_situation(group, state, s)) for s in group.situations}
 
@@ -158,7 +157,7 @@ def decode(group: Group, parts: Mapping[str, bytes]) -> SituationState:
     )
     for situation in group.situations:
         data = parts.get(situation.detector.digest)
-        part = None if data is None else msgspec.msgpack.decode(data, type=SituationPart)
+        part = None if data is None else decoded(data, SituationPart, VERSION)
         if part is None or not part.begun:
             state.fresh.add(situation.number)
         if part is not None:
@@ -185,57 +184,103 @@ def _complete(group: Group, state: SituationState) -> None:
 
 
 class _Reader:
-    """Puts one situation's part into a state."""
+    """Puts one situation's part into a state. Events are of the types that their places in it are for."""
 
     def __init__(self, group: Group, state: SituationState, situation: SituationProgram, part: SituationPart) -> None:
-        if part.version != VERSION:
-            raise ValueError(f"state of version {part.version}; this release reads version {VERSION}")
+        self.group = group
         self.state = state
         self.situation = situation
+        self.lifespan = group.lifespans[situation.lifespan]
         self.part = part
-        self.events = [msgspec.structs.replace(event, place=frozen(event.place)) for event in part.events]
+        self.events = [self._fitted(event_of(event)) for event in part.events]
+
+    def _fitted(self, event: Event) -> Event:
+        readers = self.group.readers.get(event.type)
+        return event if readers is None else fitted(event, readers)
 
     def read(self) -> None:
         self.state.situations[self.situation.number].update(self.part.statistics)
         self.state.lifespans[self.situation.lifespan].update(self.part.lifespan_statistics)
         for part in self.part.lifespans:
             span = self._shared(part)
+            if self.situation.number in span.contents:
+                damaged("two lifespans have one place")
             content = span.contents[self.situation.number] = Content()
             for partition in part.partitions:
-                content.partitions[_key(partition.key)] = self._partition(span, partition)
-            content.delayed = [Delayed(_key(key), self._selection(chosen)) for key, chosen in part.delayed]
+                content.partitions[self._local(partition.key)] = self._partition(span, partition)
+            _check_alike(content.partitions)
+            content.delayed = [Delayed(self._local(key), self._selection(chosen)) for key, chosen in part.delayed]
+            if part.tick is not None and self.situation.kind not in ("every", "at"):
+                damaged("a situation without a clock has one")
             content.tick = self._timer(part.tick, Tick(span, self.situation.number))
+
+    def _local(self, values: list[Value]) -> Key:
+        return key_of(values, self.situation.local_key.size)
 
     def _shared(self, part: LifespanPart) -> Lifespan:
         """The lifespan, which a situation before may have brought already."""
-        key, place = _key(part.key), frozen(part.place)
+        place = place_of(part.place)
+        key = key_of(part.key, 0 if part.initiator is None else self.situation.global_key.size)
         spans = self.state.open[self.situation.lifespan].setdefault(key, [])
         for span in spans:
             if span.place == place:
                 return span
-        event = None if part.event is None else self.events[part.event]
+        event = self._initiating(part, place)
         span = Lifespan(self.situation.lifespan, key, place, part.opened, part.due, part.initiator, event)
-        span.expiration = self._timer(part.expiration, Expire(span))
+        span.expiration = self._expiration(part, span)
         spans.append(span)
+        _check_alike(self.state.open[self.situation.lifespan])
         return span
 
+    def _initiating(self, part: LifespanPart, place: Place) -> Event | None:
+        if part.opened != place[0] or (part.initiator is None) != (part.event is None):
+            damaged("a lifespan was not opened by what it says")
+        if part.initiator is None or part.event is None:
+            return None
+        _, initiator, _ = item(self.lifespan.initiators, part.initiator)
+        event = item(self.events, part.event)
+        if event.type != initiator.event or event.place != place:
+            damaged("a lifespan was not opened by what it says")
+        return event
+
+    def _expiration(self, part: LifespanPart, span: Lifespan) -> Timer | None:
+        expires = self.lifespan.definition.expiration is not None
+        timer = self._timer(part.expiration, Expire(span))
+        if expires != (part.due is not None) or expires != (timer is not None) or (timer is not None and timer.due != part.due):
+            damaged("a lifespan does not end when it says")
+        return timer
+
     def _partition(self, span: Lifespan, part: PartitionPart) -> Partition:
-        candidates = [[self.events[number] for number in numbers] for numbers in part.candidates]
+        pairs = zip(self.situation.operands, part.candidates, strict=True)
+        candidates = [self._candidates(operand, numbers) for operand, numbers in pairs]
         partition = Partition(candidates, set(part.reported), part.done)
+        if part.timers and self.situation.kind != "after":
+            damaged("a situation without a clock has one")
         for after in part.timers:
-            action = Passed(span, self.situation.number, _key(part.key), self._selection(after.selection))
+            action = Passed(span, self.situation.number, self._local(part.key), self._selection(after.selection))
             timer = self._timer(after.timer, action)
-            assert timer is not None
+            if timer is None or len(action.selection) != 1:
+                damaged("what is waited for is not one event")
             partition.timers.append(timer)
         return partition
 
+    def _candidates(self, operand: OperandProgram, numbers: list[int]) -> list[Event]:
+        events = items(self.events, numbers)
+        if any(event.type != operand.event for event in events) or any(a.place >= b.place for a, b in pairwise(events)):
+            damaged("candidates are not those of their operand")
+        return events
+
     def _selection(self, chosen: Iterable[tuple[int, int]]) -> Selection:
-        return tuple((operand, self.events[number]) for operand, number in chosen)
+        selection = tuple((operand, item(self.events, number)) for operand, number in chosen)
+        if any(event.type != item(self.situation.operands, operand).event for operand, event in selection):
+            damaged("candidates are not those of their operand")
+        return selection
 
     def _timer(self, part: TimerPart | None, action: object) -> Timer | None:
-        return None if part is None else self.state.timers.add(Timer(frozen(part.place), action, part.recurring))
+        return None if part is None else self.state.timers.add(Timer(timer_place_of(part.place), action, part.recurring))
 
 
-def frozen(place: Iterable[Any]) -> Place:
-    """Places are tuples all the way down."""
-    return tuple(frozen(part) if isinstance(part, (list, tuple)) else part for part in place)
+def _check_alike(keys: Iterable[Key]) -> None:
+    """Attributes are declared with a type: so keys can be put in order."""
+    if len({tuple(map(type, key)) for key in keys}) > 1:
+        damaged("keys of one kind have values of several types")

@@ -70,7 +70,11 @@ class Kernel:
         self._program = None if loop_reasons(s.resolved for s in group.situations) else _program(group)
 
     def state(self, objects: SituationState) -> KernelState:
-        return KernelState(objects)
+        """Made numbers at once where it can be: what is wrong with a state shows when it is read."""
+        state = KernelState(objects)
+        if self._program is not None and not objects.fresh:
+            self._load(state)
+        return state
 
     def objects(self, state: KernelState) -> SituationState:
         if state.compact is None:
@@ -99,12 +103,16 @@ class Kernel:
             return True
         if clock.start is None or self._begins_late(state):
             return False
-        from coincide.detection.situation.kernel_objects import Loader, loadable
-
         if state.objects.fresh:  # startup, and nothing else
             self._interpreter.step(state.objects, EMPTY, Clock(LONG_AGO, clock.start))
+        return self._load(state)
+
+    def _load(self, state: KernelState) -> bool:
+        from coincide.detection.situation.kernel_objects import Loader, loadable
+
         if not loadable(state.objects):
             return False
+        assert self._program is not None
         state.compact = Loader(self._program, state.objects).load()
         state.objects.open = [{} for _ in self.group.lifespans]
         state.objects.timers = Timers()

@@ -146,15 +146,30 @@ def mutate_bytes(data: bytes, random: Random) -> bytes:
 
 
 def mutate_packed(data: bytes, random: Random) -> bytes:
-    """MessagePack with one to three values changed, at any depth: also inside of bytes that are MessagePack again."""
+    """MessagePack with one to three values changed, at any depth: also inside of bytes that are MessagePack again. One may become
+    what stands elsewhere: of a right type, perhaps, but in a wrong place."""
     tree = unpacked(data)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
-        tree = mutate_tree(tree, random)
+        scion = _picked(tree, random) if random.random() < 0.3 else None
+        tree = mutate_tree(tree, random, scion)
     return packed(tree)
 
 
+def _picked(tree: Tree, random: Random) -> Tree:
+    while _inner(tree) and random.random() > 1 / (1 + _size(tree)):
+        items = list(tree.values()) if isinstance(tree, dict) else list(tree)
+        tree = random.choices(items, [_size(item) for item in items])[0]
+    return tree
+
+
 class Packed(list[Tree]):
-    """Bytes that hold MessagePack, with what is in them as the only item."""
+    """Bytes that hold MessagePack, with what is in them as the only item. `code`: of an extension."""
+
+    code: int | None = None
+
+    def of_code(self, code: int | None) -> Packed:
+        self.code = code
+        return self
 
 
 def unpacked(data: bytes) -> Tree:
@@ -170,6 +185,8 @@ def _opened(tree: Tree) -> Tree:
         return [_opened(item) for item in tree]
     if isinstance(tree, dict):
         return {key: _opened(value) for key, value in tree.items()}
+    if isinstance(tree, msgspec.msgpack.Ext):
+        return Packed([unpacked(bytes(tree.data))]).of_code(tree.code)
     return _opened_bytes(tree) if isinstance(tree, bytes) else tree
 
 
@@ -183,21 +200,23 @@ def _opened_bytes(data: bytes) -> Tree:
 
 def _closed(tree: Tree) -> Tree:
     if isinstance(tree, Packed):
-        return packed(tree[0]) if tree else b""
+        content = packed(tree[0]) if tree else b""
+        return content if tree.code is None else msgspec.msgpack.Ext(tree.code, content)
     if isinstance(tree, list):
         return [_closed(item) for item in tree]
     return {key: _closed(value) for key, value in tree.items()} if isinstance(tree, dict) else tree
 
 
-def mutate_tree(tree: Tree, random: Random) -> Tree:
-    """The same data with one value changed. Every value inside is as likely as any other."""
+def mutate_tree(tree: Tree, random: Random, scion: Tree = None) -> Tree:
+    """The same data with one value changed, to the scion if there is one. Every value inside is as likely as any other."""
     if not _inner(tree) or random.random() < 1 / (1 + _size(tree)):
-        return _other(tree, random)
+        return _other(tree, random) if scion is None else scion
     if isinstance(tree, dict):
         key = random.choices(list(tree), [_size(value) for value in tree.values()])[0]
-        return {name: mutate_tree(value, random) if name == key else value for name, value in tree.items()}
+        return {name: mutate_tree(value, random, scion) if name == key else value for name, value in tree.items()}
     place = random.choices(range(len(tree)), [_size(item) for item in tree])[0]
-    return type(tree)([mutate_tree(item, random) if number == place else item for number, item in enumerate(tree)])
+    items = [mutate_tree(item, random, scion) if number == place else item for number, item in enumerate(tree)]
+    return Packed(items).of_code(tree.code) if isinstance(tree, Packed) else items
 
 
 def _inner(tree: Tree) -> bool:

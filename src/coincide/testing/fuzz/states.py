@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar
 
+from coincide.detection.snapshots import opened, sealed
 from coincide.engines.embedded import Engine
 from coincide.errors import CoincideError, InputError
 from coincide.model.event import Event, record
@@ -31,26 +32,39 @@ class Taken:
 class StateAttempt:
     limit: ClassVar[float] = 4.0
     taken: Taken
+    tier: str
     snapshot: bytes
 
     def shown(self) -> str:
-        return f"{self.taken.example.name}, {self.taken.tier}, {len(self.taken.after)} events after\n{self.snapshot!r}"
+        taken = self.taken
+        return f"{taken.example.name}, {taken.tier} to {self.tier}, {len(taken.after)} events after\n{self.snapshot!r}"
 
     def run(self) -> str:
-        engine = Engine(self.taken.example.book, self.taken.tier)
+        engine = Engine(self.taken.example.book, self.tier)
         try:
             engine.restore(self.snapshot)
         except InputError as error:
             str(error)
             return "refused"
         try:
-            for detection in (*engine.process(self.taken.after).events, *engine.finish().events):
+            first, rest = self.taken.after[:1], self.taken.after[1:]
+            made = [*engine.process(first).events]
+            engine.snapshot()
+            for detection in (*made, *engine.process(rest).events, *engine.finish().events):
                 record(detection)
             engine.snapshot()
         except CoincideError as error:
             str(error)
             return "stopped"
         return "run"
+
+
+def mutate_state(snapshot: bytes, random: Random) -> bytes:
+    """By accident (a few bytes, as they are written), or on purpose: what is inside, sealed again as if it were right."""
+    if random.random() < 0.1:
+        return mutate_bytes(snapshot, random)
+    mutate = mutate_bytes if random.random() < 0.2 else mutate_packed
+    return sealed(mutate(opened(snapshot), random))
 
 
 class StateFuzzer:
@@ -62,8 +76,7 @@ class StateFuzzer:
     def attempt(self, random: Random) -> StateAttempt:
         (example, events), tier = random.choice(self._examples), random.choice(TIERS)
         taken = self._take(example, tier, events, random.randrange(1, len(events)))
-        mutate = mutate_bytes if random.random() < 0.3 else mutate_packed
-        return StateAttempt(taken, mutate(taken.snapshot, random))
+        return StateAttempt(taken, random.choice(TIERS), mutate_state(taken.snapshot, random))
 
     def _take(self, example: Example, tier: str, events: list[Event], cut: int) -> Taken:
         key = (example.name, tier, cut)

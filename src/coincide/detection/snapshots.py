@@ -1,0 +1,167 @@
+"""What is stored and read again: states of engines, of detectors, of Spark's buckets.
+
+A seal around the bytes tells accidents (a file cut off, a bit turned over) from what was written. It stops nobody who means
+harm. So what is inside is decoded to types that bound their numbers (model/bounds.py), and whatever refers to something else is
+read by the readers below before anything relies on it: a number is that of an item, a stamp does not end before it begins, a
+place is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+from coincide.detection.keys import Key, key_part
+from coincide.errors import CoincideError, Diagnostic, InputError
+from coincide.model.bounds import FURTHEST
+from coincide.model.event import LEVELS, Event, Place, Value
+
+SEAL = b"coincide\x01"
+"""What earlier releases wrote has none: it begins with the head of an array, which is no letter."""
+DIGEST = 16
+
+Item = TypeVar("Item")
+Structure = TypeVar("Structure")
+
+
+class Damaged(ValueError):
+    """What is wrong with something stored."""
+
+
+def damaged(reason: str) -> NoReturn:
+    raise Damaged(reason)
+
+
+# The seal
+
+
+def sealed(data: bytes) -> bytes:
+    return SEAL + blake2b(data, digest_size=DIGEST).digest() + data
+
+
+def opened(data: bytes) -> bytes:
+    if not data.startswith(SEAL):
+        return data
+    content = data[len(SEAL) + DIGEST :]
+    if blake2b(content, digest_size=DIGEST).digest() != data[len(SEAL) : len(SEAL) + DIGEST]:
+        damaged("it is not complete, or was changed after it was written")
+    return content
+
+
+@contextmanager
+def reading_state(what: str = "the state") -> Iterator[None]:
+    """Whatever is wrong with stored data is an InputError. Readers say what they look for; what does not fit together otherwise
+    shows as errors of any kind while a state is put together."""
+    try:
+        yield
+    except CoincideError:
+        raise
+    except (ValueError, msgspec.DecodeError) as error:
+        raise InputError(Diagnostic(f"{what} cannot be read: {error}")) from error
+    except Exception as error:
+        reason = f"what is in it does not fit together ({type(error).__name__})"
+        raise InputError(Diagnostic(f"{what} cannot be read: {reason}")) from error
+
+
+def decoded(data: bytes, kind: type[Structure], *versions: int) -> Structure:
+    """A struct that begins with its version, which is said if it is another one."""
+    first, *_ = msgspec.msgpack.decode(data, type=list[Any])
+    check_version(first, *versions)
+    return msgspec.msgpack.decode(data, type=kind)
+
+
+def check_version(found: object, *known: int) -> None:
+    if type(found) is not int or found not in known:
+        numbers = f"version {known[0]}" if len(known) == 1 else f"versions {', '.join(map(str, known))}"
+        damaged(f"it is of version {found}; this release reads {numbers}")
+
+
+# Readers
+
+
+def item(table: Sequence[Item], number: int) -> Item:
+    """What a reference refers to."""
+    if not 0 <= number < len(table):
+        damaged(f"it refers to number {number} of {len(table)}")
+    return table[number]
+
+
+def items(table: Sequence[Item], numbers: Iterable[int]) -> list[Item]:
+    return [item(table, number) for number in numbers]
+
+
+def check_stamp(lo: int, hi: int) -> None:
+    if lo > hi:
+        damaged(f"a stamp ends before it begins: [{lo}, {hi}]")
+
+
+def event_of(stored: Event, placed: bool = True) -> Event:
+    """An event as it was, with a place that can be compared with any other; or one that has none yet."""
+    check_stamp(stored.lo, stored.hi)
+    if not placed and stored.place:
+        damaged("an event has a place that waits for one")
+    return msgspec.structs.replace(stored, place=place_of(stored.place)) if placed else stored
+
+
+def events_of(stored: Iterable[Event]) -> list[Event]:
+    return [event_of(event) for event in stored]
+
+
+def key_of(values: Sequence[Value], size: int) -> Key:
+    """A key of so many single values."""
+    if len(values) != size:
+        damaged(f"a key has {len(values)} values, not {size}")
+    for value in values:
+        if not isinstance(value, (float, str, bool)):
+            damaged("a part of a key is not a single value")
+    return tuple(map(key_part, values))
+
+
+def place_of(value: Any) -> Place:
+    """A place of an event, a timer or a detection (model/event.py)."""
+    time, kind, number, generation, *causes = _parts(value, 4)
+    if not 0 <= generation <= len(causes) or 2 * generation != len(causes):
+        damaged("a place is not one")
+    if kind not in (0, 1):
+        damaged("a place is not one")
+    inner = _setting(number, LEVELS + 1) if kind == 1 else _whole(number)
+    return (_instant(time), _whole(kind), inner, _whole(generation), *map(_whole, causes))
+
+
+def timer_place_of(value: Any) -> Place:
+    place = place_of(value)
+    if place[1] != 1 or place[3] != 0:
+        damaged("a place is not that of a timer")
+    return place
+
+
+def _setting(value: Any, levels: int) -> Place:
+    """Where a timer was set: a place, and who set it."""
+    time, kind, number, *rest = _parts(value, 7)
+    if kind == 1 and levels > 1:
+        return (_instant(time), 1, _setting(number, levels - 1), *map(_whole, rest))
+    if kind == 1:
+        return (_instant(time), 1, tuple(map(_whole, _parts(number, 1))), *map(_whole, rest))
+    return (_instant(time), _whole(kind), _whole(number), *map(_whole, rest))
+
+
+def _parts(value: Any, least: int) -> Sequence[Any]:
+    if not isinstance(value, (list, tuple)) or len(value) < least:
+        damaged("a place is not one")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        damaged("a place has a part that is not a whole number")
+    return value
+
+
+def _instant(value: Any) -> int:
+    if abs(_whole(value)) > FURTHEST:
+        damaged("an instant is out of range")
+    whole: int = value
+    return whole
