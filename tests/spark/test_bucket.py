@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from support import Memory, chained, expected, random_events, texts
 
+from coincide.detection.snapshots import opened, sealed
 from coincide.engines.spark import pages
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket, Outcome
 from coincide.engines.spark.frame import Layout
@@ -17,11 +18,12 @@ from coincide.engines.spark.packing import balanced_buckets, spark_hash, to_byte
 from coincide.engines.spark.spool import fitted_array
 from coincide.engines.spark.streaming import parse_delay
 from coincide.engines.spark.worker import Task, sources_of
-from coincide.errors import InputError, RunError
+from coincide.errors import CoincideError, InputError, RunError
 from coincide.model.column import MIXED
 from coincide.model.event import Event, primitive
 from coincide.model.table import table_of
 from coincide.rulebook import Rulebook, loads
+from coincide.testing.fuzz.mutation import mutate_bytes, mutate_packed
 
 FIELDS = ("hi", "lo", "type", "id", ".k", ".s", ".v", ".w")
 
@@ -210,3 +212,29 @@ def test_delays() -> None:
     assert parse_delay("0 seconds") == 0
     with pytest.raises(InputError):
         parse_delay("soon")
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_whatever_is_in_a_checkpoint(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is gone on with, or refused: meta data, pages, logs, events that wait, rules of before."""
+    monkeypatch.setattr(pages, "ROOM", 3_000)
+    events = random_events(300, 3)
+    run = Run(loads(KEYED), 20_000_000, tier=tier)
+    run.take(events[:100])
+    run.take(events[100:200])
+    run.change(loads(KEYED.replace("y)", "yy)")))  # pages are of other rules now
+    kept = dict(run.store.data)
+    assert len({str(key)[:5] for key in kept}) > 3
+    rng, refused = random.Random(1), 0
+    for _ in range(200):
+        pages.MEMORY.states.clear()
+        run.store.data = dict(kept)
+        key = rng.choice(list(kept))
+        content = opened(kept[key])
+        mutate = mutate_bytes if content[:4] == b"\xff\xff\xff\xff" or rng.random() < 0.3 else mutate_packed
+        run.store.data[key] = sealed(mutate(content, rng)) if rng.random() < 0.8 else mutate_bytes(kept[key], rng)
+        try:
+            run.take(events[200:], closing=FOREVER)
+        except CoincideError:
+            refused += 1
+    assert 50 < refused < 200

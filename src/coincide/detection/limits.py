@@ -13,13 +13,15 @@ from typing import Any, Self
 
 import msgspec
 
+from coincide.detection import snapshots
 from coincide.detection.base import Attributes, Clock, DetectorPlan, Inputs, Pending, State
 from coincide.detection.keys import key_part, key_value
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
 from coincide.lang.opera.definition import Limit
 from coincide.model.batch import EventBatch
-from coincide.model.event import ENVELOPE, Event
+from coincide.model.bounds import Instant
+from coincide.model.event import ENVELOPE, Event, Value
 
 VERSION = 1
 
@@ -205,6 +207,13 @@ class LimitedPlan(Wrapped):
 NOTHING = msgspec.msgpack.encode([VERSION, []])
 
 
+class Written(msgspec.Struct, array_like=True):
+    """What one limit remembers. A key may be null here."""
+
+    version: int
+    table: list[tuple[list[Value], Instant]]
+
+
 def encoded(limits: Sequence[Limit], table: Table, word: str) -> dict[str, bytes]:
     """What limits remember, each by its text, wherever it stands."""
     tables: list[list[Any]] = [[] for _ in limits]
@@ -216,10 +225,10 @@ def encoded(limits: Sequence[Limit], table: Table, word: str) -> dict[str, bytes
 def decoded(limits: Sequence[Limit], parts: Mapping[str, bytes], word: str) -> Table:
     found: Table = {}
     for number, limit in enumerate(limits):
-        version, table = msgspec.msgpack.decode(parts.get(_part(limit, word), NOTHING))
-        if version != VERSION:
-            raise ValueError(f"state of version {version}; this release reads version {VERSION}")
-        found.update(((number, *(key_part(value) for value in values)), hi) for values, hi in table)
+        for values, hi in snapshots.decoded(parts.get(_part(limit, word), NOTHING), Written, VERSION).table:
+            if len(values) != len(limit.keys):
+                snapshots.damaged("a limit has another key")
+            found[number, *map(key_part, values)] = hi
     return found
 
 

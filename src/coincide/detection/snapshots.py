@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -93,6 +94,12 @@ def items(table: Sequence[Item], numbers: Iterable[int]) -> list[Item]:
     return [item(table, number) for number in numbers]
 
 
+def check_numbers(numbers: Sequence[int], following: int) -> None:
+    """Numbers were given in order, each once; `following` is the next."""
+    if any(a >= b for a, b in pairwise([*numbers, following])):
+        damaged("its parts are not numbered one after another")
+
+
 def check_stamp(lo: int, hi: int) -> None:
     if lo > hi:
         damaged(f"a stamp ends before it begins: [{lo}, {hi}]")
@@ -123,12 +130,10 @@ def key_of(values: Sequence[Value], size: int) -> Key:
 def place_of(value: Any) -> Place:
     """A place of an event, a timer or a detection (model/event.py)."""
     time, kind, number, generation, *causes = _parts(value, 4)
-    if not 0 <= generation <= len(causes) or 2 * generation != len(causes):
+    if _whole(generation) * 2 != len(causes):
         damaged("a place is not one")
-    if kind not in (0, 1):
-        damaged("a place is not one")
-    inner = _setting(number, LEVELS + 1) if kind == 1 else _whole(number)
-    return (_instant(time), _whole(kind), inner, _whole(generation), *map(_whole, causes))
+    inner = _setting(number, LEVELS + 1) if _is_timer(kind) else _whole(number)
+    return (_instant(time), kind, inner, generation, *map(_whole, causes))
 
 
 def timer_place_of(value: Any) -> Place:
@@ -141,11 +146,19 @@ def timer_place_of(value: Any) -> Place:
 def _setting(value: Any, levels: int) -> Place:
     """Where a timer was set: a place, and who set it."""
     time, kind, number, *rest = _parts(value, 7)
-    if kind == 1 and levels > 1:
-        return (_instant(time), 1, _setting(number, levels - 1), *map(_whole, rest))
-    if kind == 1:
-        return (_instant(time), 1, tuple(map(_whole, _parts(number, 1))), *map(_whole, rest))
-    return (_instant(time), _whole(kind), _whole(number), *map(_whole, rest))
+    inner: Any = _whole(number) if not _is_timer(kind) else _setting(number, levels - 1) if levels > 1 else _mark(number)
+    return (_instant(time), kind, inner, *map(_whole, rest))
+
+
+def _mark(value: Any) -> Place:
+    """What is left of settings further back."""
+    return tuple(map(_whole, _parts(value, 1)))
+
+
+def _is_timer(kind: Any) -> bool:
+    if _whole(kind) not in (0, 1):
+        damaged("a place is not one")
+    return bool(kind)
 
 
 def _parts(value: Any, least: int) -> Sequence[Any]:

@@ -14,4 +14,5 @@ Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Instant = Annotated[int, Meta(ge=-FURTHEST, le=FURTHEST)]
 Began = Annotated[int, Meta(ge=-(2**63), le=FURTHEST)]
 """An instant, or the least number there is: nothing has been yet."""
+Word = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Meta(ge=0, le=2**62)]

@@ -35,7 +35,7 @@ class ValueRange(msgspec.Struct, frozen=True, array_like=True, tag="range"):
 class ValueList(msgspec.Struct, frozen=True, array_like=True, tag="list"):
     """Several values, in order, nulls and repeats among them: what row patterns make (`array_agg`)."""
 
-    members: tuple[ValueList | ValueSet | ValueRange | float | str | bool | None, ...] = ()
+    members: tuple[ValueList | ValueSet | ValueRange | Finite | str | bool | None, ...] = ()
 
 
 Compound = ValueSet | ValueRange

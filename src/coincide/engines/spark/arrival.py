@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from coincide.adapters.tableorder import sliced, sorted_table, taken
+from coincide.detection.snapshots import reading_state
 from coincide.engines.arrivals import arrival_instants
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.policies import PolicyEngine, PolicyRun
@@ -122,7 +123,8 @@ def _engine(job: Job, data: bytes | None) -> PolicyEngine:
         return remembered
     engine = job.engine()
     if data is not None:
-        engine.restore(data[TOKEN:])
+        with reading_state("the checkpoint"):
+            engine.restore(data[TOKEN:])
     return engine
 
 

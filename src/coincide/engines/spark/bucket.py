@@ -18,13 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from coincide.adapters.tableorder import total_order
+from coincide.detection.snapshots import check_numbers, damaged, opened, reading_state, sealed
 from coincide.engines.graph import Graph
 from coincide.engines.spark.marks import REACHED, advance, broken
-from coincide.engines.spark.packing import from_bytes, to_bytes
-from coincide.engines.spark.pages import Page, Pages, PageStore, Step
+from coincide.engines.spark.packing import fitting, from_bytes, recovered, stored
+from coincide.engines.spark.pages import CHECKPOINT, Page, Pages, PageStore, Step
 from coincide.engines.spark.worker import Task, events_of
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
+from coincide.model.bounds import Count, Word
 
 VERSION = 1
 NEVER = -(2**63)
@@ -35,25 +37,29 @@ FOREVER = 2**63 - 1
 class Segment(msgspec.Struct, array_like=True):
     """Events that wait. Those with hi below what has been released are gone already."""
 
-    number: int
-    first: int
-    last: int
+    number: Count
+    first: Word
+    last: Word
+
+
+Division = tuple[list[str], int, int]
+"""Key, buckets and pages: a checkpoint is of no use to another division."""
 
 
 class Meta(msgspec.Struct, array_like=True):
     """What a bucket knows of itself. `released`: all events below it are consumed or late."""
 
-    division: list[Any]  # key, buckets and pages: a checkpoint is of no use to another division
+    division: Division
     version: int = VERSION
-    clock: int = NEVER
-    released: int = NEVER
-    start: int | None = None
-    next: int = 0
+    clock: Word = NEVER
+    released: Word = NEVER
+    start: Word | None = None
+    next: Count = 0
     segments: list[Segment] = []
-    pages: dict[int, Page] = {}
+    pages: dict[Count, Page] = {}
     rules: list[str] = []
-    due: dict[int, int] = {}  # page → when its next timer is due
-    marks: dict[str, int] = {}
+    due: dict[Count, Word] = {}  # page → when its next timer is due
+    marks: dict[str, Word] = {}
 
 
 class Store(PageStore, Protocol):
@@ -90,22 +96,26 @@ class Bucket:
     """Takes a bucket through one micro-batch."""
 
     def __init__(
-        self, task: Task, delay: int, timed: bool, division: tuple[Any, ...], store: Store, sources: Sequence[str] = ()
+        self, task: Task, delay: int, timed: bool, division: Division, store: Store, sources: Sequence[str] = ()
     ) -> None:
         self.task = task
         self.delay = delay
         self.sources = sources
         self.timed = timed
         self.store = store
-        self.meta = self._meta(list(division))
+        self.meta = self._meta(division)
         self.pages = Pages(task, store, self.meta.pages, self.meta.rules)
         self.outcome = Outcome()
 
-    def _meta(self, division: list[Any]) -> Meta:
+    def _meta(self, division: Division) -> Meta:
         data = self.store.meta()
         if data is None:
             return Meta(division)
-        meta = msgspec.msgpack.decode(data, type=Meta)
+        with reading_state(CHECKPOINT):
+            meta = msgspec.msgpack.decode(opened(data), type=Meta)
+            check_numbers([segment.number for segment in meta.segments], meta.next)
+            for page in meta.pages.values():
+                check_numbers(page.log, page.next)
         if meta.version != VERSION:
             raise RunError(f"the checkpoint is of version {meta.version}; this release reads version {VERSION}")
         if meta.division != division:
@@ -125,7 +135,7 @@ class Bucket:
         meta.released = bound
         made = [*self._run(released, bound, arrived.closing)]
         self.outcome.detections = merged(made)
-        self.store.put_meta(msgspec.msgpack.encode(meta))
+        self.store.put_meta(sealed(msgspec.msgpack.encode(meta)))
         return self.outcome
 
     # The buffer.
@@ -150,7 +160,8 @@ class Bucket:
             hi = new.column("hi").to_numpy()
             tables.append(_between(new, hi, self.meta.released, bound))
             self._keep(_between(new, hi, bound, FOREVER))
-        table = pa.concat_tables(tables, promote_options="default") if tables else None
+        with reading_state(CHECKPOINT):  # what comes now is as the query has it
+            table = pa.concat_tables(tables, promote_options="default") if tables else None
         return table if table is not None and len(table) else None
 
     def _note_late(self, late: pa.Table) -> None:
@@ -162,7 +173,8 @@ class Bucket:
         """Events of segments that the clock has reached."""
         for segment in list(self.meta.segments):
             if segment.first < bound:
-                table = from_bytes(self.store.segment(segment.number))
+                with reading_state(CHECKPOINT):
+                    table = _waiting(recovered(self.store.segment(segment.number)))
                 yield _between(table, table.column("hi").to_numpy(), self.meta.released, bound)
                 if segment.last < bound:
                     self.store.drop_segment(segment.number)
@@ -173,7 +185,7 @@ class Bucket:
     def _keep(self, table: pa.Table) -> None:
         if len(table):
             hi = table.column("hi").to_numpy()
-            self.store.put_segment(self.meta.next, to_bytes(table))
+            self.store.put_segment(self.meta.next, stored(table))
             self.meta.segments.append(Segment(self.meta.next, int(hi.min()), int(hi.max())))
             self.meta.next += 1
             self.outcome.waiting = len(table)
@@ -226,6 +238,13 @@ class Bucket:
             self.meta.due.pop(page, None)
         else:
             self.meta.due[page] = due
+
+
+def _waiting(table: pa.Table) -> pa.Table:
+    """Events that this query could have kept."""
+    if "id" not in table.column_names or not pa.types.is_string(table.column("id").type):
+        damaged("its events have no 'id'")
+    return fitting(table, "hi", "page")
 
 
 def _between(table: pa.Table, hi: Any, low: int, high: int) -> pa.Table:

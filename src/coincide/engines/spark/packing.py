@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from coincide.detection.snapshots import damaged, opened, sealed
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.marks import REACHED, marks_of
 from coincide.engines.spark.outputs import Outputs
@@ -35,6 +36,30 @@ def to_bytes(table: pa.Table) -> bytes:
 def from_bytes(data: bytes) -> pa.Table:
     with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
         return reader.read_all()
+
+
+def stored(table: pa.Table) -> bytes:
+    """As it is kept in a checkpoint."""
+    return sealed(to_bytes(table))
+
+
+def recovered(data: bytes) -> pa.Table:
+    """What was stored."""
+    table = from_bytes(opened(data))
+    table.validate(full=True)
+    return table
+
+
+def fitting(table: pa.Table, *numbers: str) -> pa.Table:
+    """Events. The columns of these names are there, whole numbers and nowhere null; so is `lo`, if it is."""
+    if len(set(table.column_names)) < len(table.column_names):
+        damaged("its events have a field twice")
+    for name in (*numbers, *({"lo"} & set(table.column_names))):
+        if not pa.types.is_integer(table.column(name).type) or table.column(name).null_count:
+            damaged(f"its events have no '{name}'")
+    if "lo" in table.column_names and (table.column("lo").to_numpy() > table.column("hi").to_numpy()).any():
+        damaged("an event ends before it begins")
+    return table
 
 
 @dataclass(frozen=True)

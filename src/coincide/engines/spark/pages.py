@@ -17,11 +17,15 @@ from typing import Any, Protocol
 import msgspec
 import pyarrow as pa
 
+from coincide.detection.snapshots import damaged, reading_state
 from coincide.engines.graph import Graph, GraphState
 from coincide.engines.spark.frame import Layout
-from coincide.engines.spark.packing import from_bytes, to_bytes
-from coincide.engines.spark.worker import Task, events_of, graph_of
+from coincide.engines.spark.packing import fitting, recovered, stored
+from coincide.engines.spark.worker import Sources, Task, events_of, graph_of
 from coincide.model.batch import EMPTY, EventBatch
+from coincide.model.bounds import Count
+
+CHECKPOINT = "the checkpoint cannot be read"
 
 ROOM = 1_000_000
 """Bytes that a log may always have; and it may have as many times the base's as GROWTH says."""
@@ -37,10 +41,10 @@ class Page(msgspec.Struct, array_like=True):
 
     token: bytes
     rules: str
-    base: int = 0  # bytes
-    size: int = 0  # of the log, bytes
-    log: list[int] = []
-    next: int = 0
+    base: Count = 0  # bytes
+    size: Count = 0  # of the log, bytes
+    log: list[Count] = []
+    next: Count = 0
 
 
 class PageStore(Protocol):
@@ -63,13 +67,15 @@ class Step:
 
     def to_bytes(self) -> bytes:
         told = {name: str(value) for name, value in (("bound", self.bound), ("start", self.start)) if value is not None}
-        return to_bytes((pa.table({}) if self.events is None else self.events).replace_schema_metadata(told))
+        return stored((pa.table({}) if self.events is None else self.events).replace_schema_metadata(told))
 
     @staticmethod
     def from_bytes(data: bytes) -> Step:
-        table = from_bytes(data)
+        table = recovered(data)
         told = {name.decode(): int(value) for name, value in (table.schema.metadata or {}).items()}
-        return Step(table if len(table) else None, told.get("bound"), told.get("start"))
+        if any(not -(2**63) <= value < 2**63 for value in told.values()):
+            damaged("an instant is out of range")
+        return Step(fitting(table, "hi") if len(table) else None, told.get("bound"), told.get("start"))
 
 
 @dataclass
@@ -119,19 +125,20 @@ class Pages:
 
     def _rebuilt(self, number: int, page: Page) -> GraphState:
         """Under changed rules, events of the log are none of the new definitions' business."""
-        graph = self.graph if page.rules == self._digest else self._old_graph(page.rules)
-        data = self.store.base(number)
-        state = graph.initial() if data is None else graph.decode(data)
-        for entry in page.log:
-            step = Step.from_bytes(self.store.entry(number, entry))
-            if step.start is not None:
-                state.start = step.start
-            graph.advance(state, EMPTY if step.events is None else _batch(step.events), step.bound)
-        return state if graph is self.graph else self.graph.decode(graph.encode(state))
+        with reading_state(CHECKPOINT):
+            graph = self.graph if page.rules == self._digest else self._old_graph(page.rules)
+            data = self.store.base(number)
+            state = graph.initial() if data is None else graph.decode(data)
+            for entry in page.log:
+                step = Step.from_bytes(self.store.entry(number, entry))
+                if step.start is not None:
+                    state.start = step.start
+                graph.advance(state, EMPTY if step.events is None else _batch(step.events), step.bound)
+            return state if graph is self.graph else self.graph.decode(graph.encode(state))
 
     def _old_graph(self, digest: str) -> Graph:
-        sources, members = msgspec.msgpack.decode(self.store.rules(digest))
-        return graph_of(tuple((name, text) for name, text in sources), tuple(members), self.tier, self.tables)
+        sources, members = msgspec.msgpack.decode(self.store.rules(digest), type=tuple[Sources, tuple[int, ...]])
+        return graph_of(sources, members, self.tier, self.tables)
 
     def save(self, number: int, state: GraphState, step: Step | None) -> None:
         """Keep the state that a step has led to. None: there was more to it than a log can tell."""

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from coincide.engines.spark.bucket import Arrived, Bucket, Outcome
+from coincide.engines.spark.bucket import Arrived, Bucket, Division, Outcome
 from coincide.engines.spark.marks import merged_marks
 from coincide.engines.spark.packing import to_bytes
 from coincide.engines.spark.worker import Task
@@ -20,7 +20,7 @@ RESULT = "blob binary, late bigint, consumed bigint, waiting bigint"
 class Processor(StatefulProcessor):  # type: ignore[misc]
     """Called once a bucket and micro-batch. There are no timers of Spark's: every bucket hears from every micro-batch."""
 
-    def __init__(self, task: Task, delay: int, timed: bool, division: tuple[Any, ...], sources: Sequence[str] = ()) -> None:
+    def __init__(self, task: Task, delay: int, timed: bool, division: Division, sources: Sequence[str] = ()) -> None:
         self.sources = sources
         self.task = task
         self.delay = delay

@@ -9,7 +9,9 @@ from typing import ClassVar
 
 from coincide.detection.snapshots import opened, sealed
 from coincide.engines.embedded import Engine
+from coincide.engines.policies import PolicyEngine
 from coincide.errors import CoincideError, InputError
+from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
 from coincide.testing.fuzz.corpus import Example, runnable
 from coincide.testing.fuzz.mutation import mutate_bytes, mutate_packed
@@ -18,12 +20,34 @@ from coincide.testing.fuzz.rules import close_events
 TIERS = ("interpreter", "kernel")
 
 
+POLICIES = (None, None, None, "best-effort", "guaranteed", "probabilistic 0.9")
+"""Half of the snapshots are of a run without a policy."""
+
+
+class Going:
+    """A run that goes on, with a policy or without one."""
+
+    def __init__(self, example: Example, tier: str, policy: str | None) -> None:
+        self.engine = Engine(example.book, tier) if policy is None else PolicyEngine(example.book, policy, tier)
+
+    def process(self, events: list[Event]) -> list[Event]:
+        if isinstance(self.engine, Engine):
+            return list(self.engine.process(events).events)
+        return [detection for made in self.engine.process(EventBatch(events)) for detection in made.detections]
+
+    def finish(self) -> list[Event]:
+        if isinstance(self.engine, Engine):
+            return list(self.engine.finish().events)
+        return [detection for made in self.engine.end() for detection in made.detections]
+
+
 @dataclass(frozen=True)
 class Taken:
     """A snapshot, and the events after it."""
 
     example: Example
     tier: str
+    policy: str | None
     snapshot: bytes
     after: list[Event]
 
@@ -37,22 +61,22 @@ class StateAttempt:
 
     def shown(self) -> str:
         taken = self.taken
-        return f"{taken.example.name}, {taken.tier} to {self.tier}, {len(taken.after)} events after\n{self.snapshot!r}"
+        way = f"{taken.tier} to {self.tier}, {taken.policy or 'no policy'}"
+        return f"{taken.example.name}, {way}, {len(taken.after)} events after\n{self.snapshot!r}"
 
     def run(self) -> str:
-        engine = Engine(self.taken.example.book, self.tier)
+        going = Going(self.taken.example, self.tier, self.taken.policy)
         try:
-            engine.restore(self.snapshot)
+            going.engine.restore(self.snapshot)
         except InputError as error:
             str(error)
             return "refused"
         try:
-            first, rest = self.taken.after[:1], self.taken.after[1:]
-            made = [*engine.process(first).events]
-            engine.snapshot()
-            for detection in (*made, *engine.process(rest).events, *engine.finish().events):
+            made = going.process(self.taken.after[:1])
+            going.engine.snapshot()
+            for detection in (*made, *going.process(self.taken.after[1:]), *going.finish()):
                 record(detection)
-            engine.snapshot()
+            going.engine.snapshot()
         except CoincideError as error:
             str(error)
             return "stopped"
@@ -71,22 +95,22 @@ class StateFuzzer:
     def __init__(self, corpus: Path) -> None:
         events = ((example, close_events(example)) for example in runnable(corpus))
         self._examples = [(example, found) for example, found in events if len(found) > 1 and _comes_to_an_end(example, found)]
-        self._taken: dict[tuple[str, str, int], Taken] = {}
+        self._taken: dict[tuple[str, str, str | None, int], Taken] = {}
 
     def attempt(self, random: Random) -> StateAttempt:
-        (example, events), tier = random.choice(self._examples), random.choice(TIERS)
-        taken = self._take(example, tier, events, random.randrange(1, len(events)))
+        (example, events), tier, policy = random.choice(self._examples), random.choice(TIERS), random.choice(POLICIES)
+        taken = self._take(example, tier, policy, events, random.randrange(1, len(events)))
         return StateAttempt(taken, random.choice(TIERS), mutate_state(taken.snapshot, random))
 
-    def _take(self, example: Example, tier: str, events: list[Event], cut: int) -> Taken:
-        key = (example.name, tier, cut)
+    def _take(self, example: Example, tier: str, policy: str | None, events: list[Event], cut: int) -> Taken:
+        key = (example.name, tier, policy, cut)
         if key not in self._taken:
-            engine = Engine(example.book, tier)
-            engine.process(events[:cut])
-            self._taken[key] = Taken(example, tier, engine.snapshot(), events[cut:])
+            going = Going(example, tier, policy)
+            going.process(events[:cut])
+            self._taken[key] = Taken(example, tier, policy, going.engine.snapshot(), events[cut:])
             # Kernels are compiled now: no attempt has to wait for it.
-            engine.process(events[cut:])
-            engine.finish()
+            going.process(events[cut:])
+            going.finish()
         return self._taken[key]
 
 
