@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from coincide.adapters.read import open_events
+from coincide.detection.snapshots import opened
 from coincide.engines import arrivals as by_columns
 from coincide.engines.choice import until_microseconds
 from coincide.engines.policies import PolicyEngine, PolicyRun, run_with_policy
@@ -179,7 +180,7 @@ def numbered(kinds: Sequence[str]) -> list[Event]:
 
 def test_a_snapshot_of_another_version_is_refused() -> None:
     engine = PolicyEngine(RULES[0], "guaranteed")
-    newer = [*msgspec.msgpack.decode(engine.snapshot())]
+    newer = [*msgspec.msgpack.decode(opened(engine.snapshot()))]
     newer[1] = 99
     with pytest.raises(InputError, match="version 99"):
         engine.restore(msgspec.msgpack.encode(newer))

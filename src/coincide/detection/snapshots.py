@@ -16,9 +16,10 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 
 from coincide.detection.keys import Key, key_part
-from coincide.errors import CoincideError, Diagnostic, InputError
+from coincide.errors import CoincideError, InputError
 from coincide.model.bounds import FURTHEST
 from coincide.model.event import LEVELS, Event, Place, Value
+from coincide.model.stamp import OrderKey, order_key
 
 SEAL = b"coincide\x01"
 """What earlier releases wrote has none: it begins with the head of an array, which is no letter."""
@@ -53,7 +54,7 @@ def opened(data: bytes) -> bytes:
 
 
 @contextmanager
-def reading_state(what: str = "the state") -> Iterator[None]:
+def reading_state(otherwise: str = "not a snapshot") -> Iterator[None]:
     """Whatever is wrong with stored data is an InputError. Readers say what they look for; what does not fit together otherwise
     shows as errors of any kind while a state is put together."""
     try:
@@ -61,10 +62,9 @@ def reading_state(what: str = "the state") -> Iterator[None]:
     except CoincideError:
         raise
     except (ValueError, msgspec.DecodeError) as error:
-        raise InputError(Diagnostic(f"{what} cannot be read: {error}")) from error
+        raise InputError(f"{otherwise}: {error}") from error
     except Exception as error:
-        reason = f"what is in it does not fit together ({type(error).__name__})"
-        raise InputError(Diagnostic(f"{what} cannot be read: {reason}")) from error
+        raise InputError(f"{otherwise}: what is in it does not fit together ({type(error).__name__})") from error
 
 
 def decoded(data: bytes, kind: type[Structure], *versions: int) -> Structure:
@@ -105,12 +105,28 @@ def check_stamp(lo: int, hi: int) -> None:
         damaged(f"a stamp ends before it begins: [{lo}, {hi}]")
 
 
+def stored_key(key: OrderKey) -> OrderKey:
+    """A key of the total order as it is written: its number follows from the id, and may be larger than any format holds."""
+    return key if -(2**63) <= key[3] < 2**63 else (*key[:3], 0, key[4])
+
+
+def key_of_order(stored: OrderKey) -> OrderKey:
+    return order_key(stored[1], stored[0], stored[4])
+
+
+def stored_event(event: Event) -> Event:
+    if all(-(2**63) <= key[3] < 2**63 for key in event.origin):
+        return event
+    return msgspec.structs.replace(event, origin=tuple(map(stored_key, event.origin)))
+
+
 def event_of(stored: Event, placed: bool = True) -> Event:
     """An event as it was, with a place that can be compared with any other; or one that has none yet."""
     check_stamp(stored.lo, stored.hi)
     if not placed and stored.place:
         damaged("an event has a place that waits for one")
-    return msgspec.structs.replace(stored, place=place_of(stored.place)) if placed else stored
+    origin = tuple(map(key_of_order, stored.origin))
+    return msgspec.structs.replace(stored, origin=origin, place=place_of(stored.place) if placed else ())
 
 
 def events_of(stored: Iterable[Event]) -> list[Event]:

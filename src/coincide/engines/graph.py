@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from coincide.detection.base import Clock, DetectorPlan, State
-from coincide.engines.snapshots import VERSION, GraphSnapshot, only_input_errors, read_snapshot
+from coincide.detection.snapshots import reading_state, sealed
+from coincide.engines.snapshots import VERSION, GraphSnapshot, read_snapshot
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
@@ -106,14 +107,15 @@ class Graph:
         parts: dict[str, bytes] = {}
         for plan, own in zip(self.plans, state.states, strict=True):
             parts.update(plan.encode(own))
-        return msgspec.msgpack.encode(GraphSnapshot(VERSION, state.consumed, state.start, state.hi, parts))
+        return sealed(msgspec.msgpack.encode(GraphSnapshot(VERSION, state.consumed, state.start, state.hi, parts)))
 
     def decode(self, data: bytes) -> GraphState:
         """The state from a snapshot, of these rules or of others: what is unchanged goes on, the rest starts afresh."""
         return self.restored(read_snapshot(data, GraphSnapshot))
 
     def restored(self, snapshot: GraphSnapshot) -> GraphState:
-        with only_input_errors():
+        """Raises InputError, whatever is wrong with it."""
+        with reading_state():
             states = [plan.decode(snapshot.parts) for plan in self.plans]
         return GraphState(states, snapshot.consumed, snapshot.start, snapshot.hi)
 

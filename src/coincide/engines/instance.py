@@ -11,13 +11,17 @@ import msgspec
 from coincide.compile import Compiled
 from coincide.compile.graph import feeds
 from coincide.detection.base import Detector, in_tier
-from coincide.engines.graph import Graph
+from coincide.detection.snapshots import damaged, event_of, key_of_order, stored_event, stored_key
+from coincide.engines.graph import Graph, GraphState
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import CoincideError, RunError
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import Event
 from coincide.ordering import stage
 from coincide.stages import NEVER, Guaranteed, Moment, Moments, StageState
+
+KEY = 5
+"""Parts of a key of the total order."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,15 @@ class Instance:
         return {name for plan in self.graph.plans for name in plan.definitions}
 
     def encode(self) -> bytes:
-        return msgspec.msgpack.encode([self.stage.state(), self.graph.encode(self.state)])
+        return msgspec.msgpack.encode([_stored(self.stage.state()), self.graph.encode(self.state)])
 
-    def decode(self, data: bytes) -> None:
-        state, graph = msgspec.msgpack.decode(data, type=tuple[StageState, bytes])
-        self.state = self.graph.decode(graph)
-        self.stage.restore(state)
+    def decoded(self, data: bytes) -> tuple[StageState, GraphState]:
+        stage, graph = msgspec.msgpack.decode(data, type=tuple[StageState, bytes])
+        return _read(stage), self.graph.decode(graph)
+
+    def restore(self, stage: StageState, state: GraphState) -> None:
+        self.state = state
+        self.stage.restore(stage)
 
     def arrive(self, batch: EventBatch) -> None:
         if self.tier == "kernel" and batch.has_table and type(self.stage) is Guaranteed:
@@ -140,6 +147,23 @@ class Instance:
         except RunError as error:
             self.stopped = moments(error.place[0] if error.place else NEVER)[1]
             raise
+
+
+def _stored(state: StageState) -> StageState:
+    buffer = [(number, stored_event(event)) for number, event in state.buffer]
+    last = stored_key(state.last) if len(state.last) == KEY else state.last
+    return msgspec.structs.replace(state, buffer=buffer, last=last)
+
+
+def _read(state: StageState) -> StageState:
+    """What waits is external events with a place in the total order; `last` is such a place, or the beginning of one."""
+    buffer = [(number, event_of(event, placed=False)) for number, event in state.buffer]
+    if any(len(event.origin) != 1 for _, event in buffer):
+        damaged("an event that waits is not an external one")
+    if tuple(map(type, state.last)) not in ((), (int, float), (int, int, int, int, str)):
+        damaged("what was consumed last has no place in the total order")
+    last = key_of_order(state.last) if len(state.last) == KEY else state.last
+    return msgspec.structs.replace(state, buffer=buffer, last=last)
 
 
 def _with_feeders(detectors: Sequence[Detector], own: Sequence[Detector]) -> list[Detector]:

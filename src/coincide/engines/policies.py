@@ -11,8 +11,9 @@ from operator import itemgetter
 import msgspec
 
 from coincide.detection.base import Detector
+from coincide.detection.snapshots import reading_state, sealed
 from coincide.engines.instance import IN_ORDER, Instance, StabilityPolicy
-from coincide.engines.snapshots import VERSION, PolicySnapshot, only_input_errors, read_snapshot
+from coincide.engines.snapshots import VERSION, PolicySnapshot, read_snapshot
 from coincide.errors import InputError, RunError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
@@ -178,7 +179,8 @@ class PolicyEngine:
         return {each.policy: each.stage.refused for each in self.instances}
 
     def snapshot(self) -> bytes:
-        return msgspec.msgpack.encode(PolicySnapshot(VERSION, {str(each.policy): each.encode() for each in self.instances}))
+        parts = {str(each.policy): each.encode() for each in self.instances}
+        return sealed(msgspec.msgpack.encode(PolicySnapshot(VERSION, parts)))
 
     def restore(self, snapshot: bytes, *, changed: bool = False) -> None:
         """Goes on from a snapshot. Raises InputError for anything else, and, unless the rules or their policies may have
@@ -186,10 +188,11 @@ class PolicyEngine:
         kept = read_snapshot(snapshot, PolicySnapshot).instances
         if not changed and self.instances and not any(str(each.policy) in kept for each in self.instances):
             raise InputError("not a snapshot of these policies: it has none of them")
-        with only_input_errors():
-            for each in self.instances:
-                if (own := kept.get(str(each.policy))) is not None:
-                    each.decode(own)
+        with reading_state():
+            own = [(each, kept.get(str(each.policy))) for each in self.instances]
+            found = [(each, each.decoded(part)) for each, part in own if part is not None]
+        for each, state in found:
+            each.restore(*state)
 
     def _report(self, index: int, detection: Event, moment: Moment, policy: StabilityPolicy) -> None:
         clock, number = moment

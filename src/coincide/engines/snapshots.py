@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
 
+from coincide.detection.snapshots import opened
 from coincide.errors import Diagnostic, InputError
+from coincide.model.bounds import Began, Count, Instant
 
 VERSION = 1
 
@@ -17,9 +17,9 @@ class GraphSnapshot(msgspec.Struct, array_like=True):
     """A graph's state: plans' parts by the digests of their definitions."""
 
     version: int
-    consumed: int
-    start: int | None
-    hi: int
+    consumed: Count
+    start: Instant | None
+    hi: Began
     parts: dict[str, bytes]
 
 
@@ -40,21 +40,12 @@ def read_snapshot(data: bytes, kind: type[S]) -> S:
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise InputError(f"a snapshot is bytes, not {type(data).__name__}")
     try:
-        snapshot = msgspec.msgpack.decode(data, type=kind)
+        snapshot = msgspec.msgpack.decode(opened(bytes(data)), type=kind)
     except (ValueError, msgspec.DecodeError) as error:
         raise _no_snapshot(data, kind, error) from error
     if snapshot.version != VERSION:
         raise InputError(f"not a snapshot of version {VERSION}, which this release reads, but of version {snapshot.version}")
     return snapshot
-
-
-@contextmanager
-def only_input_errors() -> Iterator[None]:
-    """Parts of a snapshot that its plans cannot read are InputErrors, too."""
-    try:
-        yield
-    except (ValueError, msgspec.DecodeError) as error:
-        raise InputError(f"not a snapshot: {error}") from error
 
 
 def _no_snapshot(data: bytes, kind: type[S], error: Exception) -> InputError:
@@ -68,7 +59,7 @@ def _no_snapshot(data: bytes, kind: type[S], error: Exception) -> InputError:
 
 def _is_one(data: bytes, kind: type[msgspec.Struct]) -> bool:
     try:
-        msgspec.msgpack.decode(data, type=kind)
+        msgspec.msgpack.decode(opened(bytes(data)), type=kind)
     except (ValueError, msgspec.DecodeError):
         return False
     return True

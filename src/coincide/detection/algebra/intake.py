@@ -14,8 +14,8 @@ import msgspec
 
 from coincide.expr.scalar import event_field
 from coincide.lang.ecco.definition import DuplicatesRule, StampRule
-from coincide.model.compound import single
 from coincide.model import bounds
+from coincide.model.compound import single
 from coincide.model.event import Event, Value
 from coincide.model.stamp import LIMIT, MILLISECOND, OrderKey, order_key
 

@@ -8,13 +8,25 @@ from typing import Any, Literal
 
 import msgspec
 
-from coincide.detection.algebra.intake import Seen
+from coincide.detection.algebra.intake import Latest, Seen
 from coincide.detection.algebra.occurrence import Leaf, Occurrence
 from coincide.detection.algebra.prefix import Prefix
 from coincide.detection.algebra.program import Program
 from coincide.detection.eventwise import Timer, Timers
 from coincide.detection.keys import Key, key_value
-from coincide.detection.snapshots import check_stamp, damaged, decoded, events_of, item, items, key_of, timer_place_of
+from coincide.detection.snapshots import (
+    check_stamp,
+    damaged,
+    decoded,
+    events_of,
+    item,
+    items,
+    key_of,
+    key_of_order,
+    stored_event,
+    stored_key,
+    timer_place_of,
+)
 from coincide.model.bounds import Began, Count, Instant
 from coincide.model.event import Event, Value
 from coincide.model.space import Space
@@ -113,6 +125,8 @@ class Table:
         values = {name: getattr(occurrence, name) for name in FIELDS}
         values["aliases"] = {alias: self.number(other) for alias, other in occurrence.aliases.items()}
         values["parts"] = tuple(self.number(part) for part in occurrence.parts)
+        values["origin"] = tuple(map(stored_key, occurrence.origin))
+        values["primitives"] = frozenset(map(stored_key, occurrence.primitives))
         self.rows.append(Row(**values))
         self._held.append(occurrence)
         self._numbers[id(occurrence)] = len(self.rows) - 1
@@ -141,6 +155,8 @@ def occurrences(rows: Iterable[Row], deepest: int) -> list[Occurrence]:
         values = {name: getattr(row, name) for name in FIELDS}
         values["aliases"] = {alias: item(found, number) for alias, number in row.aliases.items()}
         values["parts"] = tuple(items(found, row.parts))
+        values["origin"] = tuple(map(key_of_order, row.origin))
+        values["primitives"] = frozenset(map(key_of_order, row.primitives))
         depths.append(1 + max((depths[number] for number in (*row.parts, *row.aliases.values())), default=0))
         if depths[-1] > deepest:
             damaged("an occurrence is deeper than its expression")
@@ -157,7 +173,9 @@ def fresh(programs: Sequence[Program]) -> PlanState:
 
 def encode(programs: Sequence[Program], state: PlanState) -> dict[str, bytes]:
     timers = [(timer.place, timer.payload) for timer in state.timers.live()]
-    shared = Shared(timers, state.waiting, state.seen, state.serials, state.start, state.latest, state.ended)
+    waiting = {instant: [stored_event(event) for event in events] for instant, events in state.waiting.items()}
+    seen = {name: Latest(latest.hi, stored_key(latest.key)) for name, latest in state.seen.items()}
+    shared = Shared(timers, waiting, seen, state.serials, state.start, state.latest, state.ended)
     return {p.digest: msgspec.msgpack.encode(_part(n, p, state, shared)) for n, p in enumerate(programs)}
 
 
@@ -217,7 +235,7 @@ def _share(state: PlanState, shared: Shared) -> None:
     for instant, events in shared.waiting.items():
         known = {event.place: event for event in (*state.waiting.get(instant, ()), *events_of(events))}
         state.waiting[instant] = [known[place] for place in sorted(known)]
-    state.seen.update(shared.seen)
+    state.seen.update((name, Latest(latest.hi, key_of_order(latest.key))) for name, latest in shared.seen.items())
     state.serials.update(shared.serials)
     starts = [start for start in (state.start, shared.start) if start is not None]
     state.start, state.latest = min(starts, default=None), max(state.latest, shared.latest)

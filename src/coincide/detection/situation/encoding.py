@@ -29,7 +29,7 @@ from coincide.detection.situation.state import (
     fresh_content,
     key_value,
 )
-from coincide.detection.snapshots import damaged, decoded, event_of, item, items, key_of, place_of, timer_place_of
+from coincide.detection.snapshots import damaged, decoded, event_of, item, items, key_of, place_of, stored_event, timer_place_of
 from coincide.model.bounds import Count, Instant
 from coincide.model.event import Event, Place, Value
 
@@ -89,7 +89,7 @@ class _Writer:
     def event(self, event: Event) -> int:
         number = self.numbers.setdefault(id(event), len(self.events))
         if number == len(self.events):
-            self.events.append(event)
+            self.events.append(stored_event(event))
         return number
 
     def selection(self, selection: Selection) -> list[tuple[int, int]]:

@@ -123,7 +123,7 @@ def _engine(job: Job, data: bytes | None) -> PolicyEngine:
         return remembered
     engine = job.engine()
     if data is not None:
-        with reading_state("the checkpoint"):
+        with reading_state("the checkpoint cannot be read"):
             engine.restore(data[TOKEN:])
     return engine
 

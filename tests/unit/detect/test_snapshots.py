@@ -1,0 +1,204 @@
+"""Whatever is in a snapshot: the state that was taken, or an InputError; and what is restored can be gone on with."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from coincide.detection.snapshots import Damaged, opened, place_of, sealed, timer_place_of
+from coincide.engines.embedded import Engine
+from coincide.engines.policies import PolicyEngine
+from coincide.errors import InputError
+from coincide.model.event import record, timer_place
+from coincide.rulebook import Rulebook, load, loads
+from coincide.testing.fuzz.mutation import packed, unpacked
+from coincide.testing.fuzz.states import StateFuzzer
+from coincide.testing.fuzz.work import tried
+
+CASES = Path(__file__).parents[2] / "conformance/cases"
+MUTATED = [
+    "ecl/keys", "ecl/machine-example-3", "opera/parameter-doors", "opera/paper-3-within-an-hour", "amit/after",
+    "amit/key-global", "ecco/per-key", "ecco/example-1-average", "cdl/within", "cdl/time-event-chained", "mixed/five-in-a-row",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cases")
+    for name in MUTATED:
+        shutil.copytree(CASES / name, folder / name)
+    return folder
+
+
+def test_mutants_of_all_models_in_both_tiers(corpus: Path) -> None:
+    """`python -m coincide.testing.fuzz state` tries more of them, in processes of their own."""
+    fuzzer = StateFuzzer(corpus)
+    found = [tried(fuzzer, 1, number, armed=False) for number in range(200)]
+    assert [outcome.detail for outcome in found if outcome.finding] == []
+    words = [outcome.word for outcome in found]
+    assert words.count("refused") > 80
+    assert words.count("run") > 20
+
+
+RULES = "monitor pairs by k = repeat { push(pair) { sequential { a, b } } }"
+EVENTS = [{"type": "a", "time": n, "k": n % 3} for n in range(9)]
+
+
+def taken(rules: Rulebook, events: list[dict[str, Any]] = EVENTS, tier: str = "interpreter") -> bytes:
+    engine = Engine(rules, tier)
+    engine.process(events)
+    return engine.snapshot()
+
+
+def test_an_accident_is_noticed_wherever_it_is() -> None:
+    rules = loads(RULES)
+    snapshot = taken(rules)
+    for at in range(len(snapshot)):
+        for spoilt in (snapshot[:at], snapshot[:at] + bytes([snapshot[at] ^ 4]) + snapshot[at + 1 :]):
+            with pytest.raises(InputError, match="not a snapshot"):
+                Engine(rules).restore(spoilt)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", b"{}", b"[1, 2]", b"\x95", b"PK\x03\x04", packed([1, 2]), packed([9, 0, None, 0, {}])]
+)
+def test_something_else_is_no_snapshot(data: bytes) -> None:
+    rules = loads(RULES)
+    for engine in (Engine(rules), Engine(rules, "kernel"), PolicyEngine(rules)):
+        with pytest.raises(InputError, match="not a snapshot"):
+            engine.restore(data)
+
+
+def test_a_snapshot_without_a_seal_is_of_an_earlier_release() -> None:
+    rules = loads(RULES)
+    engine = Engine(rules)
+    engine.restore(opened(taken(rules)))
+    assert len(engine.process([{"type": "b", "time": 20, "k": 1}])) == 1
+
+
+def test_a_state_that_is_refused_changes_nothing() -> None:
+    rules = loads(RULES)
+    engine, under = Engine(rules), PolicyEngine(rules, "guaranteed")
+    engine.process(EVENTS)
+    for each in (engine, under):
+        before = each.snapshot()
+        with pytest.raises(InputError):
+            each.restore(before[:-1])
+        assert each.snapshot() == before
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        (RULES, "ecl"),
+        ("detect pair = (a ; b) within 1h", "ecco"),
+        ("detect pair = [a];[b]", "opera"),
+        ((CASES / "amit/key-global/rules.amit.xml").read_text(), "amit"),
+    ],
+)
+def test_ids_that_are_numbers_of_any_length(text: str, language: str, tier: str) -> None:
+    """They stand in the total order as numbers, which no format holds."""
+    if language == "amit":
+        rules, events = loads(text, language), records("amit/key-global")
+    else:
+        rules, events = loads(text, language), [{"type": kind, "time": n, "k": 1} for n, kind in enumerate("aab")]
+    events = [{**event, "id": str(10**30 + number)} for number, event in enumerate(events)]
+    whole, parted = Engine(rules, tier), Engine(rules, tier)
+    wanted = [*whole.process(events).events, *whole.finish().events]
+    assert wanted
+    found: list[Any] = []
+    for event in events:
+        found += parted.process([event]).events
+        data = parted.snapshot()
+        parted = Engine(rules, tier)
+        parted.restore(data)
+    found += parted.finish().events
+    assert sorted(map(str, map(record, found))) == sorted(map(str, map(record, wanted)))
+
+
+def records(case: str) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(line) for line in (CASES / case / "events.jsonl").read_bytes().splitlines()]
+
+
+def changed(snapshot: bytes, part: str, *path: Any, to: Any) -> bytes:
+    """The snapshot with another value at a place of a definition's part, sealed again."""
+    tree = unpacked(opened(snapshot))
+    inner = tree[4][part][0]
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = to
+    return sealed(packed(tree))
+
+
+def refusal(rules: Rulebook, snapshot: bytes) -> str:
+    reasons = set()
+    for tier in ("interpreter", "kernel"):
+        with pytest.raises(InputError) as raised:
+            Engine(rules, tier).restore(snapshot)
+        reasons.add(raised.value.diagnostics[0].message)
+    (reason,) = reasons
+    return reason
+
+
+@pytest.mark.parametrize(
+    ("to", "reason"),
+    [
+        ([0.0, 0.0], "a key has 2 values, not 1"),
+        ([None], "a part of a key is not a single value"),
+        ([float("nan")], "Expected `float`"),
+        ([[1.0]], "Expected `str`, got `float`"),
+    ],
+)
+def test_keys(to: list[Any], reason: str) -> None:
+    rules = loads(RULES)
+    snapshot = changed(taken(rules), rules.detectors[0].digest, 1, 0, 0, to=to)
+    assert reason in refusal(rules, snapshot)
+
+
+@pytest.mark.parametrize("to", [9, -1, True, None, [], [0], [2, 0], [-1, 0], [1, 7], [1, [0]], [1, 0, 0], {"a": 1}])
+def test_configurations(to: Any) -> None:
+    rules = loads(RULES)
+    snapshot = changed(taken(rules), rules.detectors[0].digest, 1, 0, 1, 0, to=to)
+    assert refusal(rules, snapshot).endswith("a machine is in no state of its own")
+
+
+@pytest.mark.parametrize(("number", "reason"), [(99, "number 99 of"), (-1, "number -1 of"), (2**40, f"number {2**40} of")])
+def test_references(number: int, reason: str) -> None:
+    rules = load(CASES / "cdl/within/rules.cdl.xml")
+    digest = rules.detectors[0].digest
+    events = records("cdl/within")
+    snapshot = next(s for n in range(1, len(events)) if unpacked(opened(s := taken(rules, events[:n])))[4][digest][0][2][0])
+    assert reason in refusal(rules, changed(snapshot, digest, 2, 0, 0, 1, 0, 1, to=number))
+
+
+NESTED = [timer_place(1, (0, 0, 1, 0), 0, 0)]
+for _ in range(9):
+    NESTED.append(timer_place(2, NESTED[-1], 0, 0))
+
+
+@pytest.mark.parametrize("place", [(5, 0, 3, 0), (5, 0, 3, 1, 2, 0), (5, 0, -1, 0), *NESTED, (*NESTED[-1][:3], 1, 4, 4)])
+def test_places_that_are(place: tuple[Any, ...]) -> None:
+    assert place_of(msgspec.msgpack.decode(msgspec.msgpack.encode(place))) == place
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        5, "place", None, [], [1, 0, 1], [1, 2, 1, 0], [1, 0, 1, 1], [1, 0, 1, 0, 0], [1, 0, [1], 0], [1, 1, 1, 0],
+        [True, 0, 1, 0], [2**63, 0, 1, 0], [1.0, 0, 1, 0], [1, 1, [0, 0, 1, 0], 0], [1, 1, [0, 2, 1, 0, 0, 0, 0], 0],
+        [1, 1, [0, 1, 1, 0, 0, 0, 0], 0],
+    ],
+)  # fmt: skip
+def test_places_that_are_not(place: Any) -> None:
+    with pytest.raises(Damaged):
+        place_of(place)
+
+
+def test_a_place_of_an_event_is_none_of_a_timer() -> None:
+    with pytest.raises(Damaged, match="not that of a timer"):
+        timer_place_of([5, 0, 3, 0])
