@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import coincide
+from coincide.detection import snapshots
 from coincide.engines import embedded
 from coincide.engines.policies import PolicyEngine
 from coincide.errors import CoincideError, InputError
@@ -140,7 +141,7 @@ def test_what_is_no_snapshot(data: Any, reason: str, tier: str) -> None:
 
 def test_a_part_that_cannot_be_read_is_an_input_error() -> None:
     engine = coincide.Engine(coincide.loads(PAIRS))
-    version, consumed, start, hi, parts = msgspec.msgpack.decode(engine.snapshot())
+    version, consumed, start, hi, parts = msgspec.msgpack.decode(snapshots.opened(engine.snapshot()))
     broken = msgspec.msgpack.encode([version, consumed, start, hi, dict.fromkeys(parts, b"\xc1")])
     with pytest.raises(InputError, match="not a snapshot"):
         engine.restore(broken)

@@ -21,7 +21,7 @@ from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
 from coincide.lang.opera.definition import Limit
 from coincide.model.batch import EventBatch
 from coincide.model.bounds import Instant
-from coincide.model.event import ENVELOPE, Event, Value
+from coincide.model.event import ENVELOPE, Event, StoredValue
 
 VERSION = 1
 
@@ -211,7 +211,7 @@ class Written(msgspec.Struct, array_like=True):
     """What one limit remembers. A key may be null here."""
 
     version: int
-    table: list[tuple[list[Value], Instant]]
+    table: list[tuple[list[StoredValue], Instant]]
 
 
 def encoded(limits: Sequence[Limit], table: Table, word: str) -> dict[str, bytes]:

@@ -25,6 +25,10 @@ SEAL = b"coincide\x01"
 """What earlier releases wrote has none: it begins with the head of an array, which is no letter."""
 DIGEST = 16
 
+KINDS = range(4)
+"""The second part of places: an event, a timer, the end of an instant, the end of the input."""
+NEVER = -(2**63)
+
 Item = TypeVar("Item")
 Structure = TypeVar("Structure")
 
@@ -148,21 +152,21 @@ def place_of(value: Any) -> Place:
     time, kind, number, generation, *causes = _parts(value, 4)
     if _whole(generation) * 2 != len(causes):
         damaged("a place is not one")
-    inner = _setting(number, LEVELS + 1) if _is_timer(kind) else _whole(number)
+    inner = _setting(number, LEVELS + 1) if _is_set(kind) else _whole(number)
     return (_instant(time), kind, inner, generation, *map(_whole, causes))
 
 
 def timer_place_of(value: Any) -> Place:
     place = place_of(value)
-    if place[1] != 1 or place[3] != 0:
+    if place[1] == 0 or place[3] != 0:
         damaged("a place is not that of a timer")
     return place
 
 
 def _setting(value: Any, levels: int) -> Place:
     """Where a timer was set: a place, and who set it."""
-    time, kind, number, *rest = _parts(value, 7)
-    inner: Any = _whole(number) if not _is_timer(kind) else _setting(number, levels - 1) if levels > 1 else _mark(number)
+    time, kind, number, *rest = _parts(value, 4)
+    inner: Any = _whole(number) if not _is_set(kind) else _setting(number, levels - 1) if levels > 1 else _mark(number)
     return (_instant(time), kind, inner, *map(_whole, rest))
 
 
@@ -171,8 +175,9 @@ def _mark(value: Any) -> Place:
     return tuple(map(_whole, _parts(value, 1)))
 
 
-def _is_timer(kind: Any) -> bool:
-    if _whole(kind) not in (0, 1):
+def _is_set(kind: Any) -> bool:
+    """Is it a place of something that was set: a timer, the end of an instant or of the input? Not of an event."""
+    if _whole(kind) not in KINDS:
         damaged("a place is not one")
     return bool(kind)
 
@@ -190,7 +195,7 @@ def _whole(value: Any) -> int:
 
 
 def _instant(value: Any) -> int:
-    if abs(_whole(value)) > FURTHEST:
+    if not NEVER <= _whole(value) <= FURTHEST:
         damaged("an instant is out of range")
     whole: int = value
     return whole

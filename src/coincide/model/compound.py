@@ -12,7 +12,9 @@ import msgspec
 
 from coincide.model.bounds import Finite
 
-Single = Finite | str | bool
+Single = float | str | bool
+StoredSingle = Finite | str | bool
+"""As decoders check it."""
 
 
 COMPOUND_MAKERS = frozenset({"set", "range"})
@@ -22,14 +24,14 @@ COMPOUND_MAKERS = frozenset({"set", "range"})
 class ValueSet(msgspec.Struct, frozen=True, array_like=True, tag="set"):
     """One of the members, which stand without repeats in the order of their first appearance."""
 
-    members: tuple[Single, ...] = ()
+    members: tuple[StoredSingle, ...] = ()
 
 
 class ValueRange(msgspec.Struct, frozen=True, array_like=True, tag="range"):
     """Somewhere from `lo` to `hi`, both included; None: open on that side."""
 
-    lo: Single | None = None
-    hi: Single | None = None
+    lo: StoredSingle | None = None
+    hi: StoredSingle | None = None
 
 
 class ValueList(msgspec.Struct, frozen=True, array_like=True, tag="list"):

@@ -13,9 +13,12 @@ from coincide.model.compound import Several, compound_of, is_compound, plain_com
 from coincide.model.space import Space
 from coincide.model.stamp import OrderKey, Stamp, milliseconds, order_key
 
-Value = Finite | str | bool | Several | None
+Value = float | str | bool | Several | None
 """An attribute's value. Numbers are doubles always, so that every tier and engine computes alike. Sets and ranges are null
 to every language but CDL."""
+
+StoredValue = Finite | str | bool | Several | None
+"""A value as decoders check it."""
 
 HEARTBEAT = "heartbeat"
 """The type of events that only tell how far time has come: no detector sees them."""
@@ -39,7 +42,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     lo: Instant
     hi: Instant
     id: str | None  # None for a detection: generated ids are not stable, so no rule may see them
-    attributes: dict[str, Value]
+    attributes: dict[str, StoredValue]
     origin: tuple[OrderKey, ...]  # the primitive events it was built from, in total order
     source: str | None = None
     space: Space | None = None

@@ -181,7 +181,9 @@ for _ in range(9):
     NESTED.append(timer_place(2, NESTED[-1], 0, 0))
 
 
-@pytest.mark.parametrize("place", [(5, 0, 3, 0), (5, 0, 3, 1, 2, 0), (5, 0, -1, 0), *NESTED, (*NESTED[-1][:3], 1, 4, 4)])
+@pytest.mark.parametrize(
+    "place", [(5, 0, 3, 0), (5, 0, 3, 1, 2, 0), (5, 0, -1, 0), *NESTED, (*NESTED[-1][:3], 1, 4, 4), (7, 3, (0, 0, 2, 0), 0)]
+)
 def test_places_that_are(place: tuple[Any, ...]) -> None:
     assert place_of(msgspec.msgpack.decode(msgspec.msgpack.encode(place))) == place
 
@@ -190,7 +192,9 @@ def test_places_that_are(place: tuple[Any, ...]) -> None:
     "place",
     [
         5, "place", None, [], [1, 0, 1], [1, 2, 1, 0], [1, 0, 1, 1], [1, 0, 1, 0, 0], [1, 0, [1], 0], [1, 1, 1, 0],
-        [True, 0, 1, 0], [2**63, 0, 1, 0], [1.0, 0, 1, 0], [1, 1, [0, 0, 1, 0], 0], [1, 1, [0, 2, 1, 0, 0, 0, 0], 0],
+        
+        [True, 0, 1, 0], [2**63, 0, 1, 0], [1.0, 0, 1, 0], [1, 4, [0, 0, 1, 0, 0, 0, 0], 0],
+        [1, 1, [0, 0, 1], 0], [1, 1, [0, 4, 1, 0, 0, 0, 0], 0],
         [1, 1, [0, 1, 1, 0, 0, 0, 0], 0],
     ],
 )  # fmt: skip

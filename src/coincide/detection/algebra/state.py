@@ -28,7 +28,7 @@ from coincide.detection.snapshots import (
     timer_place_of,
 )
 from coincide.model.bounds import Began, Count, Instant
-from coincide.model.event import Event, Value
+from coincide.model.event import Event, StoredValue, Value
 from coincide.model.space import Space
 from coincide.model.stamp import OrderKey
 
@@ -85,7 +85,7 @@ class Row(msgspec.Struct, array_like=True):
     origin: tuple[OrderKey, ...]
     primitives: frozenset[OrderKey]
     detections: frozenset[Leaf]
-    attributes: dict[str, Value]
+    attributes: dict[str, StoredValue]
     clash: frozenset[str]
     aliases: dict[str, int]
     parts: tuple[int, ...]
@@ -103,8 +103,8 @@ class Part(msgspec.Struct, array_like=True):
     version: int
     shared: Shared
     rows: list[Row]
-    copies: list[tuple[list[Value], Instant, list[bytes]]]
-    wakes: list[tuple[Instant, list[Value]]]
+    copies: list[tuple[list[StoredValue], Instant, list[bytes]]]
+    wakes: list[tuple[Instant, list[StoredValue]]]
 
 
 FIELDS = Row.__struct_fields__

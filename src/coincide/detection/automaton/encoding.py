@@ -14,7 +14,7 @@ from coincide.detection.eventwise import Timer
 from coincide.detection.keys import key_value
 from coincide.detection.snapshots import check_stamp, damaged, decoded, item, items, key_of, place_of, timer_place_of
 from coincide.model.bounds import Count, Instant
-from coincide.model.event import Event, Place, Value
+from coincide.model.event import Event, Place, StoredValue, Value
 from coincide.model.space import Space
 from coincide.model.stamp import order_key
 
@@ -65,7 +65,7 @@ class EventPart(msgspec.Struct, array_like=True):
     lo: Instant
     hi: Instant
     id: str | None
-    attributes: dict[str, Value]
+    attributes: dict[str, StoredValue]
     origin: list[tuple[Instant, Instant, str]]  # hi, lo, id: of the keys of the total order, which may be numbers of any size
     source: str | None
     space: Space | None
@@ -80,7 +80,7 @@ class RunPart(msgspec.Struct, array_like=True):
     prev: Instant | None
     entry: Instant | None
     events: list[int]
-    bindings: list[tuple[str, Value]]
+    bindings: list[tuple[str, StoredValue]]
     aliases: list[tuple[str, int]]
     timers: list[tuple[int, Instant, Any]]  # timing, due, place
 
@@ -89,7 +89,7 @@ class DetectorPart(msgspec.Struct, array_like=True):
     version: int
     events: list[EventPart]
     timers: list[tuple[Any, int, Instant]]  # place, timing, due
-    instances: list[tuple[list[tuple[str, Value]], list[list[int]], list[list[RunPart]]]]
+    instances: list[tuple[list[tuple[str, StoredValue]], list[list[int]], list[list[RunPart]]]]
     failures: list[tuple[int, int, Count]]
 
 

@@ -14,7 +14,7 @@ from coincide.detection.correlation.view import Message
 from coincide.detection.eventwise import Timer
 from coincide.detection.snapshots import check_stamp, damaged, decoded, item, items, place_of, timer_place_of
 from coincide.model.bounds import Instant
-from coincide.model.event import Place, Value
+from coincide.model.event import Place, StoredValue
 from coincide.model.space import Space
 from coincide.model.stamp import order_key
 
@@ -33,7 +33,7 @@ class Written(msgspec.Struct, array_like=True):
     space: Space | None
     origin: list[tuple[Instant, Instant, str]]
     place: Any
-    values: dict[str, Value]
+    values: dict[str, StoredValue]
     trigger: Any
 
 

@@ -12,7 +12,7 @@ from coincide.detection.keys import Key, key_value
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.transducer import Transducer
 from coincide.detection.snapshots import damaged, decoded, key_of
-from coincide.model.event import Value
+from coincide.model.event import StoredValue
 
 VERSION = 1
 
@@ -21,7 +21,7 @@ class Written(msgspec.Struct, array_like=True):
     """A monitor: for each key that has left the start, the configurations of its parts."""
 
     version: int
-    entries: list[tuple[list[Value], list[Any]]]
+    entries: list[tuple[list[StoredValue], list[Any]]]
 
 
 Configurations = dict[Key, Any]

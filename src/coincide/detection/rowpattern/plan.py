@@ -10,7 +10,7 @@ from typing import Any, Self
 from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.rowpattern import state as states
 from coincide.detection.rowpattern.interpreter import Interpreter
-from coincide.detection.rowpattern.partition import Program, key_part
+from coincide.detection.rowpattern.partition import Program
 from coincide.detection.rowpattern.search import STEPS
 from coincide.expr.tree import Compare, Expr, Literal, Reference, walk
 from coincide.lang.matchrecognize.definition import Clause, Query
@@ -124,7 +124,7 @@ class RowPatternPlan(PlanOfOne):
         data = parts.get(self.detector.digest)
         if data is None:
             return self.initial()
-        state = self._interpreter.restored(states.decode(data, key_part))
+        state = self._interpreter.restored(states.decode(data, self.program))
         return state if self._interpreted else self._kernel.state(state)
 
 

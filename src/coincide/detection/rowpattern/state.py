@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from coincide.detection.eventwise import Timers
-from coincide.detection.rowpattern.partition import Key, Partition
-from coincide.model.event import Event, Value
+from coincide.detection.rowpattern.partition import Key, Partition, Program, key_part
+from coincide.detection.snapshots import check_stamp, damaged, decoded, place_of
+from coincide.model.bounds import Count, Instant, Word
+from coincide.model.event import Event, StoredValue
 from coincide.model.stamp import order_key
 
 VERSION = 1
@@ -36,21 +37,21 @@ class WrittenRow(msgspec.Struct, array_like=True):
     """Keys of the total order follow from stamps and ids, and may be numbers that no format holds."""
 
     type: str
-    lo: int
-    hi: int
+    lo: Instant
+    hi: Instant
     id: str | None
     source: str | None
-    attributes: dict[str, Value]
-    origin: list[tuple[int, int, str]]
+    attributes: dict[str, StoredValue]
+    origin: list[tuple[Instant, Instant, str]]
     place: Any
 
 
 class WrittenPartition(msgspec.Struct, array_like=True):
-    key: list[Value]
-    base: int
-    start: int
-    number: int
-    covered: int
+    key: list[StoredValue]
+    base: Count
+    start: Count
+    number: Count
+    covered: Count
     rows: list[WrittenRow]
 
 
@@ -58,9 +59,9 @@ class Snapshot(msgspec.Struct, array_like=True):
     version: int
     partitions: list[WrittenPartition]
     waiting: list[WrittenRow]
-    passed: int
-    held: dict[str, int]
-    told: int
+    passed: Word
+    held: dict[str, Word]
+    told: Word
 
 
 def encode(state: State, back: int, columns: frozenset[str] | None) -> bytes:
@@ -75,13 +76,14 @@ def encode(state: State, back: int, columns: frozenset[str] | None) -> bytes:
     return msgspec.msgpack.encode(Snapshot(VERSION, partitions, rows(state.waiting), state.passed, state.held, state.told))
 
 
-def decode(data: bytes, key_part: Callable[[Value], tuple[bool, Value]]) -> State:
-    version, *_ = msgspec.msgpack.decode(data)
-    if version != VERSION:
-        raise ValueError(f"state of version {version}; this release reads version {VERSION}")
-    snapshot = msgspec.msgpack.decode(data, type=Snapshot)
+def decode(data: bytes, program: Program) -> State:
+    snapshot = decoded(data, Snapshot, VERSION)
     state = State(waiting=[_row(w) for w in snapshot.waiting], passed=snapshot.passed, held=snapshot.held, told=snapshot.told)
     for w in snapshot.partitions:
+        if len(w.key) != len(program.clause.partition):
+            damaged("a partition has another key")
+        if not w.base <= w.start <= w.base + len(w.rows) or w.base > max(0, w.start - program.back):
+            damaged("a partition does not have the rows that it goes on from")
         key = tuple(key_part(value) for value in w.key)
         state.partitions[key] = Partition(key, [_row(r) for r in w.rows], w.base, w.start, w.number, w.covered)
     return state
@@ -96,9 +98,6 @@ def _written(event: Event, columns: frozenset[str] | None) -> WrittenRow:
 
 
 def _row(w: WrittenRow) -> Event:
+    check_stamp(w.lo, w.hi)
     origin = tuple(order_key(lo, hi, identifier) for lo, hi, identifier in w.origin)
-    return Event(w.type, w.lo, w.hi, w.id, w.attributes, origin, w.source, None, frozen(w.place))
-
-
-def frozen(value: Any) -> Any:
-    return tuple(frozen(v) for v in value) if isinstance(value, list) else value
+    return Event(w.type, w.lo, w.hi, w.id, w.attributes, origin, w.source, None, place_of(w.place))

@@ -31,7 +31,7 @@ from coincide.detection.situation.state import (
 )
 from coincide.detection.snapshots import damaged, decoded, event_of, item, items, key_of, place_of, stored_event, timer_place_of
 from coincide.model.bounds import Count, Instant
-from coincide.model.event import Event, Place, Value
+from coincide.model.event import Event, Place, StoredValue, Value
 
 VERSION = 1
 
@@ -47,7 +47,7 @@ class AfterPart(msgspec.Struct, array_like=True):
 
 
 class PartitionPart(msgspec.Struct, array_like=True):
-    key: list[Value]
+    key: list[StoredValue]
     candidates: list[list[int]]
     reported: list[bytes]
     done: bool
@@ -57,7 +57,7 @@ class PartitionPart(msgspec.Struct, array_like=True):
 class LifespanPart(msgspec.Struct, array_like=True):
     """Events are numbers of the part's own list."""
 
-    key: list[Value]
+    key: list[StoredValue]
     place: list[Any]
     opened: Instant
     due: Instant | None
@@ -65,7 +65,7 @@ class LifespanPart(msgspec.Struct, array_like=True):
     event: int | None
     expiration: TimerPart | None
     partitions: list[PartitionPart]
-    delayed: list[tuple[list[Value], list[tuple[int, int]]]]
+    delayed: list[tuple[list[StoredValue], list[tuple[int, int]]]]
     tick: TimerPart | None
 
 
