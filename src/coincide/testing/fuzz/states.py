@@ -107,7 +107,7 @@ class StateFuzzer:
         key = (example.name, tier, policy, cut)
         if key not in self._taken:
             going = Going(example, tier, policy)
-            with suppress(CoincideError):  # some cases are of runs that have to stop
+            with suppress(CoincideError):  # in the order of arrival a run may have to stop
                 going.process(events[:cut])
             self._taken[key] = Taken(example, tier, policy, going.engine.snapshot(), events[cut:])
             # Kernels are compiled now: no attempt has to wait for it.
