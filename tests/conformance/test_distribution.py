@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coincide.cli.main import main
-from coincide.testing.compare import same
+from coincide.testing.compare import same, unmatched
 
 CASES = Path(__file__).parent / "distribution"
 
@@ -48,3 +48,16 @@ def test_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("reuse", "subscribe"):  # sets
         expected[name], found[name] = sorted(expected[name]), sorted(found[name])
     assert found == expected
+
+
+@pytest.mark.parametrize("folder", cases("cdl-division"))
+def test_division(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report, and that the divided descriptions detect what they must."""
+    check_json(folder, *printed(capsys, "divide", folder / "rules.cdl.xml"))
+    if not (folder / "events.jsonl").exists():
+        return
+    assert printed(capsys, "divide", folder / "rules.cdl.xml", "--out", tmp_path / "divided.cdl.xml")[0] == 0
+    code, out, err = printed(capsys, "run", tmp_path / "divided.cdl.xml", "--events", folder / "events.jsonl")
+    assert code == 0, err
+    expected = [json.loads(line) for line in (folder / "expected.jsonl").read_text().splitlines() if line.strip()]
+    assert unmatched(expected, [json.loads(line) for line in out.splitlines()]) == ([], [])

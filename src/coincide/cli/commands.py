@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from coincide import __version__
-from coincide.cli import check, debug, draw, explain, guess, place, plan, run, test
+from coincide.cli import check, debug, divide, draw, explain, guess, place, plan, run, test
 
 DESCRIPTION = "Find situations in streams of events: patterns written as rules, run over files or on Spark."
 EPILOG = """\
@@ -33,6 +33,7 @@ def arguments() -> argparse.ArgumentParser:
         explain.EXPLAIN,
         guess.GUESS,
         draw.DRAW,
+        divide.DIVIDE,
         place.PLACE,
         plan.PLAN,
         debug.DEBUG,
