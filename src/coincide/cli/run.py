@@ -153,8 +153,6 @@ def _check(given: Given) -> None:
         raise CoincideError("no rule files are given: coincide run RULES --events FILE")
     if given.engine != "embedded" and (given.snapshot or given.resume):
         raise CoincideError("--snapshot and --resume are for the embedded engine; Spark keeps its own checkpoints")
-    if given.engine == "spark" and given.end == "open":
-        raise CoincideError("--end open is for the embedded engine and for streams: a batch has an end")
     if given.engine != "embedded" and given.why:
         raise CoincideError("--why is for the embedded engine")
     if given.engine != "embedded" and given.stats:

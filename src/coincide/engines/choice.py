@@ -41,7 +41,7 @@ def detections(
         return run(book, batches, until, tier, closed)
     runner = _spark_runner()
     run_on_spark = runner.run_batch if engine == "spark" else runner.run_streaming
-    found: Iterator[EventBatch] = run_on_spark(book, batches, until, "kernel" if tier == "auto" else tier)
+    found: Iterator[EventBatch] = run_on_spark(book, batches, until, "kernel" if tier == "auto" else tier, closed)
     return found
 
 

@@ -9,11 +9,13 @@ from typing import Any, Self
 
 from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.rowpattern import state as states
+from coincide.detection.rowpattern.examples import example
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Program
 from coincide.detection.rowpattern.search import STEPS
 from coincide.expr.tree import Compare, Expr, Literal, Reference, walk
 from coincide.lang.matchrecognize.definition import Clause, Query
+from coincide.lang.matchrecognize.functions import lowered
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
 
@@ -50,9 +52,13 @@ class RowPatternPlan(PlanOfOne):
     def envelope(self) -> frozenset[str]:
         return frozenset({"source"})
 
-    @property
+    @cached_property
     def makes(self) -> dict[str, Attributes]:
-        return {self.name: {}}
+        made: dict[str, Expr] = {column.name: Reference(column.name) for column in self._clause.partition}
+        made |= {name: example(tree) for name, tree in self.program.measures.trees.items()}
+        if self._query.items is not None:
+            made = {item.name: example(lowered(item.value), made) for item in self._query.items}
+        return {self.name: {name: (tree,) for name, tree in made.items()}}
 
     @property
     def passes_on(self) -> frozenset[str]:

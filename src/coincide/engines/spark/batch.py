@@ -40,17 +40,18 @@ def detect_batch(
     counted: Source | None = None,
     unmet: Unmet | None = None,
     keys: bool = False,
+    closed: bool = True,
 ) -> DataFrame:
     """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY;
     with `keys`, in the column KEY, those. Rows with a value in the column `closing` are no arrivals. `counted` is the same
     source with observed metrics: every group reads all rows, so one of them is enough to count them. Where a job must be run
-    before, `unmet` is asked what it met."""
+    before, `unmet` is asked what it met. If it is not `closed`, what only the end of the input would decide stays undecided."""
     shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
     counted = counted or source
     if goes_by_arrival(rules, policy):
         return arrivals_batch(rules, counted, replace(shape, latencies=latency), policy, until, tier, closing)
     planned = [(group, group.plans(rules)) for group in groups(rules)]
-    span = _span(source, [plan for _, plans in planned for plan in plans], until, unmet)
+    span = replace(_span(source, [plan for _, plans in planned for plan in plans], until, unmet), closed=closed)
     tables = tables_of(rules, source.original.sparkSession)
     parts = [
         _detected(rules, source if number else counted, group, plans, shape, span, tier, tables)
@@ -92,7 +93,7 @@ def _detected(
         spread = F.xxhash64(*pushdown.key_columns(source, group.key)).alias("spread")
         placed = rows.select(*source.wire_columns(layout), spread).repartition("spread").drop("spread")
     timed = any(plan.timed for plan in plans)
-    return placed.mapInArrow(_Detection(task, span if timed else Span(until=span.until)), shape.spark())
+    return placed.mapInArrow(_Detection(task, span if timed else Span(until=span.until, closed=span.closed)), shape.spark())
 
 
 class _Detection:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from coincide.adapters.tableorder import total_order
 from coincide.detection.snapshots import check_numbers, damaged, opened, reading_state, sealed
-from coincide.engines.graph import Graph
+from coincide.engines.graph import Graph, GraphState
 from coincide.engines.spark.marks import REACHED, advance, broken
 from coincide.engines.spark.packing import fitting, from_bytes, recovered, stored
 from coincide.engines.spark.pages import CHECKPOINT, Page, Pages, PageStore, Step
@@ -31,6 +31,8 @@ from coincide.model.bounds import Count, Word
 VERSION = 1
 NEVER = -(2**63)
 FOREVER = 2**63 - 1
+OPEN = -(2**63)
+"""In place of the end of input: all events have come, but nothing ends."""
 """As the end of input: go on until nothing but recurring timers is pending."""
 
 
@@ -211,6 +213,11 @@ class Bucket:
         for page, (start, stop) in zip(here.tolist(), pairwise([*starts.tolist(), len(pages)]), strict=True):
             yield page, arranged.slice(start, stop - start)
 
+    def _finished(self, graph: Graph, state: GraphState, closing: int) -> EventBatch:
+        if closing == OPEN:
+            return graph.finish(state, None, closed=False)
+        return graph.finish(state, inf if closing == FOREVER else closing)
+
     def _run_page(self, page: int, table: pa.Table | None, bound: int, closing: int | None) -> EventBatch:
         graph, state = self.pages.graph, self.pages.load(page)
         batch = EMPTY if table is None else self._events(table)
@@ -221,7 +228,7 @@ class Bucket:
         else:
             first = graph.advance(state, batch)
             state.hi = max(state.hi, self.meta.clock)
-            made = merged([first, graph.finish(state, inf if closing == FOREVER else closing)])
+            made = merged([first, self._finished(graph, state, closing)])
         self._note_due(graph, state, page)
         self.pages.save(page, state, Step(table, bound, state.start) if closing is None else None)
         return made

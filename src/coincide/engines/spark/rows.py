@@ -15,7 +15,7 @@ from coincide.engines.spark.latecomers import LATE
 from coincide.engines.spark.outputs import LATENCY, ORDER
 from coincide.engines.spark.values import MOMENT
 from coincide.model.batch import EventBatch
-from coincide.model.compound import Compound
+from coincide.model.compound import Several
 from coincide.model.event import Event, Value, detection, primitive
 from coincide.model.space import Space
 from coincide.model.stamp import order_key
@@ -93,7 +93,7 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
 
 def _decoded(value: dict[str, Any] | None) -> dict[str, Any] | None:
     if value is not None and value.get("compound") is not None:
-        return {"compound": msgspec.msgpack.decode(value["compound"], type=Compound)}
+        return {"compound": msgspec.msgpack.decode(value["compound"], type=Several)}
     return value
 
 

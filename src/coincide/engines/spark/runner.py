@@ -19,12 +19,13 @@ from coincide.adapters.scratch import remove, scratch_folder
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.policies import PolicyRun
 from coincide.engines.spark.batch import detect_batch
-from coincide.engines.spark.bucket import FOREVER
+from coincide.engines.spark.bucket import FOREVER, OPEN
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.rows import gathered, no_run, ordered
 from coincide.engines.spark.session import session
 from coincide.engines.spark.spool import CLOSING, NUMBER, Spool
 from coincide.engines.spark.streaming import detect_streaming
+from coincide.errors import CoincideError
 from coincide.model.batch import EventBatch
 from coincide.model.stamp import LIMIT
 from coincide.rulebook import Rulebook
@@ -36,12 +37,12 @@ WHOLE = "30000 days"
 
 
 def run_batch(
-    rules: Rulebook, batches: Iterable[EventBatch], until: float | None = None, tier: str = "kernel"
+    rules: Rulebook, batches: Iterable[EventBatch], until: float | None = None, tier: str = "kernel", closed: bool = True
 ) -> Iterator[EventBatch]:
     """Detections of a whole input in the order made."""
     with _spooled(batches, until, files=1) as (spark, spool):
         if spool.rows:
-            yield from ordered(*_found(rules, spark, spool, until, tier))
+            yield from ordered(*_found(rules, spark, spool, until, tier, closed=closed))
 
 
 def run_arrivals(
@@ -67,11 +68,14 @@ def run_streaming(
     batches: Iterable[EventBatch],
     until: float | None = None,
     tier: str = "kernel",
+    closed: bool = True,
     delay: str = "0 seconds",
     files: int = 2,
 ) -> Iterator[EventBatch]:
     """The same, with the events coming in several micro-batches. They may come out of order, within the delay."""
-    with _spooled(batches, until, files) as (spark, spool):
+    if not closed and until is not None:
+        raise CoincideError("an open end on a stream goes by the clock of its events: leave `until` out")
+    with _spooled(batches, until, files, closed) as (spark, spool):
         if spool.rows:
             yield from ordered(*_streamed(rules, spark, spool, delay, tier))
 
@@ -84,10 +88,11 @@ def _found(
     tier: str,
     policy: StabilityPolicy | None = None,
     late: bool = False,
+    closed: bool = True,
 ) -> tuple[pa.Table, list[str]]:
     """The resulting frame, and the names of its columns."""
     source = Source(spark.read.parquet(str(spool.folder / "events")).toDF(*spool.names), MAPPING, NUMBER)
-    found = detect_batch(rules, source, until, tier, policy, late, late, CLOSING)
+    found = detect_batch(rules, source, until, tier, policy, late, late, CLOSING, closed=closed)
     return found.toDF(*_numbered(found)).toArrow(), found.columns
 
 
@@ -124,11 +129,14 @@ def _awaited(found: DataFrame, target: Path, checkpoint: Path, attempts: int = 3
 
 
 @contextmanager
-def _spooled(batches: Iterable[EventBatch], until: float | None, files: int) -> Iterator[tuple[SparkSession, Spool]]:
+def _spooled(
+    batches: Iterable[EventBatch], until: float | None, files: int, closed: bool = True
+) -> Iterator[tuple[SparkSession, Spool]]:
     spark = SparkSession.getActiveSession() or session()
     spool = Spool(scratch_folder("coincide-spark-"))
     try:
-        spool.fill(batches, files, ROWS_PER_FILE, -LIMIT if until is None else FOREVER if until == inf else int(until))
+        end = -LIMIT if until is None else FOREVER if until == inf else int(until)
+        spool.fill(batches, files, ROWS_PER_FILE, end if closed else OPEN)
         yield spark, spool
     finally:
         remove(spool.folder)

@@ -49,6 +49,7 @@ class Span:
     start: int | None = None
     last: int | None = None
     until: float | None = None
+    closed: bool = True
 
 
 def sources_of(rules: Rulebook) -> Sources:
@@ -128,7 +129,7 @@ def detect_partition(task: Task, span: Span, batches: Iterable[pa.RecordBatch]) 
         made = graph.advance(state, sort_batch(EventBatch(table=events_of(task.layout, named(task.layout, received)))))
         yield from _written(task, made, keys)
     state.hi = state.hi if span.last is None else max(state.hi, span.last)
-    yield from _written(task, graph.finish(state, span.until), keys)
+    yield from _written(task, graph.finish(state, span.until, span.closed), keys)
 
 
 def _written(task: Task, made: EventBatch, keys: Keys | None) -> Iterator[pa.RecordBatch]:
