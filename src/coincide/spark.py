@@ -4,6 +4,8 @@ from coincide.engines.spark.bytype import by_type
 from coincide.engines.spark.detect import detect
 from coincide.engines.spark.latecomers import split
 from coincide.engines.spark.report import Report
+from coincide.engines.spark.rowpatterns import match_recognize
+from coincide.engines.spark.rowsql import sql
 from coincide.engines.spark.session import session
 
-__all__ = ["Report", "by_type", "detect", "session", "split"]
+__all__ = ["Report", "by_type", "detect", "match_recognize", "session", "split", "sql"]

@@ -1,0 +1,74 @@
+"""MATCH_RECOGNIZE over DataFrames and inside Spark SQL: the same rows as over Arrow tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+
+import coincide
+from coincide.errors import RuleError
+from coincide.spark import match_recognize, sql
+
+pytestmark = pytest.mark.spark
+
+ROWS = [
+    {"sym": sym, "ts": n, "price": (n * 7919 + len(sym or '')) % 11, "spot": Row(x=n)}
+    for n in range(60)
+    for sym in ("a", "bb", None)
+]  # fmt: skip
+V_SHAPE = """PARTITION BY sym ORDER BY ts
+    MEASURES FIRST(price) AS top, LAST(DOWN.price) AS bottom, COUNT(*) AS n, AVG(price) AS mean, LAST(spot) AS there
+    PATTERN (START DOWN+ UP+) DEFINE DOWN AS price < PREV(price), UP AS UP.price > LAST(DOWN.price)"""
+
+
+@pytest.fixture(scope="module")
+def frame(spark: Any) -> Any:
+    made = spark.createDataFrame([Row(**row) for row in ROWS], "sym string, ts long, price long, spot struct<x: long>")
+    made.createOrReplaceTempView("ticks")
+    return made
+
+
+def expected(clause: str) -> list[tuple[Any, ...]]:
+    table = pa.Table.from_pylist([{**row, "spot": {"x": row["ts"]}} for row in ROWS])
+    found = coincide.match_recognize(table, clause)
+    return sorted((tuple(record.values()) for record in found.to_pylist()), key=repr)
+
+
+def rows_of(made: Any) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.asDict(recursive=True).values()) for row in made.collect()), key=repr)
+
+
+def test_a_frame_gives_what_a_table_gives(frame: Any) -> None:
+    made = match_recognize(frame, V_SHAPE)
+    kinds = ["string", "bigint", "bigint", "bigint", "double", "struct<x:bigint>"]
+    assert [field.dataType.simpleString() for field in made.schema] == kinds
+    assert rows_of(made) == expected(V_SHAPE) != []
+    assert rows_of(frame.transform(match_recognize(V_SHAPE))) == expected(V_SHAPE)
+
+
+def test_sql_around_it(frame: Any, spark: Any) -> None:
+    text = f"""
+        WITH low AS (SELECT * FROM ticks WHERE price < 9),
+             v AS (SELECT * FROM low AS l MATCH_RECOGNIZE ({V_SHAPE}) AS m WHERE n > 2)
+        SELECT sym, count(*) AS c, 'MATCH_RECOGNIZE (' AS t FROM
+            (SELECT sym, n AS ts, bottom AS price FROM v) MATCH_RECOGNIZE (
+                PARTITION BY sym ORDER BY ts MEASURES COUNT(*) AS k PATTERN (A B?) DEFINE B AS price <= PREV(price)) AS outer_
+        GROUP BY sym ORDER BY sym"""
+    low = pa.Table.from_pylist([{**row, "spot": None} for row in ROWS if row["price"] < 9])
+    v = coincide.sql(f"SELECT sym, n AS ts, bottom AS price FROM low MATCH_RECOGNIZE ({V_SHAPE}) AS m WHERE n > 2", low=low)
+    outer = "PARTITION BY sym ORDER BY ts MEASURES COUNT(*) AS k PATTERN (A B?) DEFINE B AS price <= PREV(price)"
+    counted = Counter(coincide.match_recognize(v, outer).column("sym").to_pylist())
+    assert {row["sym"]: row["c"] for row in sql(spark, text).collect()} == counted
+    assert not [t for t in spark.catalog.listTables() if t.name.startswith("coincide_matches")]
+
+
+def test_errors_name_the_place_in_the_query(frame: Any, spark: Any) -> None:
+    clause = "PARTITION BY sym ORDER BY ts MEASURES 1 AS one\nPATTERN (A) DEFINE A AS 1 < 2 * prize"
+    with pytest.raises(RuleError, match=r"query\.sql:2:33: error: no column 'prize' in the table; did you mean 'price'\?"):
+        sql(spark, f"SELECT * FROM ticks MATCH_RECOGNIZE ({clause})")
+    with pytest.raises(RuleError, match="MATCH_RECOGNIZE on Spark needs ORDER BY"):
+        match_recognize(frame, "PARTITION BY sym PATTERN (A) DEFINE A AS true")
