@@ -36,4 +36,4 @@ def is_rule_file(path: str) -> bool:
 def ending_of(language: str) -> str:
     """The first file ending of a language, by its name; an ending stands for itself."""
     ending = f".{language.lstrip('.')}"
-    return ending if ending in MODULES else next((e for e, m in MODULES.items() if m.split(".")[2] == language), ending)
+    return ending if ending in MODULES else next((e for e, m in MODULES.items() if m.rpartition(".")[2] == language), ending)

@@ -1,0 +1,199 @@
+"""The recipes of CONTRIBUTING.md, walked: a language is added in a package of its own, as the recipe says and no more."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import coincide
+from coincide.cli.main import main
+from coincide.errors import RuleError
+from coincide.languages import registry
+from coincide.languages.registry import ending_of
+from coincide.model.event import primitive
+from coincide.rulebook import load
+from coincide.source import SourceText
+from coincide.testing.check import check_detector
+
+ROOT = Path(__file__).parents[2]
+
+PACKAGE = {
+    "__init__.py": "",
+    "definition.py": '''
+        """`NAME: A then B`: events of these types, one after another."""
+
+        from __future__ import annotations
+
+        from dataclasses import dataclass, field
+
+        from coincide.source import Span
+
+
+        @dataclass(frozen=True)
+        class Following:
+            name: str
+            types: tuple[str, ...]
+            span: Span | None = field(default=None, compare=False, repr=False)
+    ''',
+    "parse.py": """
+        from __future__ import annotations
+
+        from follow.definition import Following
+
+        from coincide.errors import Diagnostic, RuleError
+        from coincide.source import SourceText
+
+
+        def parse(source: SourceText) -> tuple[Following, ...]:
+            found, start = [], 0
+            for line in source.text.splitlines(keepends=True):
+                span = source.span(start, start + len(line.rstrip()))
+                start += len(line)
+                name, colon, types = line.partition(":")
+                if not colon:
+                    raise RuleError(Diagnostic("expected NAME: TYPE then TYPE", span))
+                found.append(Following(name.strip(), tuple(word.strip() for word in types.split(" then ")), span))
+            return tuple(found)
+    """,
+    "print.py": """
+        from __future__ import annotations
+
+        from collections.abc import Iterable
+
+        from follow.definition import Following
+
+
+        def print_file(file: Iterable[Following]) -> str:
+            return "".join(f"{d.name}: {' then '.join(d.types)}\\n" for d in file)
+    """,
+    "language.py": '''
+        from __future__ import annotations
+
+        from collections.abc import Iterator, Sequence
+        from hashlib import sha256
+
+        from follow.definition import Following
+        from follow.parse import parse
+        from follow.print import print_file
+
+        from coincide.detection.automaton.plan import plans
+        from coincide.detection.base import Detector, DetectorPlan, Inputs
+        from coincide.errors import Diagnostic
+        from coincide.lang.opera.definition import Atom, Definition, Item, OfType
+        from coincide.lang.opera.definition import Sequence as Succession
+        from coincide.lang.shared.reads import TYPE, Mention, Reads
+        from coincide.languages.base import Language
+        from coincide.source import SourceText
+
+
+        class Follow(Language):
+            name = "follow"
+
+            def parse(self, source: SourceText) -> tuple[Following, ...]:
+                return parse(source)
+
+            def print_file(self, file: tuple[Following, ...]) -> str:
+                return print_file(file)
+
+            def names(self, file: tuple[Following, ...]) -> Iterator[Diagnostic]:
+                for d in file:
+                    yield Diagnostic(f"'{d.name}' is already defined", d.span, name=d.name)
+
+            def detectors(self, files: Sequence[tuple[SourceText, tuple[Following, ...]]]) -> list[list[Detector]]:
+                return [[_detector(d) for d in file] for _, file in files]
+
+            def plans(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
+                return plans(detectors)
+
+            def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
+                return []
+
+            def reads(self, detector: Detector) -> Reads:
+                return Reads(tuple(Mention(TYPE, name, detector.span) for name in sorted(detector.inputs.detections)))
+
+
+        def _detector(following: Following) -> Detector:
+            """As a definition of the model that it is detected by: an automaton."""
+            types = frozenset(following.types)
+            parts = tuple(Atom((Item(OfType(name)),), span=following.span) for name in following.types)
+            return Detector(
+                name=following.name,
+                language="follow",
+                definition=Definition(following.name, Succession(parts), False, None, (), ()),
+                inputs=Inputs(types, types),
+                outputs=(following.name,),
+                partition=None,
+                digest=sha256(repr(following).encode()).hexdigest(),
+                span=following.span,
+            )
+
+
+        LANGUAGE = Follow()
+    ''',
+}
+RULES = "entry: knock then open\nvisit: entry then close\n"
+EVENTS = [{"type": kind, "time": time, "id": str(time)} for time, kind in enumerate(("knock", "open", "noise", "close"), 1)]
+FOUND = [("entry", [1, 2], ["1", "2"]), ("visit", [1, 4], ["1", "2", "4"])]
+
+
+@pytest.fixture
+def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A language: definition, parser, printer, the class that binds them to a model, and the line in the registry."""
+    folder = tmp_path / "packages" / "follow"
+    folder.mkdir(parents=True)
+    for name, text in PACKAGE.items():
+        (folder / name).write_text(dedent(text), encoding="utf-8")
+    monkeypatch.syspath_prepend(folder.parent)
+    monkeypatch.setitem(registry.MODULES, ".follow", "follow.language")
+    return ".follow"
+
+
+def test_a_language_added_by_the_recipe_detects(follow: str) -> None:
+    book = load(SourceText("rules.follow", RULES))
+    found = coincide.detect(book, EVENTS)
+    assert [(d["type"], d["time"], d["from"]) for d in found] == FOUND
+    events = [primitive(e["type"], e["time"] * 1000, e["time"] * 1000, e["id"], {}) for e in EVENTS]  # type: ignore[operator, arg-type]
+    assert len(check_detector(book, events, (1, 3))) == len(FOUND)
+
+
+def test_it_works_together_with_another_language(follow: str) -> None:
+    monitor = SourceText("rules.ecl", "monitor visits = repeat { push(twice) { sequential { visit, visit } } }")
+    book = load(monitor, SourceText("rules.follow", RULES))
+    later = [{**event, "time": event["time"] + 10, "id": f"b{event['id']}"} for event in EVENTS]  # type: ignore[operator]
+    assert "twice" in [d["type"] for d in coincide.detect(book, [*EVENTS, *later])]
+
+
+def test_its_files_are_printed_and_refused_like_others(follow: str) -> None:
+    language = registry.language_of("rules.follow")
+    assert language.print_file(language.parse(SourceText("rules.follow", RULES))) == RULES
+    with pytest.raises(RuleError, match="expected NAME: TYPE then TYPE"):
+        load(SourceText("rules.follow", "nothing\n"))
+    with pytest.raises(RuleError, match="'a' is already defined"):
+        load(SourceText("rules.follow", "a: x then y\na: y then z\n"))
+    assert ending_of("follow") == ".follow"
+    assert ending_of("opera") == ".ce"
+
+
+def test_commands_know_it(follow: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A conformance case is a folder; nothing is said twice about the language."""
+    case = tmp_path / "cases" / "follow" / "visit"
+    case.mkdir(parents=True)
+    (case / "rules.follow").write_text(RULES)
+    (case / "events.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in EVENTS))
+    found = ({"type": kind, "time": time, "from": ids} for kind, time, ids in FOUND)
+    (case / "expected.jsonl").write_text("".join(f"{json.dumps(detection)}\n" for detection in found))
+    for command in (["test", str(case)], ["check", str(case / "rules.follow")], ["explain", str(case / "rules.follow")]):
+        assert main(command) == 0, capsys.readouterr()
+    assert "visit" in capsys.readouterr().out
+
+
+def test_recipes_name_files_that_are_there() -> None:
+    """Paths in the recipes, from the root or from the package."""
+    recipes = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Adding things")[2].partition("\n## ")[0]
+    paths = re.findall(r"`((?:src|tests|docs)/[\w./-]+)`", recipes)
+    assert len(paths) > 15
+    assert not [path for path in paths if not (ROOT / path).exists()]
