@@ -15,6 +15,7 @@ QUESTIONS = (
     "amit_worlds",
     "cdl_visit",
     "ecco_windows",
+    "placement",
     "spark_batch",
     "peers",
 )

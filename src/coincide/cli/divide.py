@@ -28,6 +28,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def divide(given: Given) -> int:
     import msgspec
 
+    from coincide.adapters.files import CompleteFile
     from coincide.distribution.divided import divided_file
     from coincide.distribution.division import divide as divide_description
     from coincide.distribution.division import report_of
@@ -47,7 +48,8 @@ def divide(given: Given) -> int:
         return 0
     if not division.divided:
         print(f"warning: not divided: {division.reason or 'one description results'}", file=sys.stderr)
-    given.out.write_text(print_file(divided_file(file, division)), encoding="utf-8")
+    with CompleteFile(given.out) as out:
+        out.stream.write(print_file(divided_file(file, division)).encode())
     return 0
 
 
