@@ -57,6 +57,11 @@ class MatchRecognize(Language):
         given = [*(c.name for c in clause.partition), *(m.name for m in clause.measures), *(i.name for i in query.items or ())]
         return Reads(tuple(found), (), frozenset(given))
 
+    def explained(self, detector: Detector) -> Iterator[tuple[str, str]]:
+        from coincide.detection.rowpattern.explain import explained
+
+        return explained(detector)
+
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
         return [warning for detector in detectors for warning in query_warnings(detector.definition)]
 

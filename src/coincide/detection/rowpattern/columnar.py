@@ -112,7 +112,7 @@ class Columnar:
         asks = [leaf for tree in program.measures.trees.values() for leaf in leaves_of(tree) if _asks(leaf)]
         self._asking = np.array([[a.first, a.back, a.shift] for a in asks], np.int64).reshape(-1, 3)  # type: ignore[union-attr]
         self._askers = np.array([[v in a.members for v in range(len(names))] for a in asks], np.bool_).reshape(-1, len(names))
-        self._ahead = np.array([_look_ahead(test) for test in program.conditions.tests], np.int64)
+        self._ahead = np.array([look_ahead_of(test) for test in program.conditions.tests], np.int64)
 
     @cached_property
     def _tables(self) -> Tables:
@@ -384,7 +384,7 @@ def _asks(leaf: Lookup | Folded) -> bool:
     return isinstance(leaf, Lookup) and leaf.shift > 0
 
 
-def _look_ahead(test: Any) -> int:
+def look_ahead_of(test: Any) -> int:
     return 0 if test is None else max((leaf.shift for leaf in test.leaves if isinstance(leaf, Lookup)), default=0)
 
 

@@ -42,9 +42,11 @@ class RowPatternPlan(PlanOfOne):
             return None
         trees: list[Expr] = [*self.program.measures.trees.values()]
         trees += [test.tree for test in self.program.conditions.tests if test is not None]
-        trees += [t for t in (self._query.source.where, self._query.where) if t is not None]
-        trees += [item.value for item in self._query.items or ()]
-        names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Reference)}
+        trees += [] if self._query.source.where is None else [self._query.source.where]
+        names = _names(trees)
+        if self._clause.all_rows:
+            outer = [item.value for item in self._query.items or ()] + ([self._query.where] if self._query.where else [])
+            names |= _names(outer) - set(self.program.measures.trees)
         names |= {c.name for c in self._clause.partition} | {k.name for k in self._clause.order}
         return frozenset(names) - ENVELOPE
 
@@ -132,6 +134,10 @@ class RowPatternPlan(PlanOfOne):
             return self.initial()
         state = self._interpreter.restored(states.decode(data, self.program))
         return state if self._interpreted else self._kernel.state(state)
+
+
+def _names(trees: Sequence[Expr]) -> set[str]:
+    return {node.name for tree in trees for node in walk(tree) if isinstance(node, Reference)}
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -1,0 +1,32 @@
+"""What `explain` says of row patterns (MR-48)."""
+
+from __future__ import annotations
+
+import pytest
+
+import coincide
+
+
+def explained(clause: str) -> dict[str, str]:
+    text = coincide.explain(coincide.loads(f"SELECT * FROM t MATCH_RECOGNIZE ({clause}) AS m", "matchrecognize"))
+    rows = (line.strip().split(None, 1) for line in text.splitlines() if line.startswith("    "))
+    return {row[0]: row[1] for row in rows if len(row) == 2}
+
+
+@pytest.mark.parametrize(
+    ("clause", "what", "text"),
+    [
+        ("PATTERN (A B) DEFINE B AS v > PREV(v)", "decided", "with its last row"),
+        ("PATTERN (A B) DEFINE B AS v > PREV(v)", "looks", "1 rows back, 0 ahead"),
+        ("PATTERN (A B) DEFINE B AS v > PREV(v)", "memory", "bounded by the length of the pattern"),
+        ("PATTERN (A B+) DEFINE B AS v > 1", "decided", "one row later"),
+        ("PATTERN (A B+) DEFINE B AS v > 1", "memory", "not bounded"),
+        ("PATTERN (A B+) WITHIN 1 h DEFINE B AS v > 1", "memory", "bounded by WITHIN"),
+        ("PATTERN (A B $) DEFINE B AS v > 1", "streams", "`$` never holds there"),
+        ("ORDER BY v PATTERN (A B) DEFINE B AS v > 1", "streams", "no: its rows are in order only when all of them are there"),
+        ("PATTERN (A B) DEFINE B AS B.v > A.v", "merges", "that of B reads rows of the match before its own"),
+        ("PATTERN (A B) DEFINE B AS B.v > A.v", "tier", "interpreter, because the condition of B reads rows of the match"),
+    ],
+)
+def test_explained(clause: str, what: str, text: str) -> None:
+    assert text in explained(clause)[what]
