@@ -52,6 +52,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the random numbers (0)")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the number of the first mutant (0)")
     parser.add_argument("--only", type=int, metavar="N", help="try this one mutant, here, and show it")
+    parser.add_argument("--seconds", type=float, metavar="S", help="stop after so long")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (1)")
     parser.add_argument("--corpus", type=Path, default=DEFAULT, metavar="DIR", help=f"the cases ({DEFAULT})")
     return parser
@@ -72,6 +73,8 @@ def _many(fuzzer: Fuzzer, given: argparse.Namespace) -> int:
         words[outcome.word] += 1
         if outcome.finding is not None:
             found.setdefault(outcome.finding, []).append(outcome)
+        if given.seconds is not None and time.perf_counter() - begin > given.seconds:
+            break
     seconds = time.perf_counter() - begin
     print(f"{given.what}: {words.total():,} mutants in {seconds:.1f} s ({words.total() / seconds:,.0f}/s), seed {given.seed}")
     print("  " + ", ".join(f"{word} {count:,}" for word, count in words.most_common()))
