@@ -79,3 +79,14 @@ def test_a_partition_that_is_forgotten_between_two_rows_of_an_instant() -> None:
     rules = coincide.loads(text, "matchrecognize")
     events = [{"type": "t", "time": time, "k": "x", "v": v} for time, v in enumerate([-2, -1, 1, 2, 0, 3, 4])]
     assert [d["n"] for d in coincide.detect(rules, events, tier="interpreter")] == [2, 2]
+
+
+def test_partitions_of_flags_among_many_texts() -> None:
+    """Flags are bytes in columns; their numbers come after those of all texts."""
+    text = "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k MEASURES COUNT(*) AS n PATTERN (A A) DEFINE A AS v > 0) AS m"
+    rules = coincide.loads(text, "matchrecognize")
+    keys: list[object] = [f"k{number}" for number in range(300)] + [True, False]
+    events = [{"type": "t", "time": n, "k": key, "v": 1} for n, key in enumerate(keys * 2)]
+    found = [coincide.detect(rules, events, tier=tier) for tier in ("interpreter", "kernel")]
+    assert found[0] == found[1]
+    assert len(found[0]) == 302

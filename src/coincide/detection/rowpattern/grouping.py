@@ -39,7 +39,7 @@ def _codes(column: Column) -> tuple[Any, int]:
     if column.codes is not None:
         codes, size = column.codes.astype(np.int64), len(column.texts)
     if column.flags is not None:
-        codes, size = np.where(column.flags >= 0, column.flags + size, codes), size + 2
+        codes, size = np.where(column.flags >= 0, column.flags.astype(np.int64) + size, codes), size + 2
     if column.numbers is not None:
         encoded = pa.array(column.numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
         own = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
