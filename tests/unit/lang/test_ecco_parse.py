@@ -156,3 +156,9 @@ def test_runs_by_different_values_want_a_bound() -> None:
     assert [(w.span.line, w.message) for w in warnings if w.span] == [
         (1, "the elements of the iteration are kept for ever; add 'within T'")
     ]
+
+
+def test_keys_at_the_end_are_sent_to_their_place() -> None:
+    with pytest.raises(RuleError) as raised:
+        parse(SourceText("rules.ecco", "detect x = (a ; b) within 1h per k"))
+    assert "keys stand before the '='" in str(raised.value)

@@ -9,7 +9,7 @@ from math import comb
 
 from coincide.errors import nearest
 from coincide.expr.parse import MAXIMUM_DEPTH
-from coincide.expr.tokens import name_of
+from coincide.expr.tokens import Token, name_of
 from coincide.expr.tree import Reference
 from coincide.lang.ecco.check import check_file
 from coincide.lang.ecco.definition import (
@@ -74,12 +74,18 @@ class _Parser(StatementReader):
             last = self.tokens.last
             if last is None:
                 raise self.unexpected("'detect', 'let' or another statement")
-            near = nearest(last.text.lower(), KEYWORDS) if last.kind == "name" and len(last.text) > 2 else None
-            raise self.unexpected("an operator or a new statement", near and f"'{last.text}' was read as an event: {near}")
+            raise self.unexpected("an operator or a new statement", self._hint(last))
         if word.text.lower() in ("detect", "let"):
             self.definitions.append(self._definition(word.text.lower() == "let"))
             return
         self.take_statement(word)
+
+    def _hint(self, last: Token) -> str | None:
+        """What was most likely meant where a statement goes on in a way that it cannot."""
+        if self.tokens.peek().text.lower() == "per":
+            return "keys stand before the '=': detect NAME per KEY = …"
+        near = nearest(last.text.lower(), KEYWORDS) if last.kind == "name" and len(last.text) > 2 else None
+        return near and f"'{last.text}' was read as an event: {near}"
 
     def _definition(self, hidden: bool) -> Definition:
         word = self.tokens.last
