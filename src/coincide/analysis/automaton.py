@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from coincide.analysis.letters import LIMIT, LimitExceeded
@@ -102,9 +103,11 @@ class LookingLetter:
 
 
 class Exploration:
-    """D: the settled configurations that letters lead to from the start, no more than the limit."""
+    """D: the settled configurations that letters lead to from the start, no more than the limit, and by no more steps than
+    are given, if they are."""
 
-    def __init__(self, transducer: Transducer, letters: Sequence[int]) -> None:
+    def __init__(self, transducer: Transducer, letters: Sequence[int], steps: float = inf) -> None:
+        self._steps = steps
         self.transducer = transducer
         self.letters = letters
         self.numbers: dict[Configuration, int] = {transducer.start: 0}
@@ -158,6 +161,9 @@ class Exploration:
 
     def _step(self, configuration: Configuration, letter: int) -> tuple[int, Edge]:
         """The labels that the step looked at, and where it leads."""
+        self._steps -= 1
+        if self._steps < 0:
+            raise LimitExceeded
         looking: Any = LookingLetter(letter)
         following, emitted = self.transducer.step(configuration, looking)
         answer = self._answers.setdefault(emitted, len(self._answers))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import combinations
+from math import inf
 
 from coincide.analysis.automaton import Answer, Automaton, Exploration
 from coincide.analysis.depend import deciding
@@ -24,11 +25,18 @@ def as_multiset(answer: Answer) -> Answer:
     return tuple(sorted(answer))
 
 
+def _size(definition: Definition) -> int:
+    """Nodes that a step may visit."""
+    return sum(1 for _ in walk(definition.body)) if isinstance(definition, Monitor) else 1
+
+
 class MonitorAnalysis:
     """All questions raise LimitExceeded if it is `limited`, except those that the text alone answers."""
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(self, definition: Definition, work: float = inf) -> None:
+        """`work`: how many nodes may be visited before it counts as too large to tell anything."""
         self.definition = definition
+        self.work = work
         self.transducer = transducer(definition)
         self.labels: tuple[Predicate, ...] = self.transducer.labels
 
@@ -49,7 +57,7 @@ class MonitorAnalysis:
     @cached_property
     def deterministic(self) -> Exploration:
         """D."""
-        return Exploration(self.transducer, self.alphabet.letters)
+        return Exploration(self.transducer, self.alphabet.letters, self.work / _size(self.definition))
 
     @cached_property
     def minimal(self) -> Automaton:

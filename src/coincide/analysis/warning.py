@@ -8,9 +8,12 @@ from coincide.analysis.monitor import Definition, MonitorAnalysis
 from coincide.errors import Diagnostic
 from coincide.source import Span
 
+MOST_WORK = 1_000_000
+"""Nodes that are visited for the warnings of a monitor: a second or two at each load. `coincide check` has no such limit."""
+
 
 def monitor_warnings(definition: Definition) -> list[Diagnostic]:
-    return list(warnings_of(MonitorAnalysis(definition)))
+    return list(warnings_of(MonitorAnalysis(definition, MOST_WORK)))
 
 
 def warnings_of(analysis: MonitorAnalysis) -> Iterator[Diagnostic]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+import coincide
 from coincide.analysis.report import monitor_warnings
 from coincide.analysis.settle import check_settles
 from coincide.errors import RuleError
@@ -111,3 +114,11 @@ def test_beyond_the_limit_only_the_start_is_tried() -> None:
 
 def test_impossible_letters_do_not_count() -> None:
     check_settles(machine("machine A { initial o; t: o on a and b -> q; t1: q -> r; t2: r -> q; }"))
+
+
+def test_warnings_of_a_monitor_too_large_to_explore_take_no_longer_than_others() -> None:
+    many = ", ".join(f"a{number % 11}" for number in range(400))
+    rules = coincide.loads(f"monitor m = repeat {{ push(x) {{ accumulate {{ {many} }} }} }}")
+    begin = time.process_time()
+    assert rules.warnings == ()
+    assert time.process_time() - begin < 4
