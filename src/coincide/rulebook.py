@@ -44,6 +44,11 @@ class Rulebook:
         return tuple(self.compiled.warnings())
 
     @cached_property
+    def streaming_warnings(self) -> tuple[Diagnostic, ...]:
+        """Likewise, where the input has no end."""
+        return tuple(w for d in self.detectors for w in self.compiled.languages[d.language].streaming_warnings(d))
+
+    @cached_property
     def reads(self) -> tuple[Reads, ...]:
         """What each detector reads of events, and where it says so."""
         return tuple(self.compiled.languages[d.language].reads(d) for d in self.detectors)

@@ -82,6 +82,12 @@ def _cdl(definition: Any) -> Drawing:
     return description(definition)
 
 
+def _row_pattern(definition: Any) -> Drawing:
+    from coincide.draw.rowpattern import row_pattern
+
+    return row_pattern(definition)
+
+
 DRAWINGS: dict[str, Callable[[Any], Drawing]] = {
     "opera": _opera,
     "pretty": _opera,
@@ -89,4 +95,5 @@ DRAWINGS: dict[str, Callable[[Any], Drawing]] = {
     "amit": _amit,
     "ecco": _ecco,
     "cdl": _cdl,
+    "matchrecognize": _row_pattern,
 }

@@ -60,6 +60,10 @@ class Language(ABC):
     @abstractmethod
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]: ...
 
+    def streaming_warnings(self, detector: Detector) -> Iterable[Diagnostic]:
+        """What matters only where the input has no end."""
+        return ()
+
     @abstractmethod
     def reads(self, detector: Detector) -> Reads:
         """What a definition reads of events, and where it says so."""

@@ -19,7 +19,7 @@ ACCEPTED = find_cases(CASES / "match-recognize")
 
 
 def test_the_cases_are_there() -> None:
-    assert len(ACCEPTED) >= 83
+    assert len(ACCEPTED) >= 84
     assert len(find_cases(CASES / "match-recognize-errors")) == 79
 
 
@@ -62,6 +62,15 @@ def test_refused(text: str, message: str) -> None:
 def test_an_alternative_behind_one_that_takes_every_row_is_warned_about() -> None:
     rules = coincide.loads("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (X | A B) DEFINE A AS true) AS m", "matchrecognize")
     assert [w.head for w in rules.warnings] == ["rules.mr.sql:1:47: warning: 'A' is never reached: 'X' before it takes every row"]
+
+
+def test_what_a_stream_must_know_is_warned_about() -> None:
+    rules = coincide.loads("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A+ $) DEFINE A AS v > 1) AS m", "matchrecognize")
+    assert [w.head.partition("warning: ")[2] for w in rules.streaming_warnings] == [
+        "no WITHIN: a match can grow for ever and its rows are kept",
+        "the query needs the end of its input",
+    ]
+    assert rules.warnings == ()
 
 
 def test_a_budget_of_steps_ends_what_would_not_end() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import coincide
+from coincide.draw.rules import drawing
 
 
 def explained(clause: str) -> dict[str, str]:
@@ -30,3 +31,12 @@ def explained(clause: str) -> dict[str, str]:
 )
 def test_explained(clause: str, what: str, text: str) -> None:
     assert text in explained(clause)[what]
+
+
+def test_the_automaton_is_drawn() -> None:
+    rules = coincide.loads("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (^ A B+? C) DEFINE B AS v > 1) AS m", "matchrecognize")
+    drawn = drawing(rules.detectors[0], False)
+    assert drawn is not None
+    assert drawn.caption == "PATTERN (^ A B+? C)"
+    ways = {(arrow.source, arrow.target, *arrow.labels) for arrow in drawn.arrows}
+    assert {("start", "s0", "^"), ("s0", "s1"), ("s1", "s2", "1"), ("s1", "s3", "2"), ("s2", "match")} <= ways

@@ -112,6 +112,7 @@ def detect(
         if frame.isStreaming:
             from coincide.engines.spark.streaming import detect_streaming
 
+            warn(book.streaming_warnings)
             if report is not None:
                 raise CoincideError(f"a report is for batches; a stream counts its rows in its progress, as '{ROWS}'")
             found = detect_streaming(book, source, delay, tier, buckets, pages, None, default, late, latency, keys)

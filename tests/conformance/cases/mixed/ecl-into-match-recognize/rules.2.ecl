@@ -1,0 +1,1 @@
+monitor highs = repeat { push(high, v: v) { tick and v > 10 } }

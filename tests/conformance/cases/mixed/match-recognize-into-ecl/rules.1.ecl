@@ -1,0 +1,1 @@
+monitor pairs = repeat { push(pair, n: n) { sequential { dip, dip } } }
