@@ -62,6 +62,8 @@ class StageState(msgspec.Struct, array_like=True):
     last: tuple[Any, ...] = ()
     buffer: list[tuple[Count, Event]] = msgspec.field(default_factory=list)
     delays: dict[str, list[int]] = msgspec.field(default_factory=dict)
+    counted: int = NEVER
+    sufficient: int = NEVER
 
 
 class Stage(Protocol):
@@ -294,3 +296,78 @@ class Delayed(InOrder):
             self._receive(record, before - self.delay)
         self.marks[""] = max(before, record.hi)
         self._release_below(self.marks[""] - self.delay)
+
+
+UNCOUNTED = 2**63 - 1
+
+
+@dataclass
+class Live(Delayed):
+    """The total order of events while they come. Whether an event is late depends on the events before it, never on how the input
+    is cut or on when anybody looks.
+
+    An event waits until its instant has passed, as another of the same instant may stand before it. As long as ids count up
+    (positions in the input do) none can, and it is consumed at once.
+
+    The clock is that of the latest event; `pass_time` says that it has gone on since. That alone closes no instant: only what was
+    consumed meanwhile, an event or a timer, makes earlier events late."""
+
+    counted: int = NEVER  # the last id, while ids count up
+    sufficient: int = NEVER  # the delay with which nothing had been late
+
+    def state(self) -> StageState:
+        return msgspec.structs.replace(super().state(), counted=self.counted, sufficient=self.sufficient)
+
+    def restore(self, state: StageState) -> None:
+        super().restore(state)
+        self.counted, self.sufficient = state.counted, state.sufficient
+
+    @property
+    def mark(self) -> int | None:
+        """The time of the latest event."""
+        return self.marks.get("")
+
+    def arrive(self, record: Event) -> None:
+        self.number += 1
+        before = self.marks.get("", record.hi)
+        self.marks[""] = mark = max(before, record.hi)
+        if record.type != HEARTBEAT:
+            self._count(record.origin[0])
+            self._receive(record, before - self.delay)
+        self.clock = max(self.clock, mark)
+        low = mark - self.delay
+        self._release_below(low)
+        while self.buffer and self.counted != UNCOUNTED and self.buffer[0][0][0] == low:
+            self.run.append(heapq.heappop(self.buffer)[2])
+
+    def pass_time(self, clock: int) -> None:
+        """Let the clock go on to this instant, and have everything consumed that has waited for it."""
+        self.clock = max(self.clock, clock)
+        self._release_below(clock - self.delay)
+        self.settle()
+
+    def flush(self) -> None:
+        """The input is over: nothing has to be waited for."""
+        self._release_below(UNCOUNTED)
+        self.steps.clear()
+        self._hand_on(self._passing)
+
+    def wakes_at(self) -> int | None:
+        """The clock at which something that waits now, an event or a timer, will have waited long enough."""
+        due = self.consumer.due() if self.consumer.timed else None
+        waiting = [instant for instant in (due, self.buffer[0][0][0] if self.buffer else None) if instant is not None]
+        return min(waiting) + self.delay + 1 if waiting else None
+
+    def _count(self, key: OrderKey) -> None:
+        whole, number = key[2] == 0, key[3]
+        self.counted = number if whole and self.counted < number < UNCOUNTED else UNCOUNTED
+
+    def _receive(self, record: Event, mark: int) -> None:
+        refused = self.refused
+        super()._receive(record, mark)
+        if self.refused > refused:
+            self.sufficient = max(self.sufficient, self.clock - record.hi)
+
+    def _gone_by(self, record: Event) -> bool:
+        gone = bool(self.run) and record.origin[0] < self.run[-1].origin[0]
+        return gone or super()._gone_by(record)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import IO
+from typing import Protocol
 
 BLOCK = 4 << 20
 """Bytes of a block, and of the input that is read record by record before columns are worth importing Arrow for."""
 
+LEAST = 256 << 10
+"""Bytes of a block of a live input for which columns are worth their making."""
+
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, which some editors write
+
+
+class Readable(Protocol):
+    """A stream of bytes. It may give less than it is asked for, and nothing only at its end."""
+
+    def read(self, size: int, /) -> bytes: ...
 
 
 class Blocks:
     """Blocks of whole lines of one stream, each ending in a line break but for the last one's."""
 
-    def __init__(self, stream: IO[bytes], size: int) -> None:
+    def __init__(self, stream: Readable, size: int) -> None:
         self._stream = stream
         self._size = size
         self._rest = b""  # read, not yet given out
@@ -24,15 +33,14 @@ class Blocks:
         """The next block; empty at the end."""
         parts = [self._rest]
         self._rest = b""
+        if parts[0].endswith(b"\n"):  # lines that were put back
+            return parts[0]
         while not self._ended:
             chunk = self._read(max(1, self._size // 2, self._size - len(parts[0])))
             cut = chunk.rfind(b"\n") + 1
             if cut:
                 self._rest = chunk[cut:]
                 parts.append(chunk[:cut])
-                break
-            if parts[0].endswith(b"\n"):  # lines that were put back
-                self._rest = chunk
                 break
             parts.append(chunk)
         return b"".join(parts)
@@ -52,11 +60,12 @@ class Blocks:
 class Allowance:
     """How much input is read record by record, as objects, over all files: small inputs never import Arrow."""
 
-    def __init__(self, size: int = BLOCK) -> None:
+    def __init__(self, size: int = BLOCK, least: int = 0) -> None:
         self.size = size
+        self._least = least  # a smaller block is always covered
         self._left = size - size // 4  # less than a full block: what goes on after the first is columns from its start
 
     def covers(self, block: bytes) -> bool:
         """Whether this block, too, is within the allowance."""
         self._left -= len(block)
-        return self._left > 0
+        return self._left > 0 or len(block) < self._least

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING
 
-from coincide.adapters.blocks import Allowance, Blocks
+from coincide.adapters.blocks import Allowance, Blocks, Readable
 from coincide.adapters.csvtypes import FLAGS, ColumnTypes, matches_number, readable_twice
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.records import BadRecord, event_of
@@ -34,7 +34,19 @@ def read_csv(stream: IO[bytes], name: str, mapping: FieldMapping, intake: Intake
     stream = readable_twice(stream)
     types = _types(stream, name, mapping, allowance.size)
     stream.seek(0)
-    reader = _CsvReader(Blocks(stream, allowance.size), name, mapping, intake, types)
+    yield from _read(_CsvReader(Blocks(stream, allowance.size), name, mapping, intake, types), types, mapping, intake, allowance)
+
+
+def read_growing_csv(stream: Readable, name: str, mapping: FieldMapping, intake: Intake, size: int) -> Iterator[EventBatch]:
+    """The same while it is written, so that nobody can look ahead: the type of a column is that of its first cell."""
+    reader = _GrowingCsv(Blocks(stream, size), name, mapping, intake, dict(mapping.column_types))
+    while block := reader.next_block():
+        yield EventBatch(reader.events(block))
+
+
+def _read(
+    reader: _CsvReader, types: dict[str, str], mapping: FieldMapping, intake: Intake, allowance: Allowance
+) -> Iterator[EventBatch]:
     columns: CsvColumns | None = None
     while block := reader.next_block():
         batch = None
@@ -144,6 +156,17 @@ class _CsvReader:
         if any(map(_not_utf8, cells)):
             raise BadRecord("not UTF-8")
         return record_of(dict(zip(self.header, cells, strict=True)), self._mapping, self._types)
+
+
+class _GrowingCsv(_CsvReader):
+    def _record(self, cells: list[str]) -> dict[str, object]:
+        if len(cells) == len(self.header):
+            for name, cell in zip(self.header, cells, strict=True):
+                if cell and name not in self._types and name not in self._mapping.envelope:
+                    first = ColumnTypes([name], {})
+                    first.add(name, [cell])
+                    self._types |= first.found
+        return super()._record(cells)
 
 
 def _lines(block: bytes) -> list[bytes]:

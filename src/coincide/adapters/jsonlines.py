@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from coincide.adapters.blocks import Allowance, Blocks
+from coincide.adapters.blocks import Allowance, Blocks, Readable
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.records import BadRecord, event_of
 from coincide.adapters.report import Intake
@@ -22,7 +22,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def read_json_lines(
-    stream: IO[bytes], name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance
+    stream: Readable, name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance
 ) -> Iterator[EventBatch]:
     """The events of a stream, a batch a block."""
     blocks = Blocks(stream, allowance.size)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import BufferedReader
+from typing import IO, cast
 
-from coincide.adapters.blocks import BLOCK, Allowance
+from coincide.adapters.blocks import BLOCK, LEAST, Allowance, Readable
 from coincide.adapters.files import open_bytes, readable
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.report import Intake, ReadReport
@@ -83,6 +85,35 @@ def open_events(
             yield from _read(name, endings[name], mapping, intake, allowance, batch_size)
 
     return EventReader(batches, Intake(strict=strict, rejects=rejects))
+
+
+def read_as_it_comes(name: str, mapping: FieldMapping, intake: Intake, format: str | None = None) -> Iterator[EventBatch]:
+    """Batches of a text that is still being written, such as standard input, each as soon as its lines are there."""
+    with readable(name), open_bytes(name) as stream:
+        yield from read_lines(AsItComes(stream), name, format_of(name, format), mapping, intake)
+
+
+def read_lines(stream: Readable, name: str, ending: str, mapping: FieldMapping, intake: Intake) -> Iterator[EventBatch]:
+    """Batches of a text stream that gives what it has: small ones are read as objects, however many come."""
+    if ending == ".csv":
+        from coincide.adapters.csvfile import read_growing_csv
+
+        return read_growing_csv(stream, name, mapping, intake, BLOCK)
+    if ending not in JSON_LINES:
+        raise InputError(f"'{name}' cannot be read while it is written: JSON Lines and CSV can")
+    from coincide.adapters.jsonlines import read_json_lines
+
+    return read_json_lines(stream, name, mapping, intake, Allowance(least=LEAST))
+
+
+class AsItComes:
+    """A stream that is read as far as there is something to read, not further."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = cast(BufferedReader, stream)
+
+    def read(self, size: int) -> bytes:
+        return self._stream.read1(size)
 
 
 def _files(name: str, format: str | None) -> list[str]:

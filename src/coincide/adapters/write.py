@@ -80,7 +80,7 @@ class JsonDetections(DetectionWriter):
     def write(self, batch: EventBatch) -> None:
         if not len(batch):
             return
-        records = _records(batch)
+        records = records_of(batch)
         if self._made is not None:
             records = (self._identified(r) for r in records)
         if self._iso:
@@ -123,7 +123,8 @@ def _iso(time: Any) -> Any:
     return [_iso(end) for end in time] if isinstance(time, list) else iso_instant(round(time * MILLISECOND))
 
 
-def _records(batch: EventBatch) -> Iterator[dict[str, Any]]:
+def records_of(batch: EventBatch) -> Iterator[dict[str, Any]]:
+    """Detections as they are written, without keys."""
     if batch.has_table:
         from coincide.adapters.tablerecords import table_records
 

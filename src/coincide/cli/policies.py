@@ -40,21 +40,22 @@ def check_policy_arguments(given: Given) -> None:
         given.policy = StabilityPolicy.parse(given.policy)
 
 
-def has_policy(book: Rulebook, given: Given) -> bool:
+def has_policy(book: Rulebook, given: Given, live: bool = False) -> bool:
     """Does the order of arrival count?"""
     from coincide.engines.policies import names_policies
     from coincide.errors import CoincideError
 
     named = names_policies(book)
-    if given.policy is None and not named and (given.late or given.latencies):
-        raise CoincideError("--late and --latencies need a policy: --policy, or one in the rules")
+    if given.policy is None and not named and (given.latencies or (given.late and not live)):
+        option = "--latencies needs" if live else "--late and --latencies need"
+        raise CoincideError(f"{option} a policy: --policy, or one in the rules")
     return given.policy is not None or named
 
 
 def under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
     """Detections of events that stand in the order of their arrival."""
-    _warn_of_sources(book, given.policy)
-    return (_embedded if given.engine == "embedded" else _on_spark)(book, batches, given)
+    warn_of_sources(book, given.policy)
+    return (embedded_policies if given.engine == "embedded" else _on_spark)(book, batches, given)
 
 
 def _on_spark(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
@@ -67,11 +68,14 @@ def _on_spark(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> It
     _report(account.summary({policy: len(late) for policy, late in run.late.items()}))
 
 
-def _embedded(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
+def embedded_policies(
+    book: Rulebook, batches: Iterable[EventBatch], given: Given, unnamed: StabilityPolicy | None = None
+) -> Iterator[EventBatch]:
+    """In this process. `unnamed` is what holds where neither a definition nor an option names a policy."""
     from coincide.engines.policies import PolicyEngine
     from coincide.model.batch import EventBatch
 
-    engine = PolicyEngine(book, given.policy, given.tier)
+    engine = PolicyEngine(book, given.policy or unnamed, given.tier)
     if given.resume is not None:
         restore_state(engine, given.resume)
     with Account(given.late, given.latencies, given.time_format) as account:
@@ -91,12 +95,23 @@ def _report(lines: Iterable[str]) -> None:
         print(line, file=sys.stderr)
 
 
-def _warn_of_sources(book: Rulebook, policy: StabilityPolicy | None) -> None:
+def warn_of_sources(book: Rulebook, policy: StabilityPolicy | None) -> None:
     """As definitions are warned of that name their policy themselves."""
 
     if policy is not None and policy.kind != "best-effort" and not book.compiled.sources:
         text = f"{policy.kind} detection without 'sources': a source not yet heard cannot hold anything back"
         print(f"warning: {text}", file=sys.stderr)
+
+
+def late_record(event: Event, iso: bool) -> dict[str, object]:
+    """The event as a record that can be read again."""
+    from coincide.adapters.write import with_iso_times
+    from coincide.model.event import record
+    from coincide.model.stamp import milliseconds
+
+    came = {} if event.arrival is None else {"arrival": milliseconds(event.arrival)}
+    whole = {**record(event), **came}
+    return with_iso_times(whole) if iso else whole
 
 
 class Account(ExitStack):
@@ -118,18 +133,8 @@ class Account(ExitStack):
         for latency in made.latencies:
             self._seen.setdefault(latency.policy, array("d")).append(latency.milliseconds)
         _write(self._latencies, (latency.record() for latency in made.latencies))
-        _write(self._late, (self._arrived(event) for event, _ in made.latecomers()))
+        _write(self._late, (late_record(event, self._iso) for event, _ in made.latecomers()))
         return made.detections
-
-    def _arrived(self, event: Event) -> dict[str, object]:
-        """The event as a record that can be read again."""
-        from coincide.adapters.write import with_iso_times
-        from coincide.model.event import record
-        from coincide.model.stamp import milliseconds
-
-        came = {} if event.arrival is None else {"arrival": milliseconds(event.arrival)}
-        whole = {**record(event), **came}
-        return with_iso_times(whole) if self._iso else whole
 
     def summary(self, late: Mapping[StabilityPolicy, int]) -> Iterator[str]:
         for policy, refused in late.items():

@@ -28,9 +28,12 @@ class Progress:
 
     def watch(self, batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
         for batch in batches:
-            self._read += len(batch)
-            self._show()
+            self.read(len(batch))
             yield batch
+
+    def read(self, events: int) -> None:
+        self._read += events
+        self._show()
 
     def found(self, detections: int) -> None:
         self._found += detections

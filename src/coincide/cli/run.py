@@ -20,6 +20,7 @@ from coincide.cli.command import (
     part_rules_from_events,
     rules_argument,
 )
+from coincide.cli.live import check_live_arguments, is_live, live_arguments, run_live
 from coincide.cli.policies import check_policy_arguments, has_policy, policy_arguments, under_policies
 from coincide.cli.progress import Progress
 from coincide.cli.reasons import explaining
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Run rules over events and print one detection a line.
 
-Events may stand in any order; detections come in the order in which they are made. Bad records are left
-out and counted on standard error. With --snapshot the input is taken to go on later, so timers that are
-due at its very end wait for the next part.
+Events of files may stand in any order; detections come in the order in which they are made. Bad records are
+left out and counted on standard error. Standard input (-) is live: events are consumed while they come, in the
+order of their times as far as --delay allows, and detections leave at once. With --snapshot the input
+is taken to go on later, so timers that are due at its very end wait for the next part.
 
 With --policy (or a policy in the rules) events are taken in the order in which they stand: that of their
 arrival, in the field `arrival`. A summary of latencies goes to standard error.
@@ -88,6 +90,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--snapshot", metavar="FILE", type=Path, help="keep the state in FILE at the end")
     parser.add_argument("--stats", metavar="FILE", type=Path, help="write counts of the run to FILE, as JSON")
     parser.add_argument("--resume", metavar="FILE", type=Path, help="go on from the state in FILE, also with changed rules")
+    live_arguments(parser)
     policy_arguments(parser)
     field_arguments(parser)
 
@@ -102,6 +105,8 @@ def run(given: Given) -> int:
     book = load(*given.rules)
     book = book if given.steps is None else replace(book, steps=given.steps)
     show_warnings(book.warnings)
+    if is_live(given):
+        return run_live(book, given)
     unmet, seen = Unmet(book), Seen()
     mapping = field_mapping(given)
     reader = open_events(given.events, mapping, strict=given.strict, rejects=given.rejects, format=given.format)
@@ -159,6 +164,7 @@ def _check(given: Given) -> None:
         raise CoincideError("--stats is for the embedded engine; Spark shows its own counts")
     _check_outputs(given)
     check_policy_arguments(given)
+    check_live_arguments(given)
     given.until = until_microseconds(given.until)
 
 

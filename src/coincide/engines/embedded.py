@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
 from coincide.adapters.mapping import DEFAULT
@@ -69,6 +70,30 @@ class Engine:
     def finish_at(self, until: float | None, closed: bool = True) -> EventBatch:
         """The same, in the microseconds (or inf) that engines count. If it is not `closed`, more is to come later."""
         return self._told(partial(self._graph.finish, self._state, until, closed))
+
+    def advance(self, time: Until) -> EventBatch:
+        """Lets time pass without an event: what waits for an instant before `time` (milliseconds, ISO-8601, a datetime) has
+        waited long enough. Events of that instant may still come, earlier ones are late."""
+        bound = until_microseconds(time)
+        if bound is None or bound == inf:
+            raise InputError(f"time can pass up to an instant, not up to {time}: `finish` ends the input")
+        return self.advance_to(int(bound))
+
+    def advance_to(self, bound: int) -> EventBatch:
+        """The same, in microseconds. Before the first event there is nothing that could wait."""
+        if self._state.start is None or bound <= self._state.hi:
+            return EMPTY
+        self._state.hi = bound
+        return self._told(partial(self._graph.advance, self._state, EMPTY, bound))
+
+    @property
+    def timed(self) -> bool:
+        """Can any rule wait for an instant?"""
+        return any(plan.timed for plan in self._graph.plans)
+
+    def due(self) -> int | None:
+        """The next instant, in microseconds, that a rule waits for."""
+        return self._graph.due(self._state)
 
     def statistics(self) -> dict[str, Any]:
         """Counts of the run so far, as `--stats` writes them."""

@@ -66,6 +66,13 @@ def microseconds_of(milliseconds: float, zero: bool = True) -> int:
     raise QuantityError(f"a duration is {'0 or ' if zero else ''}from 1 µs to 2^62 µs")
 
 
+def duration_text(microseconds: int) -> str:
+    """A duration in the largest unit in which it is a whole number, milliseconds rounded up if there is none."""
+    milliseconds = max(1, -(-microseconds // MILLISECOND))
+    unit = next(unit for unit in ("d", "h", "min", "s", "ms") if milliseconds % UNITS[unit] == 0)
+    return f"{milliseconds / UNITS[unit]:.0f}{unit}"
+
+
 def shortened(text: str) -> str:
     """So much of a text as a message can bear."""
     return text if len(text) <= 40 else f"{text[:40]}…"

@@ -147,7 +147,7 @@ def test_interrupted(tmp_path: Path, rules: Path) -> None:
     out = tmp_path / "found.jsonl"
     # a shell without job control starts its background processes with SIGINT ignored, and a test may run in one
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    command = [sys.executable, "-c", heed + RUN[2], "run", str(rules), "--events", "-", "--out", str(out)]
+    command = [sys.executable, "-c", heed + RUN[2], "run", str(rules), "--events", "-", "--sort", "--out", str(out)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stderr is not None

@@ -100,7 +100,7 @@ def test_nothing_is_left_behind(tmp_path: Path, rules: Path, ending: str, number
         "--stats",
         str(places[0] / "s"),
     ]
-    command = [*RUN, "run", str(rules), "--events", "-", *out]
+    command = [*RUN, "run", str(rules), "--events", "-", "--sort", *out]
     environment = {**os.environ, "TMPDIR": str(places[1])}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         assert process.stdin is not None

@@ -1,0 +1,93 @@
+"""Events as they come, in total order: a stage puts them in order, an engine detects, time passes in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import msgspec
+
+from coincide.engines.embedded import Engine
+from coincide.engines.snapshots import only_input_errors
+from coincide.engines.stopping import up_to_a_stop
+from coincide.errors import RunError
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event
+from coincide.stages import Live, Moment, Moments, StageState
+
+
+class LiveEngine:
+    """Detects in events that come in about the order of their times: up to `delay` microseconds later than later ones. Each step
+    gives what it has made; if the run has to stop in it, what was made before, then the error."""
+
+    def __init__(self, engine: Engine, delay: int = 0) -> None:
+        self.engine = engine
+        self.stage = Live(self, delay=delay)
+        self._made: list[EventBatch] = []
+
+    def arrive(self, batch: EventBatch) -> Iterator[EventBatch]:
+        return self._step(partial(self._arrive, batch))
+
+    def pass_time(self, clock: int) -> Iterator[EventBatch]:
+        """The clock has come to this instant, without an event."""
+        return self._step(partial(self.stage.pass_time, clock))
+
+    def flush(self) -> Iterator[EventBatch]:
+        """Nothing more comes in this part of the input."""
+        return self._step(self.stage.flush)
+
+    def finish(self, until: float | None, closed: bool) -> Iterator[EventBatch]:
+        """The end of input, at the latest event or at `until`."""
+        yield from self.flush()
+        ends = [end for end in (until, self.stage.mark) if end is not None]
+        yield from up_to_a_stop(partial(self.engine.finish_at, max(ends, default=None), closed))
+
+    def latecomers(self) -> list[Event]:
+        """Events that came too late, since the last call."""
+        late, self.stage.late = self.stage.late, []
+        return late
+
+    def snapshot(self) -> bytes:
+        return msgspec.msgpack.encode((self.stage.state(), self.engine.snapshot()))
+
+    def restore(self, snapshot: bytes) -> None:
+        """Goes on from a snapshot, also of other rules."""
+        with only_input_errors():
+            stage, state = msgspec.msgpack.decode(snapshot, type=tuple[StageState, bytes])
+        self.engine.restore(state, changed=True)
+        self.stage.restore(stage)
+
+    def _arrive(self, batch: EventBatch) -> None:
+        for event in batch.events:
+            self.stage.arrive(event)
+        self.stage.settle()
+
+    def _step(self, act: Callable[[], None]) -> Iterator[EventBatch]:
+        try:
+            act()
+        except RunError:
+            yield from self._taken()
+            raise
+        yield from self._taken()
+
+    def _taken(self) -> list[EventBatch]:
+        made, self._made = self._made, []
+        return [batch for batch in made if len(batch)]
+
+    # What the stage has it do.
+
+    @property
+    def timed(self) -> bool:
+        return self.engine.timed
+
+    def due(self) -> int | None:
+        return self.engine.due()
+
+    def finite(self) -> bool:
+        return True
+
+    def consume(self, batch: EventBatch, moments: Moments) -> None:
+        self._made.extend(up_to_a_stop(partial(self.engine.process, batch)))
+
+    def fire(self, due: int, moment: Moment) -> None:
+        self._made.extend(up_to_a_stop(partial(self.engine.advance_to, due + 1)))

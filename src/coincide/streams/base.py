@@ -1,0 +1,97 @@
+"""What a live run reads from and writes to: sources give events with positions, sinks take detections with keys."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.adapters.report import Intake
+from coincide.model.batch import EventBatch
+
+Position = Any
+"""How far a source has been read, or a sink written: anything that JSON can say. None: it cannot be gone back to."""
+
+
+class Delivery(NamedTuple):
+    """Events, and the position of the source after them. `records` are those read from the source so far, the bad ones too."""
+
+    batch: EventBatch
+    position: Position
+    records: int
+
+
+@dataclass
+class Reading:
+    """How the records of one source become events."""
+
+    mapping: FieldMapping = DEFAULT
+    intake: Intake = field(default_factory=Intake)
+    format: str | None = None
+
+
+class Source(ABC):
+    """Where events come from. `deliveries` blocks until there are more, so it runs in a thread of its own; it ends when the
+    source does, or soon after `close`. Nothing is read ahead of what is asked for but what the source itself buffers."""
+
+    clock = "event"
+    """Does time go on when nothing comes? `wall`, or `event`: no."""
+
+    def __init__(self, url: str, reading: Reading) -> None:
+        self.url = url
+        self.reading = reading
+        self.closed = threading.Event()
+
+    @abstractmethod
+    def deliveries(self, position: Position) -> Iterator[Delivery]:
+        """What comes after a position; None: from where such a source begins."""
+
+    def acknowledge(self, position: Position) -> None:  # noqa: B027 - most sources need not be told
+        """Everything up to this position is safe: it need not be given again."""
+
+    def close(self) -> None:
+        """Nothing more is wanted. Called by another thread than that of `deliveries`."""
+        self.closed.set()
+
+    def delivery(self, batch: EventBatch, position: Position) -> Delivery:
+        return Delivery(batch, position, self.reading.intake.report.read)
+
+
+class Made(NamedTuple):
+    """A detection as sinks see it: its key, its type, and its record as a line of JSON, with the line break."""
+
+    key: str
+    type: str
+    line: bytes
+
+
+class Sink(ABC):
+    """Where detections go. `write` may return before they are safe, and blocks where too many are not: a slow sink slows
+    the run."""
+
+    once = False
+    """Does it see to it that a detection which is written again after a restart is there once?"""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def open(self, position: Position) -> None:  # noqa: B027 - some have nothing to open
+        """Go on from a position that `commit` gave; None: from the beginning."""
+
+    @abstractmethod
+    def write(self, made: Sequence[Made]) -> None: ...
+
+    def commit(self) -> Position:
+        """What is written so far is safe, but for what `pending` gives. The position to go on from after a restart."""
+        return None
+
+    def pending(self) -> Sequence[Made]:
+        """What was written and may not have come through yet; it is kept with the state, and written again after a restart."""
+        return ()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Have everything come through, and end."""

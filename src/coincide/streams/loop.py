@@ -1,0 +1,67 @@
+"""The loop of a live run: events come, time passes, detections leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from coincide.engines.live import LiveEngine
+from coincide.model.batch import EventBatch
+from coincide.streams.arrivals import Arrivals
+
+LONGEST = 1.0
+"""Seconds after which the loop looks around even if nothing comes: for signals, and checkpoints that are due."""
+
+CLOCKS = ("event", "wall")
+
+SECOND = 1_000_000
+
+
+class Clock:
+    """The time of a live run in microseconds: that of the latest event and, by the wall, what has passed since it came."""
+
+    def __init__(self, by_the_wall: bool, now: Callable[[], float]) -> None:
+        self.by_the_wall = by_the_wall
+        self._now = now
+        self._mark: int | None = None
+        self._came = 0.0
+
+    def note(self, mark: int | None) -> None:
+        if mark is not None and mark != self._mark:
+            self._mark, self._came = mark, self._now()
+
+    def time(self) -> int | None:
+        if self._mark is None or not self.by_the_wall:
+            return self._mark
+        return self._mark + round((self._now() - self._came) * SECOND)
+
+
+class LiveLoop:
+    """Runs until the arrivals end."""
+
+    def __init__(self, live: LiveEngine, arrivals: Arrivals, clock: str = "event") -> None:
+        self.live = live
+        self.arrivals = arrivals
+        self.clock = Clock(clock == "wall", arrivals.now)
+
+    def detections(self, watch: Callable[[EventBatch], object] = lambda batch: None) -> Iterator[EventBatch]:
+        """What is detected while events come. The end of the input is the caller's affair. `watch` is shown what is read."""
+        while (arrived := self.arrivals.next(self._patience())) is not None:
+            for _, delivery in arrived:
+                watch(delivery.batch)
+            yield from self._arrive([delivery.batch for _, delivery in arrived])
+            yield from self._pass_time()
+
+    def _arrive(self, batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
+        for batch in batches:
+            yield from self.live.arrive(batch)
+        self.clock.note(self.live.stage.mark)
+
+    def _pass_time(self) -> Iterator[EventBatch]:
+        if self.clock.by_the_wall and (time := self.clock.time()) is not None:
+            yield from self.live.pass_time(time)
+
+    def _patience(self) -> float:
+        """Seconds until there is something to do even if nothing comes."""
+        if not self.clock.by_the_wall or (wakes := self.live.stage.wakes_at()) is None or (time := self.clock.time()) is None:
+            return LONGEST
+        return min(LONGEST, max(0.0, (wakes - time) / SECOND))

@@ -1,0 +1,53 @@
+"""Sources and sinks by URL. Each is imported when it is asked for: the clients of brokers are extras."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import Any, cast
+
+from coincide.errors import CoincideError, Diagnostic, nearest
+from coincide.streams.base import Reading, Sink, Source
+
+SOURCES = {"-": "standard.StandardInput"}
+SINKS = {"-": "standard.StandardOutput"}
+EXTRAS: dict[str, str] = {}
+"""What to install, by the client that is missing."""
+
+_scheme = re.compile(r"([a-z][a-z0-9+.-]+):(//)?").match
+
+
+def scheme_of(name: str, known: dict[str, str] = SOURCES) -> str | None:
+    """What a name begins with, if it is `-` or a URL and no file. Raises CoincideError for a URL of no known kind."""
+    if name in known:
+        return name
+    found = _scheme(name)
+    if found is None or (found[1] not in known and found[2] is None):
+        return None
+    if found[1] not in known:
+        kinds = [scheme for scheme in known if scheme != "-"]
+        hint = nearest(found[1], kinds) or f"known: {', '.join(kinds)}"
+        raise CoincideError(Diagnostic(f"'{name}': no streams of the kind '{found[1]}'", hint=hint))
+    return found[1]
+
+
+def open_source(url: str, reading: Reading) -> Source:
+    return cast(Source, _home(url, SOURCES)(url, reading))
+
+
+def open_sink(url: str) -> Sink:
+    return cast(Sink, _home(url, SINKS)(url))
+
+
+def _home(url: str, known: dict[str, str]) -> Any:
+    scheme = scheme_of(url, known)
+    if scheme is None:
+        raise CoincideError(f"'{url}' is not a stream")
+    module, _, name = known[scheme].rpartition(".")
+    try:
+        return getattr(import_module(f"coincide.streams.{module}"), name)
+    except ModuleNotFoundError as error:
+        if (extra := EXTRAS.get(error.name or "")) is None:
+            raise
+        hint = f"pip install 'coincide[{extra}]'"
+        raise CoincideError(Diagnostic(f"what '{scheme}:' needs is not installed ({error})", hint=hint)) from error
