@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import msgspec
 
 from coincide.model.batch import EventBatch
-from coincide.model.bounds import Began, Count
+from coincide.model.bounds import Began, Count, Word
 from coincide.model.event import HEARTBEAT, Event
 from coincide.model.stamp import OrderKey
 
@@ -62,8 +62,8 @@ class StageState(msgspec.Struct, array_like=True):
     last: tuple[Any, ...] = ()
     buffer: list[tuple[Count, Event]] = msgspec.field(default_factory=list)
     delays: dict[str, list[int]] = msgspec.field(default_factory=dict)
-    counted: int = NEVER
-    sufficient: int = NEVER
+    counted: Word = NEVER
+    sufficient: Began = NEVER
 
 
 class Stage(Protocol):

@@ -98,11 +98,11 @@ class Instance:
         return {name for plan in self.graph.plans for name in plan.definitions}
 
     def encode(self) -> bytes:
-        return msgspec.msgpack.encode([_stored(self.stage.state()), self.graph.encode(self.state)])
+        return msgspec.msgpack.encode([stored_stage(self.stage.state()), self.graph.encode(self.state)])
 
     def decoded(self, data: bytes) -> tuple[StageState, GraphState]:
         stage, graph = msgspec.msgpack.decode(data, type=tuple[StageState, bytes])
-        return _read(stage), self.graph.decode(graph)
+        return read_stage(stage), self.graph.decode(graph)
 
     def restore(self, stage: StageState, state: GraphState) -> None:
         self.state = state
@@ -149,13 +149,13 @@ class Instance:
             raise
 
 
-def _stored(state: StageState) -> StageState:
+def stored_stage(state: StageState) -> StageState:
     buffer = [(number, stored_event(event)) for number, event in state.buffer]
     last = stored_key(state.last) if len(state.last) == KEY else state.last
     return msgspec.structs.replace(state, buffer=buffer, last=last)
 
 
-def _read(state: StageState) -> StageState:
+def read_stage(state: StageState) -> StageState:
     """What waits is external events with a place in the total order; `last` is such a place, or the beginning of one."""
     buffer = [(number, event_of(event, placed=False)) for number, event in state.buffer]
     if any(len(event.origin) != 1 for _, event in buffer):

@@ -7,8 +7,9 @@ from functools import partial
 
 import msgspec
 
+from coincide.detection.snapshots import opened, reading_state, sealed
 from coincide.engines.embedded import Engine
-from coincide.engines.snapshots import only_input_errors
+from coincide.engines.instance import read_stage, stored_stage
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import RunError
 from coincide.model.batch import EventBatch
@@ -48,12 +49,13 @@ class LiveEngine:
         return late
 
     def snapshot(self) -> bytes:
-        return msgspec.msgpack.encode((self.stage.state(), self.engine.snapshot()))
+        return sealed(msgspec.msgpack.encode((stored_stage(self.stage.state()), self.engine.snapshot())))
 
     def restore(self, snapshot: bytes) -> None:
         """Goes on from a snapshot, also of other rules."""
-        with only_input_errors():
-            stage, state = msgspec.msgpack.decode(snapshot, type=tuple[StageState, bytes])
+        with reading_state():
+            stored, state = msgspec.msgpack.decode(opened(snapshot), type=tuple[StageState, bytes])
+            stage = read_stage(stored)
         self.engine.restore(state, changed=True)
         self.stage.restore(stage)
 
