@@ -115,7 +115,7 @@ def stored_key(key: OrderKey) -> OrderKey:
 
 
 def key_of_order(stored: OrderKey) -> OrderKey:
-    return order_key(stored[1], stored[0], stored[4])
+    return order_key(_instant(stored[1]), _instant(stored[0]), stored[4])
 
 
 def stored_event(event: Event) -> Event:
@@ -124,13 +124,19 @@ def stored_event(event: Event) -> Event:
     return msgspec.structs.replace(event, origin=tuple(map(stored_key, event.origin)))
 
 
-def event_of(stored: Event, placed: bool = True) -> Event:
-    """An event as it was, with a place that can be compared with any other; or one that has none yet."""
+def event_of(stored: Event) -> Event:
+    """An event as it was, with a place that can be compared with any other."""
     check_stamp(stored.lo, stored.hi)
-    if not placed and stored.place:
-        damaged("an event has a place that waits for one")
-    origin = tuple(map(key_of_order, stored.origin))
-    return msgspec.structs.replace(stored, origin=origin, place=place_of(stored.place) if placed else ())
+    return msgspec.structs.replace(stored, origin=tuple(map(key_of_order, stored.origin)), place=place_of(stored.place))
+
+
+def external_event_of(stored: Event) -> Event:
+    """An external event that has yet to get its place: in the total order it stands where its stamp and id say."""
+    check_stamp(stored.lo, stored.hi)
+    own = (order_key(stored.lo, stored.hi, stored.id or ""),)
+    if tuple(map(key_of_order, stored.origin)) != own:
+        damaged("an event that waits is not an external one")
+    return msgspec.structs.replace(stored, origin=own, place=())
 
 
 def events_of(stored: Iterable[Event]) -> list[Event]:

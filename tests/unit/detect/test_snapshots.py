@@ -13,7 +13,8 @@ from coincide.detection.snapshots import Damaged, opened, place_of, sealed, time
 from coincide.engines.embedded import Engine
 from coincide.engines.policies import PolicyEngine
 from coincide.errors import InputError
-from coincide.model.event import record, timer_place
+from coincide.model.batch import EventBatch
+from coincide.model.event import primitive, record, timer_place
 from coincide.rulebook import Rulebook, load, loads
 from coincide.testing.fuzz.mutation import packed, unpacked
 from coincide.testing.fuzz.states import StateFuzzer
@@ -206,3 +207,21 @@ def test_places_that_are_not(place: Any) -> None:
 def test_a_place_of_an_event_is_none_of_a_timer() -> None:
     with pytest.raises(Damaged, match="not that of a timer"):
         timer_place_of([5, 0, 3, 0])
+
+
+def test_events_that_wait_under_a_policy() -> None:
+    """They come as columns, too: then they have places, which they lose; where they stand follows from their stamps."""
+    rules = loads("sources s, t\ndetect pair = [a];[b]", "opera")
+    events = [primitive(kind, n, n, f"e{n}", {}, source) for n, (kind, source) in enumerate(zip("abb", "sst", strict=True))]
+    engine = PolicyEngine(rules, "guaranteed", "kernel")
+    assert [d for made in engine.process(EventBatch(table=EventBatch(events[:2]).table)) for d in made.detections] == []
+    again = PolicyEngine(rules, "guaranteed", "kernel")
+    again.restore(engine.snapshot())
+    found = [d for made in (*again.process(EventBatch(events[2:])), *again.end(100)) for d in made.detections]
+    assert [key[4] for key in found[0].origin] == ["e0", "e1"]
+    tree = unpacked(opened(engine.snapshot()))
+    waiting = tree[2]["guaranteed"][0][0][6]
+    assert len(waiting) == 2
+    waiting[0][1][2] += 5  # its hi
+    with pytest.raises(InputError, match="an event that waits is not an external one"):
+        again.restore(sealed(packed(tree)))
