@@ -4,7 +4,7 @@ Nothing here knows of events or of time zones: what rows are, and when a match i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -412,7 +412,3 @@ def _rewritten(tree: Expr, rewrite: Any) -> Expr:
     """Top down: what stands inside a lookup is not looked at."""
     new = rewrite(tree)
     return new if new is not tree else with_children(tree, lambda child: _rewritten(child, rewrite))
-
-
-def bounds_of(sizes: Sequence[int] | Numbers) -> Numbers:
-    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)

@@ -26,7 +26,7 @@ from coincide.detection.rowpattern.state import State
 from coincide.detection.rowpattern.vectors import taken, truth_of, values_of
 from coincide.lang.matchrecognize.functions import lowered
 from coincide.model.batch import EMPTY, EventBatch
-from coincide.model.column import Column
+from coincide.model.column import Column, column_of
 from coincide.model.event import Place, caused, timer_place
 from coincide.model.table import EventTable, LazyPlaces, Origins, merged_tables, table_of
 
@@ -290,8 +290,6 @@ class _Emission:
             columns = {name: self.rows.columns[name].take(row) for name in wanted}
         segment = np.searchsorted(self.segments.bounds, shown.row, side="right") - 1
         for number, column in enumerate(self.clause.partition):
-            from coincide.model.column import column_of
-
             values = column_of([key[number][1] for key in self.keys])
             columns[column.name] = taken(values, segment)
         return {**columns, **measures}
