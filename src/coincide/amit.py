@@ -20,7 +20,7 @@ from typing import Literal, Self
 
 from coincide.lang.amit.elements import new_element
 from coincide.lang.amit.functions import register, unregister
-from coincide.lang.amit.operators import FORMS
+from coincide.lang.amit.operators import OPERATORS
 from coincide.lang.amit.print import print_elements
 from coincide.lang.shared.xml import Element
 from coincide.rulebook import Rulebook, load
@@ -207,9 +207,9 @@ class Open:
         return self._of("after", {"interval": interval, "correlate": correlate}, operands)
 
     def _of(self, kind: str, values: Values, operands: tuple[Candidates, ...]) -> Situation:
-        names = FORMS[kind].operands
+        form = OPERATORS[kind]
         given = [o if isinstance(o, Operand) else operand(o) for o in operands]
-        parts = [new_element(names[min(n, len(names) - 1)], o.values) for n, o in enumerate(given)]
+        parts = [new_element(form.operand_element(n), o.values) for n, o in enumerate(given)]
         return Situation(new_element("situation", self.values), new_element(kind, values, parts))
 
 

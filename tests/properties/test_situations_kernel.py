@@ -10,12 +10,13 @@ from math import inf
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.detection.situation.plan import SituationPlan
 from coincide.engines.graph import Graph
 from coincide.errors import RunError
 from coincide.expr.tree import Call, Literal, Or
 from coincide.lang.amit.attributes import parse_text
-from coincide.lang.amit.definition import COUNTING, JOINS, File, Operand, Situation, SituationAttribute
+from coincide.lang.amit.definition import File, Operand, Situation, SituationAttribute
 from coincide.lang.amit.functions import expression_functions
 from coincide.lang.amit.print import print_file
 from coincide.model.batch import EventBatch
@@ -94,7 +95,7 @@ def _many(situation: Situation) -> Situation:
     """A join by equality of what is hardly ever equal; others as the loop can do them."""
     situation = within_the_loop(situation)
     operator = situation.operator
-    if operator.kind not in JOINS or len(operator.operands) < 2:
+    if not BEHAVIOURS[operator.kind].joins or len(operator.operands) < 2:
         return situation
     last = f"o{len(operator.operands) - 1}"
     text = f"o0.x = {last}.x and o0.time + 3 < {last}.time" if situation.name == "s0" else f"o0.x = {last}.x and o0.k = {last}.k"
@@ -107,7 +108,8 @@ def within_the_loop(situation: Situation) -> Situation:
     operator = situation.operator
     kind = {"every": "not", "at": "atmost"}.get(operator.kind, operator.kind)
     mode = "deferred" if kind in ("not", "atmost", "unless") else operator.mode
-    counting, joins, after = kind in COUNTING, kind in JOINS, kind == "after"
+    behaviour = BEHAVIOURS[kind]
+    counting, joins, after = behaviour.counts, behaviour.joins, behaviour.delays
     operands = operator.operands or (Operand("A", "o0", quantifier="each"),)
     plain = not joins or mode == "deferred"
     operator = replace(

@@ -1,25 +1,41 @@
-"""The recipes of CONTRIBUTING.md, walked: a language is added in a package of its own, as the recipe says and no more."""
+"""The recipes of CONTRIBUTING.md, walked: a language is added in a package of its own, an operator beside those of Amit, each as
+its recipe says and no more."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 import coincide
+from coincide import amit
 from coincide.cli.main import main
+from coincide.detection.situation.operators import BEHAVIOURS, Behaviour
+from coincide.detection.situation.select import Decision
+from coincide.draw.rules import drawing
 from coincide.errors import RuleError
+from coincide.explanation import explanation
+from coincide.lang.amit.definition import File, Situation
+from coincide.lang.amit.operators import CONSUMED, OPERAND, OPERATORS, QUANTIFIED, WEIGHTED, OperatorKind
+from coincide.lang.amit.print import print_file as print_xml
+from coincide.lang.amit.schema import schema
 from coincide.languages import registry
 from coincide.languages.registry import ending_of
-from coincide.model.event import primitive
-from coincide.rulebook import load
+from coincide.model.event import Event, primitive
+from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
+from coincide.testing import amit as random_amit
 from coincide.testing.check import check_detector
 
 ROOT = Path(__file__).parents[2]
+
+# A language
 
 PACKAGE = {
     "__init__.py": "",
@@ -189,6 +205,84 @@ def test_commands_know_it(follow: str, tmp_path: Path, capsys: pytest.CaptureFix
     for command in (["test", str(case)], ["check", str(case / "rules.follow")], ["explain", str(case / "rules.follow")]):
         assert main(command) == 0, capsys.readouterr()
     assert "visit" in capsys.readouterr().out
+
+
+# An operator of Amit
+
+MULTIPLE = OperatorKind(
+    "multiple",
+    ("quantity", "detectionMode", "where", "repeatMode"),
+    ("operandMultiple",),
+    (*OPERAND, *QUANTIFIED, *CONSUMED, *WEIGHTED),
+    quantity=2,
+    leading="quantity",
+    fault=lambda operator: "'quantity' must be positive" if operator.quantity <= 0 else None,
+    label="a multiple of {quantity}",
+)
+EACH_THIRD = """
+    events: {A: {x: number}}
+    lifespans: {always: {initiator: startup, terminator: noTerminator}}
+    situations: {third: {lifespan: always, multiple: {quantity: 3, operands: A}}}
+"""
+
+
+def _multiple(self: amit.Open, quantity: int, *operands: amit.Candidates) -> amit.Situation:
+    return self._of("multiple", {"quantity": quantity}, operands)
+
+
+@pytest.fixture
+def multiple(monkeypatch: pytest.MonkeyPatch) -> Rulebook:
+    """An operator: how it is written, what it does, and its method in Python."""
+    does = Behaviour(
+        Decision.count,
+        satisfied=lambda total, quantity: total > 0 and total % quantity == 0,
+        without_kernel="which divides",
+    )
+    monkeypatch.setitem(OPERATORS, "multiple", MULTIPLE)
+    monkeypatch.setitem(BEHAVIOURS, "multiple", does)
+    monkeypatch.setattr(amit.Open, "multiple", _multiple, raising=False)
+    return load(SourceText("rules.amit.yaml", EACH_THIRD))
+
+
+def test_an_operator_added_by_the_recipe_detects(multiple: Rulebook) -> None:
+    events = [{"type": "A", "time": time, "id": str(time)} for time in range(1, 8)]
+    assert [d["from"] for d in coincide.detect(multiple, events)] == [["1", "2", "3"], ["4", "5", "6"]]
+
+
+def test_it_is_written_in_every_form(multiple: Rulebook) -> None:
+    language = registry.language_of("rules.amit.xml")
+    ((_, file),) = multiple.files
+    for form in ("xml", "yaml"):
+        assert language.parse(SourceText(f"rules.amit.{form}", language.printed(file, form))) == file
+    space: dict[str, Any] = {}
+    exec(language.printed(file, "python"), space)
+    assert space["book"].detectors[0].definition == multiple.detectors[0].definition
+    assert "operator-multiple" in schema()["$defs"]
+
+
+def test_it_is_checked_warned_of_drawn_and_explained(multiple: Rulebook) -> None:
+    with pytest.raises(RuleError, match="'quantity' must be positive"):
+        load(SourceText("rules.amit.yaml", EACH_THIRD.replace("quantity: 3", "quantity: 0")))
+    assert [w.message for w in multiple.warnings] == ["candidates of 'A' may pile up: lifespan 'always' never ends"]
+    picture = drawing(multiple.detectors[0])
+    assert picture is not None
+    assert "a multiple of 3" in str(picture)
+    assert "because of operator 'multiple', which divides" in explanation(multiple)
+
+
+def test_it_is_among_random_rules_and_both_tiers_agree(multiple: Rulebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random_amit, "OPERATORS", {"multiple": MULTIPLE})
+    found = []
+
+    @settings(max_examples=60, deadline=None, derandomize=True)
+    @given(random_amit.rule_files(2, cycles=False), random_amit.event_lists())
+    def tiers_agree(file: File, events: list[Event]) -> None:
+        positive = [replace(i, operator=replace(i.operator, quantity=2)) if isinstance(i, Situation) else i for i in file.items]
+        book = load(SourceText("rules.amit.xml", print_xml(replace(file, items=tuple(positive)))))
+        found.extend(check_detector(book, events, (3, 9)))
+
+    tiers_agree()
+    assert found
 
 
 def test_recipes_name_files_that_are_there() -> None:

@@ -9,10 +9,9 @@ from coincide.draw.tree import Tree, duration_text
 from coincide.expr.print import expression_text
 from coincide.expr.tree import Expr
 from coincide.lang.amit.definition import Initiator, KeyBy, Lifespan, Operand, Operator, Terminator
+from coincide.lang.amit.operators import OPERATORS
 from coincide.lang.amit.resolve import Resolved
 from coincide.model.stamp import MILLISECOND
-
-ORDERED = ("sequence", "not", "unless")
 
 
 def situation(resolved: Resolved) -> Drawing:
@@ -23,7 +22,7 @@ def situation(resolved: Resolved) -> Drawing:
     operator = tree.add("operator", _operator(own.operator), _operator_notes(own.operator))
     tree.connect(span, operator, "while it is open")
     for number, operand in enumerate(own.operator.operands, 1):
-        word = str(number) if own.operator.kind in ORDERED and len(own.operator.operands) > 1 else ""
+        word = str(number) if OPERATORS[own.operator.kind].ordered and len(own.operator.operands) > 1 else ""
         tree.connect(tree.add("event", operand.event, _operand_notes(operand)), operator, word)
     attributes = ", ".join(attribute.name for attribute in own.attributes)
     result = tree.add("result", own.name, ["internal" if own.internal else "", f"with {attributes}" if attributes else ""])
@@ -56,16 +55,8 @@ def _discarding(termination: str) -> str:
 
 
 def _operator(operator: Operator) -> str:
-    match operator.kind:
-        case "atleast" | "atmost":
-            return f"at {operator.kind.removeprefix('at')} {operator.quantity}"
-        case "nth":
-            return f"number {operator.quantity}"
-        case "every" | "after":
-            return f"{operator.kind} {_duration(operator.interval)}"
-        case "at":
-            return f"at {operator.pattern}"
-    return operator.kind
+    label = OPERATORS[operator.kind].label or operator.kind
+    return label.format(quantity=operator.quantity, interval=_duration(operator.interval), pattern=operator.pattern)
 
 
 def _operator_notes(operator: Operator) -> Iterable[str]:

@@ -18,7 +18,6 @@ from hypothesis.strategies import SearchStrategy
 from coincide.expr.tree import Expr
 from coincide.lang.amit.attributes import parse_text
 from coincide.lang.amit.definition import (
-    KINDS,
     EventAttribute,
     EventKey,
     EventType,
@@ -35,7 +34,7 @@ from coincide.lang.amit.definition import (
     Terminator,
 )
 from coincide.lang.amit.functions import expression_functions
-from coincide.lang.amit.operators import FORMS, Form
+from coincide.lang.amit.operators import OPERATORS, OperatorKind
 from coincide.model.event import Event, Value, primitive
 from coincide.model.stamp import MILLISECOND
 
@@ -129,7 +128,7 @@ def _one_alias(initiators: list[Initiator]) -> tuple[Initiator, ...]:
 
 
 def _situation(dice: Random, name: str, lifespans: list[Lifespan], readable: tuple[str, ...]) -> Situation:
-    operator = _operator(dice, dice.choice(KINDS), readable)
+    operator = _operator(dice, dice.choice(tuple(OPERATORS.values())), readable)
     lifespan = dice.choice(lifespans)
     return Situation(name, lifespan.name, operator, _attributes(dice, operator), dice.randint(0, 4) == 0)
 
@@ -144,13 +143,13 @@ def _attributes(dice: Random, operator: Operator) -> tuple[SituationAttribute, .
     return tuple(SituationAttribute(n, kind, _tree(dice.choice(trees))) for n, kind, trees in options)
 
 
-def _operator(dice: Random, kind: str, readable: tuple[str, ...]) -> Operator:
-    form = FORMS[kind]
+def _operator(dice: Random, form: OperatorKind, readable: tuple[str, ...]) -> Operator:
+    """Whatever its form allows."""
     most = 0 if not form.operands else form.most or 3
-    operands = [_operand(dice, n, kind, form, readable) for n in range(dice.choice(range(form.least, most + 1)))]
+    operands = [_operand(dice, n, form, readable) for n in range(dice.choice(range(form.least, most + 1)))]
     keys = (KeyBy(attribute=dice.choice(("k", "x", "b"))),)
     return Operator(
-        kind=kind,
+        kind=form.name,
         operands=tuple(operands),
         keys=keys if form.keyed and dice.randint(0, 2) == 0 else (),
         mode=dice.choice((*form.modes, form.modes[0])),
@@ -158,8 +157,8 @@ def _operator(dice: Random, kind: str, readable: tuple[str, ...]) -> Operator:
         repeat=dice.choice(("once", "always")) if "repeatMode" in form.attributes else form.repeat,
         quantity=dice.choice((2, 1, 3, 0, -1)) if "quantity" in form.attributes else 1,
         interval=_interval(dice) if "interval" in form.attributes else 0,
-        pattern=dice.choice(_patterns) if kind == "at" else "",
-        correlate=_after_correlate(dice, operands) if kind == "after" else "ignore",
+        pattern=dice.choice(_patterns) if "timePattern" in form.attributes else "",
+        correlate=_after_correlate(dice, operands) if "correlate" in form.attributes else "ignore",
     )
 
 
@@ -178,15 +177,15 @@ def _where(dice: Random, operands: int) -> Expr | None:
     return None if chosen is None else _tree(chosen)
 
 
-def _operand(dice: Random, number: int, kind: str, form: Form, readable: tuple[str, ...]) -> Operand:
-    allowed = form.operand_attributes if not (kind == "unless" and number == 1) else ()
+def _operand(dice: Random, number: int, form: OperatorKind, readable: tuple[str, ...]) -> Operand:
+    allowed = () if form.refuses(number) else form.operand_attributes
     quantified, consumed, weighted = "quantifier" in allowed, "retain" in allowed, "weight" in allowed
     kept = dice.choice(("retain", "consumption", None, None)) if consumed else None
     return Operand(
         event=dice.choice(readable),
         alias=f"o{number}",
         threshold=_condition(dice),
-        quantifier=dice.choice(("first", "last", "each")) if quantified else _default(form, kind, number),
+        quantifier=dice.choice(("first", "last", "each")) if quantified else _default(form, number),
         strict=quantified and dice.randint(0, 4) == 0,
         override=_condition(dice, 8) if quantified else None,
         retain=_condition(dice, 0) if kept == "retain" else None,
@@ -196,8 +195,8 @@ def _operand(dice: Random, number: int, kind: str, form: Form, readable: tuple[s
     )
 
 
-def _default(form: Form, kind: str, number: int) -> str:
-    return "each" if kind == "unless" and number == 1 else form.quantifier
+def _default(form: OperatorKind, number: int) -> str:
+    return "each" if form.refuses(number) else form.quantifier
 
 
 VALUES: dict[str, tuple[Value, ...]] = {

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from coincide.lang.amit.definition import File
 from coincide.lang.amit.grammar import CHOICES
-from coincide.lang.amit.operators import FORMS
+from coincide.lang.amit.operators import OPERATORS
 from coincide.lang.amit.print_yaml import print_file
 from coincide.lang.amit.schema import FILE, schema, schema_text
 from coincide.testing.amit import rule_files
@@ -89,6 +89,6 @@ def test_what_it_refuses_the_parser_refuses(text: str, validator: Any) -> None:
 
 def test_every_operator_and_choice_is_in_it() -> None:
     found = schema()["$defs"]
-    assert {f"operator-{kind}" for kind in FORMS} <= found.keys()
+    assert {f"operator-{kind}" for kind in OPERATORS} <= found.keys()
     assert set(CHOICES) <= found.keys()
     assert found["operator-after"]["anyOf"][1]["properties"]["correlate"]["anyOf"][0] == {"enum": ["add", "ignore", "replace"]}

@@ -210,7 +210,7 @@ class _Reader:
                 content.partitions[self._local(partition.key)] = self._partition(span, partition)
             _check_alike(content.partitions)
             content.delayed = [Delayed(self._local(key), self._selection(chosen)) for key, chosen in part.delayed]
-            if part.tick is not None and self.situation.kind not in ("every", "at"):
+            if part.tick is not None and not self.situation.behaviour.ticks:
                 damaged("a situation without a clock has one")
             content.tick = self._timer(part.tick, Tick(span, self.situation.number))
 
@@ -254,7 +254,7 @@ class _Reader:
         pairs = zip(self.situation.operands, part.candidates, strict=True)
         candidates = [self._candidates(operand, numbers) for operand, numbers in pairs]
         partition = Partition(candidates, set(part.reported), part.done)
-        if part.timers and self.situation.kind != "after":
+        if part.timers and not self.situation.behaviour.delays:
             damaged("a situation without a clock has one")
         for after in part.timers:
             action = Passed(span, self.situation.number, self._local(part.key), self._selection(after.selection))

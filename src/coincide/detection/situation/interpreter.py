@@ -113,8 +113,9 @@ class _Run:
     # Lifespans
 
     def begin(self, situation: SituationProgram, span: Lifespan, cause: Cause) -> None:
-        """Set the first timer of `every` or `at`."""
-        due = next_tick(situation, cause.now)
+        """Set the first timer of an operator that ticks."""
+        next_tick = situation.behaviour.next_tick
+        due = None if next_tick is None else next_tick(situation, cause.now)
         if due is not None:
             recurring = situation.operator.repeat == "always" and (situation.pattern is None or situation.pattern.recurring)
             recurring = recurring or self._caused_by_recurring(cause, span)
@@ -136,10 +137,9 @@ class _Run:
             self.report(situation, span, delayed.key, delayed.selection, cause, ending)
         if situation.operator.mode != "deferred":
             return
-        repeated = situation.kind not in ("atmost", "not", "unless")
         for key in sorted(content.partitions, key=_order_of_key):
             found = self._decide(situation, span, key, cause, ending)
-            while repeated and found:
+            while found and situation.behaviour.repeated:
                 found = self._decide(situation, span, key, cause, ending)
 
     def _decide(self, situation: SituationProgram, span: Lifespan, key: Key, cause: Cause, ending: Ending) -> list[Selection]:
@@ -161,7 +161,7 @@ class _Run:
         local = situation.local_key(event)
         operands = situation.operands_of[event.type]
         chosen = [n for n in operands if holds(situation.operands[n].threshold, event, counter)]
-        if local is None or not (chosen or situation.operator.counting):
+        if local is None or not (chosen or situation.behaviour.counts):
             return
         for span in list(spans):
             if span is not opened:
@@ -180,7 +180,7 @@ class _Run:
         cause: Cause,
         recurring: bool,
     ) -> None:
-        if situation.kind == "after":
+        if situation.behaviour.delays:
             self.start_after(situation, span, key, partition, chosen[0], event, cause, recurring)
             return
         if partition.done:
@@ -304,12 +304,6 @@ def fitted(event: Event, readers: Readers) -> Event:
     if len(attributes) == len(values):
         return event
     return Event(event.type, event.lo, event.hi, event.id, attributes, event.origin, event.source, event.space, event.place)
-
-
-def next_tick(situation: SituationProgram, now: int) -> int | None:
-    if situation.kind == "every":
-        return now + situation.operator.interval
-    return None if situation.pattern is None else situation.pattern.after(now)
 
 
 def _order_of_key(key: Key) -> tuple[object, ...]:

@@ -117,11 +117,10 @@ def end(world: Any, s: Any, span: Any) -> Any:
         record = world.records[record, at.NEXT_OF_SPAN]
     if several > 1:
         parts = parts[np.argsort(ranks)]
-    kind = world.situations[s, at.KIND]
-    once = kind in (at.ATMOST, at.NOT, at.UNLESS)
+    repeated = world.situations[s, at.REPEATED]
     for record in parts:
         world.counts[at.RESUMED] = -1
-        while decide(world, record, ZERO) and not once:
+        while decide(world, record, ZERO) and repeated:
             pass
 
 

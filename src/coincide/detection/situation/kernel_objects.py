@@ -127,7 +127,7 @@ class Loader:
             self.compact.cells[situation.number] = list(cells)
             self.compact.seen[situation.number] = seen
         self.cells.append(cells)
-        if situation.kind == "after":
+        if situation.behaviour.delays:
             self.timers += [self._timer(timer, *entry) for *entry, partition in held for timer in partition.timers]
             return
         records = [self._record(number, situation.number, cell, partition) for number, cell, _, partition in held]
@@ -245,7 +245,7 @@ class Saver:
             span.due = row[at.DUE]
             place = timer_place(span.due, opened.place, lifespan.order, 0)
             span.expiration = self.state.timers.add(Timer(place, Expire(span)))
-        span.contents = {s.number: fresh_content(s) if s.kind == "after" else Content() for s in lifespan.situations}
+        span.contents = {s.number: fresh_content(s) if s.behaviour.delays else Content() for s in lifespan.situations}
         self.state.open[d].setdefault(span.key, []).append(span)
         return span
 

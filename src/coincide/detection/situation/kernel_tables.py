@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coincide.detection.situation import kernel_layout
 from coincide.detection.situation.kernel_layout import CONJUNCT_WIDTH, OPS, PER_OP
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.detection.situation.support import comparison, conjuncts
 from coincide.expr.tree import Expr, aliases_of, without_aliases
 from coincide.lang.amit.names import OPERAND
 
-KINDS = {"all": 0, "sequence": 1, "atleast": 2, "atmost": 3, "nth": 4, "not": 5, "unless": 6, "after": 7}
-REPEATED = ("all", "sequence", "atleast", "nth")
 MODES = {"immediate": 0, "deferred": 1, "delayed": 2}
 CORRELATIONS = {"add": 0, "ignore": 1, "replace": 2}
 QUANTIFIERS = {"each": 0, "first": 1, "last": 2}
@@ -72,12 +71,13 @@ class Program:
         return _matrix([self._situation(s) for s in self.group.situations])
 
     def _situation(self, s: SituationProgram) -> tuple[int, ...]:
-        operator = s.operator
-        once = operator.repeat == "once" and s.kind in REPEATED
+        operator, behaviour = s.operator, s.behaviour
+        kind: int = getattr(kernel_layout, behaviour.kernel)
+        once = operator.repeat == "once" and behaviour.repeated
         return (
-            KINDS[s.kind], MODES[operator.mode], once, operator.quantity, s.lifespan, s.local_key.size > 0,
-            operator.counting, self.first_operand[s.number], len(s.operands), 0, 0, 0,
-            operator.interval, CORRELATIONS[operator.correlate], -1, -1, s.order,
+            kind, MODES[operator.mode], once, operator.quantity, s.lifespan, s.local_key.size > 0, behaviour.counts,
+            self.first_operand[s.number], len(s.operands), 0, 0, 0,
+            operator.interval, CORRELATIONS[operator.correlate], -1, -1, s.order, behaviour.repeated,
         )  # fmt: skip
 
     def _operands(self) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
+from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.detection.situation.program import Group
 from coincide.detection.situation.relevance import relevance
 from coincide.detection.situation.support import loop_reasons
@@ -53,10 +54,7 @@ class SituationPlan(PlanOfSeveral):
 
     @cached_property
     def timed(self) -> bool:
-        return any(
-            d.definition.lifespan.expiration is not None or d.definition.operator.kind in ("every", "at", "after")
-            for d in self.detectors
-        )
+        return any(d.definition.lifespan.expiration is not None or _has_timers(d) for d in self.detectors)
 
     @cached_property
     def group(self) -> Group:
@@ -110,6 +108,11 @@ class SituationPlan(PlanOfSeveral):
             "lifespans_initiated": sum(c["initiated"] for c in lifespans),
             "lifespans_terminated": sum(c["terminated"] for c in lifespans),
         }
+
+
+def _has_timers(detector: Detector) -> bool:
+    behaviour = BEHAVIOURS[detector.definition.operator.kind]
+    return behaviour.ticks or behaviour.delays
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -132,6 +132,6 @@ def _roles(group: Group) -> Iterator[tuple[str, Expr | None]]:
 
 def _threshold(situation: SituationProgram, threshold: Expr | None) -> Expr | None:
     """A counting operator with a local key has a partition for key values whose events fail, too (decision 27)."""
-    if situation.operator.counting and situation.local_key.size:
+    if situation.behaviour.counts and situation.local_key.size:
         return None
     return None if isinstance(threshold, Literal) and threshold.value is True else threshold

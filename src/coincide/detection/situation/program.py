@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from coincide.detection.base import Detector
+from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.detection.situation.scope import SituationScope, View
 from coincide.detection.situation.state import Key, key_part
 from coincide.expr.functions import FUNCTIONS, Function
 from coincide.expr.scalar import Evaluate, EventScope, compile_scalar, condition
 from coincide.expr.tree import And, Expr, Literal, Reference, walk
 from coincide.lang.amit.definition import Lifespan as LifespanDefinition
-from coincide.lang.amit.definition import Operand, Operator
+from coincide.lang.amit.definition import Operand
 from coincide.lang.amit.names import OPERAND
 from coincide.lang.amit.pattern import TimePattern, parse_pattern
 from coincide.lang.amit.resolve import KeyTable, Resolved
@@ -107,11 +108,11 @@ class SituationProgram:
         self.order = detector.order
         self.name = resolved.name
         self.operator = resolved.operator
-        self.kind = resolved.operator.kind
+        self.behaviour = BEHAVIOURS[resolved.operator.kind]
         self.operands = [operand_program(o, functions) for o in resolved.operator.operands]
         self.local_key = KeyReader(resolved.local_keys)
         self.global_key = KeyReader(resolved.global_keys)
-        self.pattern: TimePattern | None = parse_pattern(self.operator.pattern) if self.kind == "at" else None
+        self.pattern: TimePattern | None = parse_pattern(self.operator.pattern) if self.operator.pattern else None
         scope = SituationScope(resolved)
         self.conjuncts = _conjuncts(self.operator.where, len(self.operands), scope, functions)
         expressions = [(a.name, a.expression) for a in resolved.situation.attributes if a.expression is not None]
@@ -128,24 +129,12 @@ class SituationProgram:
 
     @cached_property
     def keeps_reported(self) -> bool:
-        return keeps_reported(self.operator)
+        return self.behaviour.keeps_reported(self.operator)
 
     @cached_property
     def flag_operands(self) -> frozenset[int]:
         """Operands of which it matters only whether there is a candidate."""
-        if self.kind == "not":
-            return frozenset(range(len(self.operands)))
-        return frozenset({1}) if self.kind == "unless" and self.operator.where is None else frozenset()
-
-
-def keeps_reported(operator: Operator) -> bool:
-    """Must selections be remembered between decisions? (Section 8: of joins never, each has a new event in it.)"""
-    if not operator.counting or operator.kind == "atmost":
-        return False
-    if any(o.retain is not None or o.consumption is not None for o in operator.operands):
-        return True
-    zero = operator.quantity <= 0 if operator.kind == "atleast" else operator.quantity == 0
-    return zero and operator.repeat == "always" and (operator.mode == "deferred" or operator.where is not None)
+        return frozenset(self.behaviour.flags(self.operator))
 
 
 @dataclass(frozen=True, eq=False)

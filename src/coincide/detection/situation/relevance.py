@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.expr.functions import FUNCTIONS
 from coincide.expr.tree import And, Call, Compare, Expr, IsNull, Literal, Or, Reference, walk
 from coincide.lang.amit.definition import Operand
@@ -43,7 +44,7 @@ def _roles(situation: Resolved) -> Iterator[tuple[str, Expr | None]]:
 
 def _threshold(situation: Resolved, operand: Operand) -> Expr | None:
     """A counting operator with a local key has a partition for key values whose events fail, too (decision 27)."""
-    return None if situation.operator.counting and situation.local_keys else operand.threshold
+    return None if BEHAVIOURS[situation.operator.kind].counts and situation.local_keys else operand.threshold
 
 
 def _of_type(event: str, tests: Sequence[Expr | None]) -> Expr:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from coincide.detection.situation.program import Conjunct, SituationProgram
 from coincide.detection.situation.scope import Ending, Selection, View
 from coincide.detection.situation.state import Key, Lifespan, Partition
-from coincide.lang.amit.definition import JOINS
 from coincide.model.event import Event, Place
+
+if TYPE_CHECKING:
+    from coincide.detection.situation.program import Conjunct, SituationProgram
 
 
 class Decision:
@@ -31,6 +33,7 @@ class Decision:
         arriving: Event | None = None,
     ) -> None:
         self.situation = situation
+        self.behaviour = situation.behaviour
         self.operands = situation.operands
         self.partition = partition
         self.arriving = arriving
@@ -41,24 +44,17 @@ class Decision:
         """New selections; what they use is consumed."""
         if self.partition.done:
             return []
-        kept = self._new(self._found())
+        assert self.behaviour.found is not None
+        kept = self._new(self.behaviour.found(self))
         if kept and self.situation.operator.repeat == "once":
             kept = kept[:1]
             self.partition.done = True
         self._consume(kept)
         return kept
 
-    def _found(self) -> list[Selection]:
-        kind = self.situation.kind
-        if kind in JOINS:
-            return self._join()
-        if kind == "not":
-            return [] if any(self.partition.candidates) else [()]
-        return self._unless() if kind == "unless" else self._count()
-
     def _new(self, found: list[Selection]) -> list[Selection]:
         """AMIT-47: the same selection is never reported twice."""
-        deferred_join = self.situation.kind in JOINS and self.arriving is None
+        deferred_join = self.behaviour.joins and self.arriving is None
         if not (self.situation.keeps_reported or deferred_join):
             return found
         kept: list[Selection] = []
@@ -81,7 +77,7 @@ class Decision:
 
     # all, sequence
 
-    def _join(self) -> list[Selection]:
+    def join(self) -> list[Selection]:
         if not all(self.partition.candidates):
             return []
         return list(self._pick(0, (), self.arriving))
@@ -122,7 +118,7 @@ class Decision:
         return any(candidates and candidates[-1] is wanted for candidates in later)
 
     def _fits(self, position: int, chosen: tuple[Event, ...], event: Event) -> bool:
-        if self.situation.kind == "sequence":
+        if self.behaviour.ordered:
             if chosen and event.place <= chosen[-1].place:
                 return False
         elif any(event is other for other in chosen):
@@ -141,7 +137,7 @@ class Decision:
 
     # atleast, atmost, nth
 
-    def _count(self) -> list[Selection]:
+    def count(self) -> list[Selection]:
         """Without `where`, totals follow from the lengths of the lists; the selection is made only where they satisfy."""
         if self.situation.operator.where is not None:
             selection = self._joined()
@@ -170,9 +166,12 @@ class Decision:
         distinct = {(number, id(event)): (number, event) for selection in found for number, event in selection}
         return tuple(sorted(distinct.values(), key=lambda candidate: (candidate[0], candidate[1].place)))
 
-    # unless
+    # not, unless
 
-    def _unless(self) -> list[Selection]:
+    def none(self) -> list[Selection]:
+        return [] if any(self.partition.candidates) else [()]
+
+    def unless(self) -> list[Selection]:
         operand = self.operands[0].definition
         candidates = self.partition.candidates[0]
         ordered = candidates[::-1] if operand.quantifier == "last" else candidates
@@ -209,15 +208,9 @@ def _place(event: Event) -> Place:
     return event.place
 
 
-SATISFIED: dict[str, Callable[[int, int], bool]] = {
-    "atleast": lambda total, quantity: total >= quantity,
-    "atmost": lambda total, quantity: total < quantity,  # decision 3
-    "nth": lambda total, quantity: total == quantity,
-}
-
-
 def satisfied(situation: SituationProgram, total: int) -> bool:
-    return SATISFIED[situation.kind](total, situation.operator.quantity)
+    enough = situation.behaviour.satisfied
+    return enough is not None and enough(total, situation.operator.quantity)
 
 
 def total(situation: SituationProgram, selection: Selection) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from coincide.detection.situation.program import keeps_reported
+from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.expr.tree import (
     ALIAS_FUNCTIONS,
     Alias,
@@ -20,7 +20,7 @@ from coincide.expr.tree import (
     transform,
     walk,
 )
-from coincide.lang.amit.definition import JOINS, Operand, Operator
+from coincide.lang.amit.definition import Operand, Operator
 from coincide.lang.amit.functions import AGGREGATES
 from coincide.lang.amit.names import GLOBAL_KEY, LOCAL_KEY, OPERAND
 from coincide.lang.amit.resolve import Resolved
@@ -42,8 +42,9 @@ def loop_reasons(situations: Iterable[Resolved]) -> tuple[str, ...]:
 
 def _reasons(situation: Resolved) -> Iterator[str]:
     operator = situation.operator
-    if operator.kind in ("every", "at"):
-        yield f"operator '{operator.kind}'"
+    behaviour = BEHAVIOURS[operator.kind]
+    if not behaviour.kernel:
+        yield f"operator '{operator.kind}', {behaviour.without_kernel}"
         return
     if situation.component or situation.cyclic & situation.reads:
         yield "it is on a cycle or reads what a cycle detects"
@@ -55,12 +56,13 @@ def _reasons(situation: Resolved) -> Iterator[str]:
     if operator.where is not None:
         yield from _where_reasons(situation)
     for attribute in situation.situation.attributes:
-        if attribute.expression is not None and _reads_stamps(operator.kind, attribute.expression):
+        if attribute.expression is not None and _reads_stamps(attribute.expression, behaviour.joins):
             yield f"attribute '{attribute.name}' asks when or where an event was that there may not be"
 
 
 def _operand_reasons(operator: Operator) -> Iterator[str]:
-    counting, deferred = operator.counting, operator.mode == "deferred"
+    behaviour = BEHAVIOURS[operator.kind]
+    counting, deferred = behaviour.counts, operator.mode == "deferred"
     for operand in operator.operands:
         if operand.distinct is not None:
             yield "'distinct', which compares each event with all candidates"
@@ -70,7 +72,7 @@ def _operand_reasons(operator: Operator) -> Iterator[str]:
             yield "'override' where candidates are counted or the decision is deferred"
         if (counting or deferred) and _retains(operand):
             yield "retained candidates where they are counted or the decision is deferred"
-    if keeps_reported(operator):
+    if behaviour.keeps_reported(operator):
         yield "an empty selection may come again"
 
 
@@ -85,7 +87,7 @@ def _retains(operand: Operand) -> bool:
 
 
 def _where_reasons(situation: Resolved) -> Iterator[str]:
-    if situation.operator.kind not in JOINS:
+    if not BEHAVIOURS[situation.operator.kind].joins:
         yield "'where' of an operator that does not join"
         return
     for part in conjuncts(situation):
@@ -147,11 +149,11 @@ def _single(tree: Expr) -> bool:
     return len(aliases_of(tree)) == 1
 
 
-def _reads_stamps(kind: str, tree: Expr) -> bool:
+def _reads_stamps(tree: Expr, joins: bool) -> bool:
     """Functions of stamps and spaces, of events that are not there in every detection."""
     for node in walk(tree):
         if isinstance(node, Call) and node.name in ALIAS_FUNCTIONS and node.name not in AGGREGATES:
             aliases = [a.name for a in node.arguments if isinstance(a, Alias)]
-            if kind not in JOINS or not all(a is not None and a.startswith(OPERAND) for a in aliases):
+            if not joins or not all(a is not None and a.startswith(OPERAND) for a in aliases):
                 return True
     return False

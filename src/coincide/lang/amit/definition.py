@@ -117,15 +117,9 @@ class Operand(Placed):
         return self.alias or self.event
 
 
-JOINS = ("all", "sequence")
-COUNTING = ("atleast", "atmost", "nth")
-TICKING = ("every", "at")
-KINDS = (*JOINS, "atleast", "nth", "atmost", "not", "unless", "every", "at", "after")
-
-
 @dataclass(frozen=True)
 class Operator(Placed):
-    """One of Amit's operators, by its kind; what a kind does not have keeps its default."""
+    """One of Amit's operators (operators.py), by its name; what a kind does not have keeps its default."""
 
     kind: str
     operands: tuple[Operand, ...] = ()
@@ -137,10 +131,6 @@ class Operator(Placed):
     interval: int = 0
     pattern: str = ""
     correlate: str = "ignore"
-
-    @property
-    def counting(self) -> bool:
-        return self.kind in COUNTING
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from coincide.lang.amit.definition import (
     Template,
     Use,
 )
-from coincide.lang.amit.operators import FORMS, Form
+from coincide.lang.amit.operators import OPERATORS, OperatorKind
 from coincide.lang.shared.xml import Element
 from coincide.model.stamp import MILLISECOND, milliseconds
 from coincide.source import SourceText
@@ -92,19 +92,18 @@ def _situation(situation: Situation) -> Element:
 
 
 def _operator(operator: Operator) -> Element:
-    form = FORMS[operator.kind]
-    names = [form.operands[min(n, len(form.operands) - 1)] for n in range(len(operator.operands))]
-    operands = [new_element(name, _operand(o, form)) for name, o in zip(names, operator.operands, strict=True)]
+    form = OPERATORS[operator.kind]
+    operands = [new_element(form.operand_element(n), _operand(o, form)) for n, o in enumerate(operator.operands)]
     return new_element(operator.kind, operator_values(operator), [*operands, *map(_key_by, operator.keys)])
 
 
 def operator_values(operator: Operator) -> Values:
     """The operator's attributes; those that its kind does not have, or whose default they are, are None."""
-    form = FORMS[operator.kind]
-    has_quantity = "quantity" in form.attributes and (operator.kind != "nth" or operator.quantity != 1)
+    form = OPERATORS[operator.kind]
+    has_quantity = "quantity" in form.attributes and operator.quantity != form.quantity
     return {
         "quantity": operator.quantity if has_quantity else None,
-        "interval": duration_text(operator.interval) if operator.interval else None,
+        "interval": duration_text(operator.interval) if "interval" in form.attributes else None,
         "timePattern": operator.pattern or None,
         "correlate": _unless(operator.correlate, "ignore"),
         "detectionMode": _unless(operator.mode, form.mode),
@@ -113,7 +112,7 @@ def operator_values(operator: Operator) -> Values:
     }
 
 
-def _operand(operand: Operand, form: Form) -> Values:
+def _operand(operand: Operand, form: OperatorKind) -> Values:
     quantified = "quantifier" in form.operand_attributes and operand.quantifier != form.quantifier
     return {
         "event": _word(operand.event),

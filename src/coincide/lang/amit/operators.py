@@ -1,26 +1,42 @@
-"""Operators and their operands from XML (sections 2.1 and 2.2)."""
+"""Amit's operators, an object each: how one is written in XML, YAML and Python, what is checked of it, which warnings it gives,
+how it is drawn. Parsers, printers, the schema, pictures and random rules are made from these. What operators do stands in
+`detection/situation/operators.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from coincide.lang.amit.attributes import Attributes, children_of, error
-from coincide.lang.amit.definition import KeyBy, Operand, Operator
-from coincide.lang.amit.grammar import AFTER_CORRELATES, CHOICES
-from coincide.lang.shared.xml import Element
+from coincide.expr.tree import Expr, Literal
+from coincide.lang.amit.definition import Operand, Operator
+from coincide.lang.amit.pattern import PatternError, parse_pattern
 
 MODES = ("immediate", "delayed", "deferred")
 OPERAND = ("event", "as", "threshold")
 QUANTIFIED = ("quantifier", "quantifierType", "override")
 CONSUMED = ("retain", "consumption")
 WEIGHTED = ("weight", "counted", "distinct")
+OPERATOR_SYNONYMS = {"condition": "where"}
+OPERAND_SYNONYMS = {"alias": "as"}
+
+
+def _unbounded(operator: Operator, position: int) -> bool:
+    return False
+
+
+def _bounded(operator: Operator, position: int) -> bool:
+    return True
+
+
+def _sound(operator: Operator) -> str | None:
+    return None
 
 
 @dataclass(frozen=True)
-class Form:
-    """How an operator is written: its attributes, its operands and theirs, and the defaults of the paper's DTD."""
+class OperatorKind:
+    """One of the operators. Defaults of what is written are those of the paper's DTD."""
 
+    name: str
     attributes: tuple[str, ...]
     operands: tuple[str, ...] = ()  # names of operand elements, by position; the last one repeated
     operand_attributes: tuple[str, ...] = OPERAND
@@ -31,123 +47,183 @@ class Form:
     mode: str = "immediate"
     repeat: str = "always"
     quantifier: str = "each"
+    quantity: int | None = 1  # if it is not given; None: it must be
+    synonyms: tuple[str, ...] = ()  # other names of its element
+    method: str = ""  # what `coincide.amit` calls it, if not by its name
+    leading: str = ""  # the attribute that comes first there, before the operands
+    refused: int | None = None  # operands from this position on are what must not come
+    refused_attributes: tuple[str, ...] = OPERAND  # and these are theirs
+    fault: Callable[[Operator], str | None] = _sound  # what is wrong with it, if anything is
+    bounded: Callable[[Operator, int], bool] = _unbounded  # does an operand keep few candidates, however long its lifespan is?
+    lasting: bool = True  # do partitions stay until the end of their lifespan?
+    label: str = ""  # what a picture says of it, if not its name
+    ordered: bool = False  # does the position of an operand matter?
 
+    def operand_element(self, position: int) -> str:
+        return self.operands[min(position, len(self.operands) - 1)]
+
+    def refuses(self, position: int) -> bool:
+        return self.refused is not None and position >= self.refused
+
+    def attributes_of(self, position: int) -> tuple[str, ...]:
+        """Of the operand at this position."""
+        return self.refused_attributes if self.refuses(position) else self.operand_attributes
+
+
+# When candidates are bounded
+
+
+def _is_used_at_once(operator: Operator) -> bool:
+    """Does a candidate that completes a selection leave with it, at once and whatever it is?"""
+    return operator.mode != "deferred" and operator.where is None and not any(_may_retain(o) for o in operator.operands)
+
+
+def _may_retain(operand: Operand) -> bool:
+    if operand.consumption is not None:
+        return not always_is(operand.consumption, True)
+    return operand.retain is not None and not always_is(operand.retain, False)
+
+
+def always_is(tree: Expr | None, value: bool) -> bool:
+    return isinstance(tree, Literal) and tree.value is value
+
+
+def _uses_all(operator: Operator) -> bool:
+    return _is_used_at_once(operator) and all(o.counted and o.quantifier == "each" for o in operator.operands)
+
+
+def _is_alone(operator: Operator, position: int) -> bool:
+    return _is_used_at_once(operator) and len(operator.operands) == 1
+
+
+def _reaches_quantity(operator: Operator, position: int) -> bool:
+    return _uses_all(operator) and all(o.weight > 0 for o in operator.operands)
+
+
+def _meets_quantity(operator: Operator, position: int) -> bool:
+    return _uses_all(operator) and operator.quantity > 0 and all(o.weight == 1 for o in operator.operands)
+
+
+def _is_one_that_blocks(operator: Operator, position: int) -> bool:
+    return position == 1 and operator.where is None
+
+
+def _pattern_fault(operator: Operator) -> str | None:
+    try:
+        parse_pattern(operator.pattern)
+    except PatternError as problem:
+        return str(problem)
+    return None
+
+
+# The operators
 
 _JOIN = ("detectionMode", "where", "repeatMode")
 _COUNTED = ("quantity", *_JOIN)
 _JOINED = (*OPERAND, *QUANTIFIED, *CONSUMED)
 
-FORMS: dict[str, Form] = {
-    "all": Form(_JOIN, ("operandAll",), _JOINED, quantifier="first"),
-    "sequence": Form(_JOIN, ("operandSequence",), _JOINED, least=2, quantifier="first"),
-    "atleast": Form(_COUNTED, ("operandAtleast",), (*_JOINED, *WEIGHTED), repeat="once"),
-    "nth": Form(_COUNTED, ("operandNth",), (*_JOINED, *WEIGHTED), mode="deferred", repeat="once"),
-    "atmost": Form(
-        ("quantity", "detectionMode", "where"),
-        ("operandAtmost",),
-        (*OPERAND, *QUANTIFIED, *WEIGHTED),
-        modes=("deferred",),
-        mode="deferred",
-    ),
-    "not": Form(("detectionMode",), ("operandNot",), keyed=False, modes=("deferred",), mode="deferred"),
-    "unless": Form(
-        ("detectionMode", "where"),
-        ("operandUnless", "operandNot"),
-        (*OPERAND, *QUANTIFIED),
-        least=2,
-        most=2,
-        modes=("deferred",),
-        mode="deferred",
-        quantifier="first",
-    ),
-    "every": Form(("interval", "detectionMode", "repeatMode"), least=0, most=0, keyed=False, modes=MODES[:2]),
-    "at": Form(("timePattern", "detectionMode", "repeatMode"), least=0, most=0, keyed=False, modes=MODES[:2]),
-    "after": Form(("interval", "correlate", "detectionMode"), ("operandAfter",), modes=MODES[:2]),
+_ALL = OperatorKind("all", _JOIN, ("operandAll",), _JOINED, quantifier="first", synonyms=("conjunction",), bounded=_is_alone)
+_SEQUENCE = OperatorKind("sequence", _JOIN, ("operandSequence",), _JOINED, least=2, quantifier="first", ordered=True)
+_ATLEAST = OperatorKind(
+    "atleast",
+    _COUNTED,
+    ("operandAtleast",),
+    (*_JOINED, *WEIGHTED),
+    repeat="once",
+    quantity=None,
+    method="at_least",
+    leading="quantity",
+    bounded=_reaches_quantity,
+    label="at least {quantity}",
+)
+_NTH = OperatorKind(
+    "nth",
+    _COUNTED,
+    ("operandNth",),
+    (*_JOINED, *WEIGHTED),
+    mode="deferred",
+    repeat="once",
+    leading="quantity",
+    bounded=_meets_quantity,
+    label="number {quantity}",
+)
+_ATMOST = OperatorKind(
+    "atmost",
+    ("quantity", "detectionMode", "where"),
+    ("operandAtmost",),
+    (*OPERAND, *QUANTIFIED, *WEIGHTED),
+    modes=("deferred",),
+    mode="deferred",
+    quantity=None,
+    method="at_most",
+    leading="quantity",
+    label="at most {quantity}",
+)
+_NOT = OperatorKind(
+    "not",
+    ("detectionMode",),
+    ("operandNot",),
+    keyed=False,
+    modes=("deferred",),
+    mode="deferred",
+    method="none",
+    refused=0,
+    bounded=_bounded,
+    ordered=True,
+)
+_UNLESS = OperatorKind(
+    "unless",
+    ("detectionMode", "where"),
+    ("operandUnless", "operandNot"),
+    (*OPERAND, *QUANTIFIED),
+    least=2,
+    most=2,
+    modes=("deferred",),
+    mode="deferred",
+    quantifier="first",
+    refused=1,
+    refused_attributes=(*OPERAND, "quantifier", "quantifierType"),
+    bounded=_is_one_that_blocks,
+    ordered=True,
+)
+_EVERY = OperatorKind(
+    "every",
+    ("interval", "detectionMode", "repeatMode"),
+    least=0,
+    most=0,
+    keyed=False,
+    modes=MODES[:2],
+    leading="interval",
+    label="every {interval}",
+)
+_AT = OperatorKind(
+    "at",
+    ("timePattern", "detectionMode", "repeatMode"),
+    least=0,
+    most=0,
+    keyed=False,
+    modes=MODES[:2],
+    leading="timePattern",
+    fault=_pattern_fault,
+    label="at {pattern}",
+)
+_AFTER = OperatorKind(
+    "after",
+    ("interval", "correlate", "detectionMode"),
+    ("operandAfter",),
+    modes=MODES[:2],
+    leading="interval",
+    bounded=_bounded,
+    lasting=False,
+    label="after {interval}",
+)
+
+OPERATORS: dict[str, OperatorKind] = {
+    kind.name: kind for kind in (_ALL, _SEQUENCE, _ATLEAST, _NTH, _ATMOST, _NOT, _UNLESS, _EVERY, _AT, _AFTER)
 }
-OPERATOR_SYNONYMS = {"condition": "where"}
-OPERAND_SYNONYMS = {"alias": "as"}
-BLOCKING = (*OPERAND, "quantifier", "quantifierType")
-"""Attributes of the second operand of `unless`."""
-
-ELEMENTS = {**{kind: kind for kind in FORMS}, "conjunction": "all"}
+"""All operators, by name."""
 
 
-def operator(element: Element, key_by: Callable[[Element], KeyBy]) -> Operator:
-    kind = ELEMENTS[element.name]
-    form = FORMS[kind]
-    attributes = Attributes(element, form.attributes, OPERATOR_SYNONYMS if "where" in form.attributes else {})
-    children = children_of(element, (*form.operands, "operand", "keyBy") if form.operands else ("keyBy",))
-    keys = [child for child in children if child.name == "keyBy"]
-    if keys and not form.keyed:
-        raise error(element.span, f"operator '{kind}' takes no 'keyBy'")
-    operands = _operands(element, kind, form)
-    return Operator(
-        kind=kind,
-        operands=operands,
-        keys=tuple(key_by(child) for child in keys),
-        mode=_mode(attributes, form),
-        where=attributes.expression("where"),
-        repeat=attributes.choice("repeatMode", CHOICES["repeatMode"], form.repeat),
-        quantity=_quantity(attributes, kind),
-        interval=attributes.duration("interval") if "interval" in form.attributes else 0,
-        pattern=attributes.text("timePattern") if kind == "at" else "",
-        correlate=attributes.choice("correlate", AFTER_CORRELATES, "ignore"),
-        span=element.span,
-    )
-
-
-def _mode(attributes: Attributes, form: Form) -> str:
-    if attributes.values.get("detectionMode") == "differed" and "deferred" in form.modes:
-        return "deferred"
-    return attributes.choice("detectionMode", form.modes, form.mode)
-
-
-def _quantity(attributes: Attributes, kind: str) -> int:
-    return attributes.whole("quantity", None if kind in ("atleast", "atmost") else 1)
-
-
-def _operands(element: Element, kind: str, form: Form) -> tuple[Operand, ...]:
-    elements = [child for child in element.children if child.name != "keyBy"]
-    for position, child in enumerate(elements):
-        children_of(child, ())
-        if child.name not in (form.operands[min(position, len(form.operands) - 1)], "operand"):
-            raise error(child.span, f"unknown element '{child.name}' in '{element.name}'")
-    count = len(elements)
-    if count < form.least or (form.most is not None and count > form.most):
-        needs = f"needs {form.most}" if form.most else f"needs at least {form.least}"
-        raise error(element.span, f"operator '{kind}' has {count} operands, {needs}")
-    return tuple(_operand(child, form, blocks=kind == "unless" and n == 1) for n, child in enumerate(elements))
-
-
-def _operand(element: Element, form: Form, blocks: bool) -> Operand:
-    """`blocks`: the second operand of `unless`, whose quantifier is accepted without effect."""
-    attributes = Attributes(element, BLOCKING if blocks else form.operand_attributes, OPERAND_SYNONYMS)
-    quantifier, strict = _quantifier(attributes, form.quantifier)
-    if attributes.given("retain") and attributes.given("consumption"):
-        raise error(element.span, "give 'retain' or 'consumption', not both")
-    return Operand(
-        event=attributes.text("event"),
-        alias=attributes.alias(),
-        threshold=attributes.expression("threshold"),
-        quantifier="each" if blocks else quantifier,
-        strict=strict and not blocks,
-        override=attributes.expression("override"),
-        retain=attributes.expression("retain"),
-        consumption=attributes.expression("consumption"),
-        weight=attributes.whole("weight", 1),
-        counted=attributes.flag("counted", True),
-        distinct=attributes.expression("distinct"),
-        span=element.span,
-    )
-
-
-def _quantifier(attributes: Attributes, default: str) -> tuple[str, bool]:
-    """Section 2.2: `strict first` is `first` with quantifierType `absolute`."""
-    kind = attributes.choice("quantifierType", CHOICES["quantifierType"], "relative")
-    written = attributes.text("quantifier") if attributes.given("quantifier") else default
-    for separator in " -_":
-        if written.startswith("strict" + separator):
-            if attributes.values.get("quantifierType") == "relative":
-                raise attributes.fail(f"quantifier '{written}' contradicts quantifierType 'relative'")
-            return attributes.one_of("quantifier", written[7:].strip(), CHOICES["quantifier"]), True
-    return attributes.one_of("quantifier", written, CHOICES["quantifier"]), kind == "absolute"
+def elements() -> dict[str, OperatorKind]:
+    """All operators, by the names that their elements may have."""
+    return {**OPERATORS, **{synonym: kind for kind in OPERATORS.values() for synonym in kind.synonyms}}

@@ -27,7 +27,8 @@ from coincide.lang.amit.definition import (
 )
 from coincide.lang.amit.functions import expression_functions
 from coincide.lang.amit.grammar import CHOICES, SHAPES, SYNONYMS, TYPES
-from coincide.lang.amit.operators import ELEMENTS, operator
+from coincide.lang.amit.operators import elements
+from coincide.lang.amit.parse_operator import operator
 from coincide.lang.shared.xml import Element, parse_xml
 from coincide.source import SourceText
 
@@ -182,18 +183,19 @@ def _expiration(element: Element) -> Expiration:
 def _situation(element: Element) -> Situation:
     attributes = _attributes(element)
     name, lifespan, internal = attributes.name("name"), attributes.text("lifespan"), attributes.flag("internal", False)
-    children = children_of(element, ("operator", *ELEMENTS, "situationAttribute"))
+    children = children_of(element, ("operator", *elements(), "situationAttribute"))
     computed = [_situation_attribute(child) for child in children if child.name == "situationAttribute"]
     return Situation(name, lifespan, _only_operator(element, name), _distinct(computed), internal, span=element.span)
 
 
 def _only_operator(element: Element, situation: str) -> Operator:
     found: list[Element] = []
+    kinds = elements()
     for child in element.children:
         if child.name == "operator":
             Attributes(child, ())
-            found += children_of(child, ELEMENTS)
-        elif child.name in ELEMENTS:
+            found += children_of(child, kinds)
+        elif child.name in kinds:
             found.append(child)
     if len(found) != 1:
         raise error(element.span, f"situation '{situation}' needs exactly one operator")

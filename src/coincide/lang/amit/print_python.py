@@ -7,10 +7,10 @@ from keyword import iskeyword
 
 from coincide.lang.amit.definition import Definition
 from coincide.lang.amit.elements import element_of
+from coincide.lang.amit.operators import OPERATORS, OperatorKind
 from coincide.lang.shared.xml import Element
 
 HEAD = "from coincide.amit import event, key, lifespan, operand, rules, situation\n\n"
-METHODS = {"atleast": "at_least", "atmost": "at_most", "not": "none"}
 REFINEMENTS = {"where": "where", "detectionMode": "mode", "repeatMode": "repeated"}
 
 
@@ -62,13 +62,17 @@ def _situation(element: Element) -> Iterator[str]:
 
 
 def _operator(element: Element) -> str:
+    kind = OPERATORS[element.name]
     values = _rest(element, *REFINEMENTS)
-    first: list[object] = [values.pop(name) for name in ("interval", "timePattern") if name in values]
-    quantity = values.pop("quantity", "1")
-    if element.name in ("atleast", "atmost", "nth"):
-        first = [Code(quantity)]
+    first = [_leading(kind, values)] if kind.leading else []
     operands = [Code(_operand(child)) for child in element.children if child.name != "keyBy"]
-    return _call(METHODS.get(element.name, element.name), [*first, *operands], values)
+    return _call(kind.method or kind.name, [*first, *operands], values)
+
+
+def _leading(kind: OperatorKind, values: dict[str, object]) -> object:
+    if kind.leading != "quantity":
+        return values.pop(kind.leading)
+    return Code(values.pop("quantity", kind.quantity))
 
 
 def _operand(element: Element) -> str:

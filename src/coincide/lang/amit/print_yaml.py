@@ -9,7 +9,7 @@ from typing import Any
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.amit.definition import File
 from coincide.lang.amit.elements import element_of
-from coincide.lang.amit.operators import ELEMENTS, FORMS
+from coincide.lang.amit.operators import elements
 from coincide.lang.shared.xml import Element
 from coincide.lang.shared.yaml_text import dumped, plain
 
@@ -74,10 +74,10 @@ def _situation(element: Element) -> dict[str, Any]:
 
 
 def _operator(element: Element) -> object:
-    if element.name not in ELEMENTS:
+    form = elements().get(element.name)
+    if form is None:
         message = f"'{element.name}' cannot be written in YAML"
         raise RuleError(Diagnostic(message, element.span, hint="it is not an operator of Amit"))
-    form = FORMS[ELEMENTS[element.name]]
     values, keys = _values(element), _keys(element.children)
     operands = [_short(child, "event") for child in element.children if child.name != "keyBy"]
     if not form.operands and list(values) == [form.attributes[0]]:

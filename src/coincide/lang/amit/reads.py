@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from coincide.expr.tree import Expr, Reference, walk
 from coincide.lang.amit.definition import KeyBy
 from coincide.lang.amit.names import GLOBAL_KEY, LOCAL_KEY
+from coincide.lang.amit.operators import OPERATORS
 from coincide.lang.amit.resolve import KeyTable, Resolved
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, is_attribute
 from coincide.source import Span
@@ -25,13 +26,12 @@ def reads_of(situation: Resolved) -> Reads:
 
 
 def _types(situation: Resolved) -> Iterator[Mention]:
-    """An end that never comes is no surprise, nor is what `not` is about, or the second operand of `unless`."""
+    """An end that never comes is no surprise, nor is what an operator wants not to come."""
     operator = situation.operator
     yield from (Mention(TYPE, i.event, i.span) for i in situation.lifespan.initiators)
     yield from (Mention(TYPE, t.event, t.span, None, True) for t in situation.lifespan.terminators)
     for number, operand in enumerate(operator.operands):
-        refused = operator.kind == "not" or (operator.kind == "unless" and number == 1)
-        yield Mention(TYPE, operand.event, operand.span, None, refused)
+        yield Mention(TYPE, operand.event, operand.span, None, OPERATORS[operator.kind].refuses(number))
 
 
 def _keys(written: tuple[KeyBy, ...], tables: tuple[KeyTable, ...], kinds: dict[str, str]) -> Iterator[Mention]:

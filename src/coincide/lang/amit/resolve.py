@@ -23,7 +23,7 @@ from coincide.lang.amit.definition import (
 )
 from coincide.lang.amit.functions import condition_functions, expression_functions, registered, used
 from coincide.lang.amit.names import GLOBAL_KEY, INITIATOR, LOCAL_KEY, TERMINATOR, EventNames, SituationNames
-from coincide.lang.amit.pattern import PatternError, parse_pattern
+from coincide.lang.amit.operators import OPERATORS
 from coincide.source import SourceText, Span
 
 KeyTable = tuple[tuple[str, str], ...]
@@ -123,7 +123,7 @@ class _Situation:
 
     def resolved(self) -> Resolved:
         operands = tuple(self._operand(o) for o in self.operator.operands)
-        self._check_pattern()
+        self._check_operator()
         roles = [role.event for role in self.lifespan.roles]
         events = list(dict.fromkeys([*roles, *(o.event for o in operands)]))
         self.global_keys = [self.catalogue.key_attributes(k, events) for k in self.lifespan.keys]
@@ -163,12 +163,10 @@ class _Situation:
             names = EventNames(operand.event, operand.alias, self.catalogue.attributes(operand.event))
             return names.value(operand.distinct, condition_functions())
 
-    def _check_pattern(self) -> None:
-        if self.operator.kind == "at":
-            try:
-                parse_pattern(self.operator.pattern)
-            except PatternError as problem:
-                raise error(self.operator.span, str(problem)) from None
+    def _check_operator(self) -> None:
+        fault = OPERATORS[self.operator.kind].fault(self.operator)
+        if fault is not None:
+            raise error(self.operator.span, fault)
 
     def _names(self, operands: Sequence[Operand]) -> SituationNames:
         return SituationNames(

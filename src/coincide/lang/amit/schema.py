@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coincide.lang.amit.grammar import AFTER_CORRELATES, CHOICES, FLAGS, SHAPES, SYNONYMS
-from coincide.lang.amit.operators import BLOCKING, ELEMENTS, FORMS, OPERAND_SYNONYMS, OPERATOR_SYNONYMS, Form
+from coincide.lang.amit.operators import OPERAND_SYNONYMS, OPERATOR_SYNONYMS, OPERATORS, OperatorKind, elements
 from coincide.lang.amit.yaml import SECTIONS
 
 FILE = Path(__file__).with_name("amit.schema.json")
@@ -46,7 +46,7 @@ def _definitions() -> Schema:
     uses = {"type": "object", "required": ["template"], "additionalProperties": TEXT}
     return {
         **shapes,
-        **{f"operator-{kind}": _operator(form) for kind, form in FORMS.items()},
+        **{f"operator-{kind}": _operator(form) for kind, form in OPERATORS.items()},
         "keyBy": _one_or_more({"anyOf": [TEXT, _object(_attributes(SHAPES["keyBy"]))]}),
         "template": _object({"parameters": _one_or_more(TEXT), **body}),
         "rules": _object({**sections, "templates": _mapping(_reference("template")), "use": _one_or_more(uses)}),
@@ -72,7 +72,7 @@ def _lifespan() -> Schema:
 
 
 def _situation() -> Schema:
-    operators = {name: _reference(f"operator-{kind}") for name, kind in ELEMENTS.items()}
+    operators = {name: _reference(f"operator-{kind.name}") for name, kind in elements().items()}
     whole = _attributes(SHAPES["situationAttribute"][1:])
     attributes = _mapping({"anyOf": [_reference("type"), _object(whole, ["type"])]})
     return {
@@ -81,13 +81,13 @@ def _situation() -> Schema:
     }
 
 
-def _operator(form: Form) -> Schema:
+def _operator(form: OperatorKind) -> Schema:
     choices = {"correlate": AFTER_CORRELATES, "detectionMode": form.modes}
     values = _attributes(form.attributes, OPERATOR_SYNONYMS, choices)
     if not form.operands:
         return {"anyOf": [TEXT, _object(values)]}
-    blocking = (*form.operand_attributes, *BLOCKING) if form.most else form.operand_attributes
-    operand = {"anyOf": [TEXT, _object(_attributes(blocking, OPERAND_SYNONYMS), ["event"])]}
+    attributes = (*form.operand_attributes, *form.refused_attributes)
+    operand = {"anyOf": [TEXT, _object(_attributes(attributes, OPERAND_SYNONYMS), ["event"])]}
     operands = _one_or_more(operand)
     keys = {"keyBy": KEY_BY} if form.keyed else {}
     return {"anyOf": [operands, _object({**values, "operands": operands, **keys})]}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from coincide.errors import Diagnostic
-from coincide.expr.tree import Expr, Literal
 from coincide.lang.amit.arrange import cycles
-from coincide.lang.amit.definition import Operand, Operator, Placed
+from coincide.lang.amit.definition import Placed
+from coincide.lang.amit.operators import OPERATORS, always_is
 from coincide.lang.amit.resolve import KeyTable, Resolved
 
 
@@ -47,38 +47,14 @@ def _endless(s: Resolved) -> Iterator[Diagnostic]:
         return
     never = f"lifespan '{s.lifespan.name}' never ends"
     operator = s.operator
+    kind = OPERATORS[operator.kind]
     for number, operand in enumerate(operator.operands):
-        if not _bounded(operator, operand, number):
+        if not (always_is(operand.override, True) or kind.bounded(operator, number)):
             yield _warning(operand, f"candidates of '{operand.label}' may pile up: {never}")
-    if operator.kind != "after" and _many(s, s.local_keys):
+    if kind.lasting and _many(s, s.local_keys):
         yield _warning(operator, f"partitions of situation '{s.name}' may pile up: {never}")
     if operator.mode != "immediate":
         yield _warning(operator, f"situation '{s.name}' is {operator.mode}, but {never}")
-
-
-def _bounded(operator: Operator, operand: Operand, number: int) -> bool:
-    if _is(operand.override, True) or operator.kind in ("not", "after"):
-        return True
-    if operator.kind == "unless":
-        return number == 1 and operator.where is None
-    if operator.mode == "deferred" or operator.where is not None or any(_may_retain(o) for o in operator.operands):
-        return False
-    if operator.kind == "all":
-        return len(operator.operands) == 1
-    used_up = all(o.counted and o.quantifier == "each" for o in operator.operands)
-    if operator.kind == "atleast":
-        return used_up and all(o.weight > 0 for o in operator.operands)
-    return used_up and operator.kind == "nth" and operator.quantity > 0 and all(o.weight == 1 for o in operator.operands)
-
-
-def _may_retain(operand: Operand) -> bool:
-    if operand.consumption is not None:
-        return not _is(operand.consumption, True)
-    return operand.retain is not None and not _is(operand.retain, False)
-
-
-def _is(tree: Expr | None, value: bool) -> bool:
-    return isinstance(tree, Literal) and tree.value is value
 
 
 def _too_late(s: Resolved, by_name: dict[str, Resolved]) -> Iterator[Diagnostic]:

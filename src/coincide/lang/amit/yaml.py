@@ -19,7 +19,7 @@ from coincide.errors import nearest
 from coincide.lang.amit.attributes import error
 from coincide.lang.amit.definition import File
 from coincide.lang.amit.grammar import SHAPES, SYNONYMS
-from coincide.lang.amit.operators import ELEMENTS, FORMS, OPERATOR_SYNONYMS
+from coincide.lang.amit.operators import OPERATOR_SYNONYMS, OperatorKind, elements
 from coincide.lang.amit.parse import items
 from coincide.lang.shared.xml import Element
 from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_yaml
@@ -105,14 +105,14 @@ def _role(part: str, node: Node) -> Element:
 
 
 def _situation(element: str, name: Scalar, body: Node) -> Element:
-    values, parts = _divided(body, element, (*ELEMENTS, "attributes"))
-    operators = [_operator(key, content) for key, content in parts if key.text in ELEMENTS]
+    kinds = elements()
+    values, parts = _divided(body, element, (*kinds, "attributes"))
+    operators = [_operator(key, kinds[key.text], content) for key, content in parts if key.text in kinds]
     defined = [pair for key, content in parts if key.text == "attributes" for pair in _pairs(content, key.text, distinct=False)]
     return _named(element, name, values, [*operators, *_typed("situationAttribute", defined)])
 
 
-def _operator(key: Scalar, body: Node) -> Element:
-    form = FORMS[ELEMENTS[key.text]]
+def _operator(key: Scalar, form: OperatorKind, body: Node) -> Element:
     if not isinstance(body, Entries) and not form.operands and isinstance(body, Scalar):
         return _element(key.text, _only(form.attributes[0], body), (), key.span)
     if not isinstance(body, Entries):
