@@ -195,7 +195,7 @@ def _detected(
 
     check_name("end", end, ("closed", "open"))
     bound, unmet, seen = until_microseconds(until), Unmet(book), Seen()
-    batches = _batches(events, mapping, strict)
+    batches = _batches(events, book.fields(mapping), strict)
     if (kinds := getattr(batches, "kinds", None)) is not None:
         warn(unmet.in_table(kinds))
     batches = batches if kept is None else kept.reading(batches)

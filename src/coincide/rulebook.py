@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from coincide.access import allowing
+from coincide.adapters.mapping import FieldMapping
 from coincide.attachments import Attachments, loading
 from coincide.compile import Compiled, compile_rules
 from coincide.detection.base import Detector, DetectorPlan, in_tier
-from coincide.errors import Diagnostic, RuleError
+from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.lang.shared.reads import Reads
-from coincide.languages.registry import ending_of
-from coincide.source import SourceText
+from coincide.languages.registry import ending_of, is_of
+from coincide.source import Reading, SourceText
+
+LEVELS = ("informational", "low", "medium", "high", "critical")
+"""Of Sigma's rules."""
 
 RuleSource = str | PathLike[str] | SourceText
 
@@ -59,6 +63,15 @@ class Rulebook:
         columns = [plan.columns for plan in self.compiled.plans]
         return None if None in columns else frozenset().union(*(some for some in columns if some is not None))
 
+    @cached_property
+    def reads_untyped(self) -> bool:
+        """Does a language read records that have no type?"""
+        return any(language.untyped for language in self.compiled.languages.values())
+
+    def fields(self, mapping: FieldMapping) -> FieldMapping:
+        """How events are read for these rules."""
+        return replace(mapping, untyped=True) if self.reads_untyped else mapping
+
     def plans(self, tier: str = "interpreter", size: int = 0) -> list[DetectorPlan]:
         """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier is
         interpreted."""
@@ -66,13 +79,59 @@ class Rulebook:
         return in_tier(plans, tier, size)
 
 
-def load(*paths: RuleSource, allow_paths: Iterable[str | PathLike[str]] = (), allow_db: bool = False) -> Rulebook:
-    """Rules from files, loaded together in the order given. Raises RuleError at the first error.
+def load(
+    *paths: RuleSource,
+    allow_paths: Iterable[str | PathLike[str]] = (),
+    allow_db: bool = False,
+    sigma_mapping: RuleSource | None = None,
+    keep_going: bool = False,
+    level: str | None = None,
+) -> Rulebook:
+    """Rules from files, loaded together in the order given; of a folder, all files of Sigma below it. Raises RuleError at the
+    first error.
+
+    For Sigma, `sigma_mapping` is a mapping file, or the name of one of the package (sysmon, ecs …); with `keep_going`
+    rules with errors are left out, and told as warnings; rules below a `level` make no detections.
 
     What rules name (tables, zones) must be regular files below the folder of the file that names them, or in `allow_paths`;
     databases are asked only with `allow_db`."""
     with allowing(allow_paths, allow_db), loading() as attachments:
-        return Rulebook(compile_rules([_read(path) for path in paths]), attachments)
+        mapping = None if sigma_mapping is None else _read(named_mapping(sigma_mapping))
+        given = Reading(mapping, keep_going, _level(level))
+        files = [_read(file) for path in paths for file in _files(path, mapping)]
+        sources = [_reading(source, given) for source in files]
+        return Rulebook(compile_rules(sources), attachments)
+
+
+def _reading(source: SourceText, given: Reading) -> SourceText:
+    """A text that says itself how it is to be read has its way."""
+    return source if given == Reading() or source.reading != Reading() else replace(source, reading=given)
+
+
+def _level(level: str | None) -> str | None:
+    if level is None or level in LEVELS:
+        return level
+    raise RuleError(Diagnostic(f"unknown level '{level}': one of {', '.join(LEVELS)}", hint=nearest(level, LEVELS)))
+
+
+def named_mapping(name: RuleSource) -> RuleSource:
+    """A mapping file, or one that comes with the package."""
+    if isinstance(name, SourceText) or Path(name).exists():
+        return name
+    own = Path(__file__).parent / "mappings" / f"{fspath(name)}.yml"
+    return own if own.exists() else name
+
+
+def _files(path: RuleSource, mapping: SourceText | None) -> list[RuleSource]:
+    """A file; of a folder, all that are Sigma's by their ending, in order of path."""
+    if isinstance(path, SourceText) or not Path(path).is_dir():
+        return [path]
+    other = None if mapping is None else Path(mapping.name).resolve()
+    below = (file for file in Path(path).rglob("*") if file.suffix in (".yml", ".yaml") and is_of("sigma", file.name))
+    found = sorted((f for f in below if f.is_file() and f.resolve() != other), key=lambda f: f.relative_to(path).as_posix())
+    if not found:
+        raise RuleError(Diagnostic(f"{fspath(path)}: there are no rules of Sigma (.yml, .yaml) in this folder"))
+    return [str(file) for file in found]
 
 
 def loads(

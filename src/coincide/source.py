@@ -12,11 +12,22 @@ from functools import cached_property
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How a file of rules is to be read, where its language offers a choice. `mapping` is the text of a mapping file; with
+    `keep_going`, rules with errors are left out, and told as warnings; those below a `level` make no detections."""
+
+    mapping: SourceText | None = None
+    keep_going: bool = False
+    level: str | None = None
+
+
+@dataclass(frozen=True)
 class SourceText:
     """The text of one rule file. Lines and columns count from 1."""
 
     name: str
     text: str = field(repr=False)
+    reading: Reading = field(default=Reading(), repr=False)
 
     @cached_property
     def _line_starts(self) -> list[int]:

@@ -12,12 +12,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 SECTION = re.compile(r"[Ss]ections? (\d+(?:\.\d+)*)((?:(?:,| and| to) \d+(?:\.\d+)*)*)")
-TAG = re.compile(r"\b(AMIT|ECL|OP|ECCO|CDL|D|DIST)-\d+\b")
+TAG = re.compile(r"\b(AMIT|ECL|OP|ECCO|CDL|D|DIST|SIGMA)-\d+\b")
 PAGES = {
     "ecl": ("lang/ecl", "detection/machine", "analysis"),
     "amit": ("lang/amit", "detection/situation"),
     "opera": ("lang/opera", "lang/pretty", "detection/automaton", "opera.py", "service.py", "engines/policies.py", "draw"),
     "ecco": ("lang/ecco", "detection/algebra"),
+    "sigma": ("lang/sigma", "detection/selection", "languages/sigma.py"),
     "cdl": ("lang/cdl", "detection/correlation", "model/compound.py"),
     "distribution-cordies": ("distribution",),
 }

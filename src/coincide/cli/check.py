@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from coincide.cli.command import Command, Given, rules_argument
+from coincide.cli.command import Command, Given, load_rules, rules_argument
 from coincide.cli.report import show_warnings
 
 if TYPE_CHECKING:
@@ -47,11 +47,10 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(given: Given) -> int:
-    from coincide.rulebook import load
 
     if given.json:
         return analyse(given)
-    book = load(*given.rules)
+    book = load_rules(given)
     show_warnings(book.warnings)
     print(f"{_counted(len(book.detectors), 'detector')}, {_counted(len(book.warnings), 'warning')}")
     if given.other or given.events or given.all:
@@ -73,9 +72,7 @@ def _show_if_few(book: Rulebook, given: Given) -> None:
 def analyse(given: Given) -> int:
     import msgspec
 
-    from coincide.rulebook import load
-
-    answer = msgspec.json.encode(_analysis(load(*given.rules), given))
+    answer = msgspec.json.encode(_analysis(load_rules(given), given))
     sys.stdout.write(msgspec.json.format(answer, indent=1).decode() + "\n")
     return 0
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from coincide.adapters.mapping import FieldMapping
+    from coincide.rulebook import Rulebook
 
 Given = argparse.Namespace
 Add = Callable[[argparse.ArgumentParser], None]
@@ -42,7 +43,20 @@ def _access_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def rules_argument(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
-    parser.add_argument("rules", nargs=nargs, metavar="RULES", help="rule files, loaded together in this order")
+    text = "rule files, loaded together in this order; a folder: all rules of Sigma in it"
+    parser.add_argument("rules", nargs=nargs, metavar="RULES", help=text)
+    group = parser.add_argument_group("rules of Sigma")
+    text = "log sources and fields: a mapping file, or one that is here already (ecs, sysmon, windows-security, auditd …)"
+    group.add_argument("--sigma-mapping", metavar="FILE", help=text)
+    group.add_argument("--keep-going", action="store_true", help="leave out rules with errors, and tell them as warnings")
+    group.add_argument("--level", metavar="LEVEL", help="only detections of this level or above: low, medium, high, critical")
+
+
+def load_rules(given: Given) -> Rulebook:
+    """The rules that a command is given, read as its options say."""
+    from coincide.rulebook import load
+
+    return load(*given.rules, sigma_mapping=given.sigma_mapping, keep_going=given.keep_going, level=given.level)
 
 
 def engine_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coincide.cli.command import Command, Given, field_arguments, field_mapping, part_rules_from_events, rules_argument
+from coincide.cli.command import (
+    Command,
+    Given,
+    field_arguments,
+    field_mapping,
+    load_rules,
+    part_rules_from_events,
+    rules_argument,
+)
 from coincide.cli.report import note
 
 if TYPE_CHECKING:
@@ -69,9 +77,8 @@ def draw(given: Given) -> int:
 
 def _of_rules(given: Given) -> str:
     from coincide.cli.debug import detectors_named
-    from coincide.rulebook import load
 
-    return _text(_drawings(detectors_named(load(*given.rules), given.only), given.automaton), _format(given))
+    return _text(_drawings(detectors_named(load_rules(given), given.only), given.automaton), _format(given))
 
 
 def _of_run(given: Given) -> str:
@@ -79,11 +86,10 @@ def _of_run(given: Given) -> str:
     from coincide.cli.debug import detectors_named
     from coincide.draw.stream import timeline_of
     from coincide.errors import CoincideError
-    from coincide.rulebook import load
 
     if given.format in ("dot", "mermaid") or (given.out is not None and given.out.suffix.lower() in (".dot", ".gv", ".mmd")):
         raise CoincideError("what rules find is drawn as SVG only")
-    book = load(*given.rules)
+    book = load_rules(given)
     chosen = None if given.only is None else detectors_named(book, given.only)[0].order
     causes = observed(book, given.events, given.until, mapping=field_mapping(given))
     title = given.only or ", ".join(Path(name).name for name in given.rules)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from coincide.cli.command import Command, Given, engine_arguments, rules_argument
+from coincide.cli.command import Command, Given, engine_arguments, load_rules, rules_argument
 
 DESCRIPTION = """\
 Explain how rules would be run, without running them.
@@ -26,7 +26,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def explain(given: Given) -> int:
     from coincide import api
 
-    print(api.explain(given.rules, given.engine, given.tier))
+    print(api.explain(load_rules(given), given.engine, given.tier))
     return 0
 
 

@@ -17,6 +17,7 @@ from coincide.cli.command import (
     engine_arguments,
     field_arguments,
     field_mapping,
+    load_rules,
     part_rules_from_events,
     rules_argument,
 )
@@ -98,17 +99,16 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: Given) -> int:
     from coincide.adapters.read import open_events
     from coincide.adapters.seen import Seen
-    from coincide.rulebook import load
     from coincide.unmet import Unmet
 
     _check(given)
-    book = load(*given.rules)
+    book = load_rules(given)
     book = book if given.steps is None else replace(book, steps=given.steps)
     show_warnings(book.warnings)
     if is_live(given):
         return run_live(book, given)
     unmet, seen = Unmet(book), Seen()
-    mapping = field_mapping(given)
+    mapping = book.fields(field_mapping(given))
     reader = open_events(given.events, mapping, strict=given.strict, rejects=given.rejects, format=given.format)
     find = _under_policies if has_policy(book, given) else _detections
     with (

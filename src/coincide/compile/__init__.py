@@ -48,6 +48,8 @@ class Compiled:
             for name, language in self.languages.items()
             for warning in language.warnings([d for d in self.detectors if d.language == name])
         ]
+        for language in self.languages.values():
+            found += language.left_out([(source, file) for source, file in self.files if language_of(source.name) is language])
         return found + [warning for limit in self.limits for warning in self._useless(limit)]
 
     def _useless(self, limit: Limit) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.order import sort_batch
 from coincide.adapters.records import BadRecord, event_of
 from coincide.engines.choice import TIERS, Until, check_name, until_microseconds
@@ -49,6 +49,7 @@ class Engine:
         self._graphs = Graphs(rulebook(rules), tier)
         self._graph = self._graphs.graph
         self._state = self._graph.initial()
+        self._fields = self._graphs.book.fields(DEFAULT)
 
     def process(self, events: EventBatch | Given | Iterable[Given]) -> EventBatch:
         """The detections that these events, or this one, make. `time` is milliseconds, ISO-8601, a datetime, or a list of two
@@ -114,6 +115,7 @@ class Engine:
     def change_rules(self, rules: Rulebook | RuleSource | Sequence[RuleSource]) -> None:
         """New rules from the next event on. Definitions whose text is unchanged keep their state."""
         self._graphs = Graphs(rulebook(rules), self.tier)
+        self._fields = self._graphs.book.fields(DEFAULT)
         self._move(self._graphs.graph)
 
     def _move(self, graph: Graph) -> None:
@@ -144,8 +146,8 @@ class Engine:
             return events
         first = self._state.consumed + self.late + 1
         if isinstance(events, (dict, Event, Mapping)):  # the most likely first: a test for an abstract class takes time
-            return EventBatch((external_event(events, first),))
-        return EventBatch([external_event(item, first + n) for n, item in enumerate(events)])
+            return EventBatch((external_event(events, first, self._fields),))
+        return EventBatch([external_event(item, first + n, self._fields) for n, item in enumerate(events)])
 
     def _timely(self, batch: EventBatch) -> EventBatch:
         first = batch.table.hi[0] if batch.has_table else batch.events[0].hi
@@ -185,12 +187,12 @@ class Graphs:
         return self.graph
 
 
-def external_event(item: Given, position: int) -> Event:
+def external_event(item: Given, position: int, mapping: FieldMapping = DEFAULT) -> Event:
     """An event as it is given by a program; `position` is its id where it has none. Raises InputError."""
     if isinstance(item, Event):
         return item
     try:
-        return event_of(item, DEFAULT, position)
+        return event_of(item, mapping, position)
     except BadRecord as bad:
         raise InputError(f"record {position}: {bad}") from bad
 

@@ -21,6 +21,8 @@ class Language(ABC):
     """May a name be defined again, in another file of the language?"""
     forms: ClassVar[tuple[str, ...]] = ()
     """What `printed` can write, where there are several."""
+    untyped: ClassVar[bool] = False
+    """Does it read records that have no type?"""
     forgetful: ClassVar[bool] = False
     """Does a detection name only the event that completes it?"""
 
@@ -76,6 +78,10 @@ class Language(ABC):
     def explained(self, detector: Detector) -> Iterable[tuple[str, str]]:
         """Rows for `explain`: what it is about, and the text."""
         return ()
+
+    def left_out(self, files: Sequence[tuple[SourceText, Any]]) -> list[Diagnostic]:
+        """What is wrong with definitions of its files that were left out, where files are read so (`Reading.keep_going`)."""
+        return []
 
     def limits(self, file: Any) -> Sequence[Limit]:
         """Of events, for all detectors that are loaded with the file."""

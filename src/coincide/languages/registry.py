@@ -17,7 +17,10 @@ MODULES = {
     ".say": "coincide.languages.pretty",
     ".ecco": "coincide.languages.ecco",
     ".mr.sql": "coincide.languages.matchrecognize",
+    ".yml": "coincide.languages.sigma",
+    ".yaml": "coincide.languages.sigma",
 }
+"""The first ending that fits counts."""
 
 
 def language_of(path: str) -> Language:
@@ -31,6 +34,12 @@ def language_of(path: str) -> Language:
 
 def is_rule_file(path: str) -> bool:
     return path.endswith(tuple(MODULES))
+
+
+def is_of(language: str, path: str) -> bool:
+    """Is this a file of the language, by its ending?"""
+    module = next((module for ending, module in MODULES.items() if path.endswith(ending)), None)
+    return module == f"coincide.languages.{language}"
 
 
 def ending_of(language: str) -> str:

@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from coincide.errors import CoincideError, InputError
 from coincide.languages.registry import MODULES
+
+if TYPE_CHECKING:
+    from coincide.rulebook import Rulebook
 
 EXPECTED = ("expected.jsonl", "expected-error", "expected-warnings", "expected.json")
 
@@ -57,7 +60,14 @@ class Case:
     @cached_property
     def rules(self) -> list[Path]:
         """Its rule files, in the order in which they are loaded."""
-        return sorted(self.folder.glob("rules.*"), key=_file_order)
+        folder = self.folder / "rules"
+        return sorted(self.folder.glob("rules.*"), key=_file_order) + ([folder] if folder.is_dir() else [])
+
+    def book(self) -> Rulebook:
+        """Its rules, loaded together."""
+        from coincide.rulebook import load
+
+        return load(*self.rules, sigma_mapping=self.path("mapping.yml"))
 
     @cached_property
     def events(self) -> Path | None:
@@ -79,7 +89,7 @@ class Case:
     @property
     def is_known(self) -> bool:
         """Are all its rules of languages that are here?"""
-        return all(path.name.endswith(tuple(MODULES)) for path in self.rules)
+        return all(path.name.endswith(tuple(MODULES)) or path.is_dir() for path in self.rules)
 
 
 class AnyCase(Protocol):

@@ -11,7 +11,7 @@ import msgspec
 
 from coincide.errors import CoincideError, Diagnostic, RuleError, RunError
 from coincide.model.batch import EventBatch
-from coincide.rulebook import Rulebook, load
+from coincide.rulebook import Rulebook
 from coincide.testing.cases import Case, Check, Problem, Setup
 from coincide.testing.compare import Record, answers, differing_fields, unmatched
 from coincide.testing.expected import read_expected
@@ -21,7 +21,7 @@ HEAD = re.compile(r"(?:(?P<file>[^:\s]+):)?(?P<line>\d+):(?P<column>\d+): (?P<te
 
 def check_detections(case: Case, setup: Setup) -> list[Problem]:
     """`expected.jsonl`: the multiset of detections; `stats.json`: the counts of the run that it names."""
-    found = _detect(case, load(*case.rules), setup)
+    found = _detect(case, case.book(), setup)
     return [*compared(read_expected(case.folder / "expected.jsonl"), found), *_check_statistics(case, setup)]
 
 
@@ -32,7 +32,7 @@ def compared(expected: Iterable[Record], found: Iterable[Record]) -> list[Proble
 
 
 def detections_of(case: Case, setup: Setup) -> list[Record]:
-    return list(_detect(case, load(*case.rules), setup))
+    return list(_detect(case, case.book(), setup))
 
 
 def _check_statistics(case: Case, setup: Setup) -> list[Problem]:
@@ -42,7 +42,7 @@ def _check_statistics(case: Case, setup: Setup) -> list[Problem]:
     path = case.path("stats.json")
     if path is None or setup.engine != "embedded":
         return []
-    engine = Engine(load(*case.rules), setup.tier)
+    engine = Engine(case.book(), setup.tier)
     for batch in _batches(case):
         engine.process(batch)
     engine.finish(case.text("until"))
@@ -55,7 +55,7 @@ def check_error(case: Case, setup: Setup) -> list[Problem]:
     expected = case.text("expected-error") or ""
     wanted = RunError if case.events else RuleError
     try:
-        book = load(*case.rules)
+        book = case.book()
         if wanted is RunError:
             for _ in _detect(case, book, setup):
                 pass
@@ -68,7 +68,7 @@ def check_error(case: Case, setup: Setup) -> list[Problem]:
 def check_warnings(case: Case, setup: Setup) -> list[Problem]:
     """`expected-warnings`: these and no others, in any order. ECCO's cases leave out those about unbounded operators."""
     expected = Counter((case.text("expected-warnings") or "").splitlines())
-    given = [_placed(warning, case) for warning in load(*case.rules).warnings if warning.name != "unbounded-operator"]
+    given = [_placed(warning, case) for warning in case.book().warnings if warning.name != "unbounded-operator"]
     return [*_signed("-", (expected - Counter(given)).elements()), *_signed("+", (Counter(given) - expected).elements())]
 
 
@@ -135,7 +135,7 @@ def _compare_error(expected: str, error: Diagnostic) -> list[Problem]:
         raise CoincideError(f"'{expected}' is not LINE:COLUMN: TEXT")
     text = found["text"]
     place = f"{error.span.line}:{error.span.column}" if error.span else "nowhere"
-    file = Path(error.span.file).name if error.span else None
+    file = _as_named(error.span.file, found["file"]) if error.span else None
     if text.endswith("…"):  # parsers differ in where they notice it
         right = text.removesuffix("…") in error.message
     else:
@@ -143,6 +143,11 @@ def _compare_error(expected: str, error: Diagnostic) -> list[Problem]:
     return (
         [] if right else [Problem("-", expected), Problem("+", f"{f'{file}:' if found['file'] else ''}{place}: {error.message}")]
     )
+
+
+def _as_named(file: str, name: str | None) -> str:
+    """A file by as many parts of its path as the case names it by."""
+    return "/".join(Path(file).parts[-len(Path(name or "one").parts) :])
 
 
 def _placed(warning: Diagnostic, case: Case) -> str:

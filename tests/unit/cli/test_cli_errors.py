@@ -62,7 +62,10 @@ def test_an_empty_rule_file_detects_nothing(coincide: Coincide, tmp_path: Path, 
     "command", [["run", "{}", "--events", "e.jsonl"], ["check", "{}"], ["explain", "{}"], ["debug", "parse", "{}"]]
 )
 def test_rule_files_that_cannot_be_read(coincide: Coincide, tmp_path: Path, command: list[str]) -> None:
-    for path, reason in ((tmp_path / "none.ecl", "No such file or directory"), (tmp_path, "Is a directory")):
+    for path, reason in (
+        (tmp_path / "none.ecl", "No such file or directory"),
+        (tmp_path, "there are no rules of Sigma (.yml, .yaml) in this folder"),
+    ):
         outcome = coincide(*(str(path) if word == "{}" else word for word in command))
         assert (outcome.code, outcome.out, outcome.err) == (2, "", f"error: {path}: {reason}\n")
 

@@ -106,7 +106,7 @@ def detect(
         raise CoincideError("latencies need a policy: policy=, or one in the rules")
 
     def apply(frame: DataFrame) -> DataFrame:
-        source = Source(frame, mapping or DEFAULT)
+        source = Source(frame, book.fields(mapping or DEFAULT))
         unmet = Unmet(book)
         warn(unmet.in_table(source.kinds))
         if frame.isStreaming:

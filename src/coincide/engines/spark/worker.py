@@ -24,10 +24,10 @@ from coincide.languages.registry import is_rule_file
 from coincide.model.batch import EventBatch
 from coincide.model.table import EventTable
 from coincide.rulebook import Rulebook, load
-from coincide.source import SourceText
+from coincide.source import Reading, SourceText
 
-Sources = tuple[tuple[str, str], ...]
-"""Names and texts of rule files, and of other files that are part of them."""
+Sources = tuple[tuple[str | None, ...], ...]
+"""Names and texts of rule files, and how they are to be read; and of other files that are part of them."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,32 @@ class Span:
 
 def sources_of(rules: Rulebook) -> Sources:
     others = ((key[1], text) for key, text in rules.attachments.items() if key[0] == TEXT)
-    return (*((source.name, source.text) for source, _ in rules.files), *others)
+    return (*(_packed(source) for source, _ in rules.files), *others)
+
+
+def _packed(source: SourceText) -> tuple[str | None, ...]:
+    if source.reading == Reading():
+        return source.name, source.text
+    mapping, keep_going, level = source.reading.mapping, source.reading.keep_going, source.reading.level
+    named = (None, None) if mapping is None else (mapping.name, mapping.text)
+    return source.name, source.text, *named, "keep going" if keep_going else None, level
+
+
+def _unpacked(name: str, text: str, *reading: str | None) -> SourceText:
+    if not reading:
+        return SourceText(name, text)
+    mapping, content, keep_going, level = reading
+    file = None if mapping is None or content is None else SourceText(mapping, content)
+    return SourceText(name, text, Reading(file, keep_going is not None, level))
 
 
 @lru_cache(maxsize=8)
 def _rules(sources: Sources, tables: Tables | None) -> Rulebook:
     given = {} if tables is None else tables.read()
-    given.update(((TEXT, name), text) for name, text in sources if not is_rule_file(name))
+    texts: list[Any] = [*sources]
+    given.update(((TEXT, text[0]), text[1]) for text in texts if not is_rule_file(text[0]))
     with giving(given):
-        return load(*(SourceText(name, text) for name, text in sources if is_rule_file(name)))
+        return load(*(_unpacked(*text) for text in texts if is_rule_file(text[0])))
 
 
 def rules_for(task: Task) -> Rulebook:

@@ -3,9 +3,9 @@ as what they stand for). Scalars are texts as they are written, so `no` and `1e3
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import yaml
 
@@ -14,6 +14,8 @@ from coincide.lang.shared.xml import MAXIMUM_DEPTH, MAXIMUM_SIZE
 from coincide.source import SourceText, Span
 
 MAXIMUM_NODES = 200_000
+
+Content = TypeVar("Content")
 
 
 @dataclass(frozen=True)
@@ -53,30 +55,45 @@ Node = Scalar | Items | Entries
 
 def parse_yaml(source: SourceText) -> Node:
     """The document, an empty scalar if there is none. RuleError `not well-formed YAML: …` with its place."""
-    return _Reader(source).read()
+    return _Reader(source).read(_Reader.only_document)
+
+
+def parse_documents(source: SourceText, refusal: str) -> list[Node]:
+    """All documents of a file; RuleError with the `refusal` and the reason."""
+    return _Reader(source, refusal).read(_Reader.documents)
 
 
 class _Reader:
     """Composes nodes from the parser's events."""
 
-    def __init__(self, source: SourceText) -> None:
+    def __init__(self, source: SourceText, refusal: str = "not well-formed YAML") -> None:
         self.source = source
-        self.events: Iterator[Any] = iter(yaml.parse(source.text, Loader=yaml.SafeLoader))
+        self.refusal = refusal
+        self.events: Iterator[Any] = iter(yaml.parse(source.text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
         self.anchors: dict[str, Node | None] = {}
         self.count = 0
 
-    def read(self) -> Node:
+    def read(self, content: Callable[[_Reader], Content]) -> Content:
         if len(self.source.text) > MAXIMUM_SIZE:
             self._refuse(f"larger than {MAXIMUM_SIZE // 1024**2} MB", 0)
         try:
-            return self._document()
+            return content(self)
         except yaml.MarkedYAMLError as error:
             reason, place = error.problem or "cannot be read", error.problem_mark.index if error.problem_mark else 0
         except yaml.reader.ReaderError as error:
             reason, place = str(error.reason), error.position
         self._refuse(reason, place)
 
-    def _document(self) -> Node:
+    def documents(self) -> list[Node]:
+        next(self.events)  # the beginning of the stream
+        found = []
+        while not isinstance(next(self.events), yaml.StreamEndEvent):
+            self.anchors.clear()
+            found.append(self._node(next(self.events), 1))
+            next(self.events)  # the end of the document
+        return found
+
+    def only_document(self) -> Node:
         next(self.events)  # the beginning of the stream
         first = next(self.events)
         if isinstance(first, yaml.StreamEndEvent):
@@ -140,4 +157,4 @@ class _Reader:
     def _refuse(self, reason: str, offset: int) -> NoReturn:
         offset = min(max(offset, 0), len(self.source.text))
         hint = "YAML is indented with spaces, not tabs" if self.source.text[offset : offset + 1] == "\t" else None
-        raise RuleError(Diagnostic(f"not well-formed YAML: {reason}", self.source.span(offset, offset + 1), hint=hint))
+        raise RuleError(Diagnostic(f"{self.refusal}: {reason}", self.source.span(offset, offset + 1), hint=hint))

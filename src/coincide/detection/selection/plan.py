@@ -1,0 +1,119 @@
+"""Rules as a plan: the contract that engines know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from coincide.adapters.mapping import CATEGORY
+from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.selection import state as states
+from coincide.detection.selection.correlating import SWEPT
+from coincide.detection.selection.interpreter import Interpreter
+from coincide.detection.selection.matching import OWN
+from coincide.detection.selection.program import Program
+from coincide.expr.tree import Expr, Literal, Reference
+from coincide.lang.sigma.definition import HIDDEN_NAMES, DetectionRule, SameAs, items_of
+from coincide.lang.sigma.link import Linked
+from coincide.model.batch import EventBatch
+from coincide.model.event import ENVELOPE
+
+
+@dataclass(frozen=True)
+class SelectionPlan(PlanOfSeveral):
+    """Rules of one stage; what correlations refer to is evaluated with them."""
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        external = [d.inputs.external for d in self.detectors]
+        types = None if None in external else frozenset().union(*(some for some in external if some is not None))
+        return Inputs(types, frozenset().union(*(d.inputs.detections for d in self.detectors)))
+
+    @cached_property
+    def columns(self) -> frozenset[str] | None:
+        """Keywords are looked for in all attributes."""
+        linked = {item.name: item for d in self.detectors for item in d.definition.together}
+        names = [attributes_of(item) for item in linked.values()]
+        names += [frozenset(shown.attribute for shown in item.rule.fields) for item in linked.values()]
+        if None in names:
+            return None
+        return frozenset({*OWN, CATEGORY}).union(*(some for some in names if some is not None)) - ENVELOPE
+
+    @cached_property
+    def makes(self) -> dict[str, Attributes]:
+        return {d.name: _made(d.definition) for d in self.detectors if d.outputs}
+
+    @property
+    def relevant(self) -> Expr | None:
+        return None
+
+    @property
+    def timed(self) -> bool:
+        return False
+
+    @property
+    def envelope(self) -> frozenset[str]:
+        return frozenset({"source"})
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        return ("rules are tested event by event",)
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(self.detectors)
+
+    @cached_property
+    def _runner(self) -> Any:
+        return Interpreter(self.program)
+
+    def initial(self) -> State:
+        return states.fresh(self.program, SWEPT)
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        result: tuple[State, EventBatch] = self._runner.step(state, batch, clock)
+        return result
+
+    def pending(self, state: State) -> Pending | None:
+        return None
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        return states.encode(self.program, state)
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        return states.decode(self.program, parts, SWEPT)
+
+
+def attributes_of(linked: Linked) -> frozenset[str] | None:
+    """Attributes that a rule reads by itself; None: all."""
+    rule = linked.rule
+    if not isinstance(rule, DetectionRule):
+        aliased = [attribute for _, fields in linked.aliases for _, attribute in fields]
+        names = {name for name, _ in linked.aliases}
+        return frozenset([*aliased, *(s.attribute for s in (*rule.group_by, *rule.fields) if s.name not in names)])
+    items = [*items_of(rule.condition), *(() if rule.looked.where is None else items_of(rule.looked.where))]
+    if any(item.attribute is None for item in items):
+        return None
+    others = [test.attribute for item in items for value in item.values for test in value if isinstance(test, SameAs)]
+    return frozenset([*(str(item.attribute) for item in items), *others])
+
+
+def _made(linked: Linked) -> Attributes:
+    rule = linked.rule
+    shown = rule.fields if isinstance(rule, DetectionRule) else rule.group_by
+    made: dict[str, tuple[Expr, ...]] = {}
+    for field in (field for field in shown if field.name not in HIDDEN_NAMES):
+        aliased = [Reference(attribute) for name, fields in linked.aliases if name == field.name for _, attribute in fields]
+        made[field.name] = tuple(dict.fromkeys(aliased or [Reference(field.attribute)]))
+    for name, text in (("rule_id", rule.head.id), ("level", rule.head.level)):
+        if text is not None:
+            made[name] = (Literal(text),)
+    if not isinstance(rule, DetectionRule) and not rule.kind.startswith("temporal"):
+        made["count" if rule.kind in ("event_count", "value_count") else "value"] = (Literal(0.0),)
+    return made
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    """The rules of one stage: one plan, so that tests in common are made once."""
+    return [SelectionPlan(tuple(detectors))]

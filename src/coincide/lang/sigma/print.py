@@ -1,0 +1,34 @@
+"""Rules as YAML that reads as the same rules."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from coincide.lang.sigma.definition import File, Rule
+
+
+def print_file(file: File) -> str:
+    return "---\n".join(print_rule(rule) for rule in file.rules)
+
+
+def print_rule(rule: Rule) -> str:
+    return "".join(f"{_text(key)}: {_written(value)}\n" for key, value in rule.head.data[1])
+
+
+def _written(data: Any) -> str:
+    kind, value = data
+    if kind == "map":
+        return "{" + ", ".join(f"{_text(key)}: {_written(inner)}" for key, inner in value) + "}"
+    if kind == "list":
+        return "[" + ", ".join(_written(inner) for inner in value) + "]"
+    return _text(value) if kind == "text" else value or "null"
+
+
+def _text(text: str) -> str:
+    """In double quotes, as JSON; what YAML does not let stand in a file is escaped."""
+    return "".join(c if c.isprintable() or c == " " else _escaped(c) for c in json.dumps(text, ensure_ascii=False))
+
+
+def _escaped(character: str) -> str:
+    return f"\\U{ord(character):08x}"
