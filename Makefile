@@ -1,7 +1,7 @@
 # The list of commands. Each makes what it needs first: `.venv` and the packages, from nothing but Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types docs-check bench clean
+.PHONY: help setup demo test test-all lint format types docs-check kill bench clean
 
 PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell \
     $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
@@ -44,6 +44,9 @@ types: $(FULL)  ## types only
 
 docs-check: $(FULL)  ## run the examples in docstrings, README and docs
 	@$(BIN)/python -m pytest --doctest-modules src/coincide/__init__.py src/coincide/api.py $(wildcard tests/docs)
+
+kill: $(FULL)  ## kill a live run 200 times, against files and NATS: nothing may be lost, nothing doubled
+	@COINCIDE_KILLS=200 $(BIN)/python -m pytest -q tests/unit/streams/test_kill.py
 
 bench: $(FULL)  ## measure; see benchmarks/
 	@$(BIN)/python -m benchmarks

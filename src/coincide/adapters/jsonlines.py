@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -75,9 +75,19 @@ def _columns(mapping: FieldMapping) -> JsonColumns:
 
 
 def _events(block: bytes, name: str, first: int, mapping: FieldMapping, intake: Intake) -> list[Event]:
+    return events_of_lines(block.split(b"\n"), name, mapping, intake, first)
+
+
+def events_of_messages(messages: Iterable[bytes], name: str, mapping: FieldMapping, intake: Intake) -> list[Event]:
+    """Events of messages, each of which is a record, or several, one a line."""
+    lines = [line for message in messages for line in (message.split(b"\n") if b"\n" in message else (message,))]
+    return events_of_lines(lines, name, mapping, intake, intake.position)
+
+
+def events_of_lines(lines: Iterable[bytes], name: str, mapping: FieldMapping, intake: Intake, first: int = 1) -> list[Event]:
     out = []
     huge = intake.report.huge
-    for line, text in enumerate(block.split(b"\n"), first):
+    for line, text in enumerate(lines, first):
         if not text or text.isspace():
             continue
         position = intake.position

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from io import BufferedReader
 from typing import IO, cast
 
@@ -77,14 +78,25 @@ def open_events(
     as objects. `batch_size` is that of Parquet and Arrow in rows."""
     names = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     names = [file for name in names for file in _files(name, format)]
-    endings = {name: format_of(name, format) for name in names}
+    for name in names:
+        format_of(name, format)
+    read = partial(read_files, names, mapping, format=format, batch_size=batch_size, block_size=block_size)
+    return EventReader(read, Intake(strict=strict, rejects=rejects))
 
-    def batches(intake: Intake) -> Iterator[EventBatch]:
-        allowance = Allowance(block_size)
-        for name in names:
-            yield from _read(name, endings[name], mapping, intake, allowance, batch_size)
 
-    return EventReader(batches, Intake(strict=strict, rejects=rejects))
+def read_files(
+    names: Sequence[str],
+    mapping: FieldMapping,
+    intake: Intake,
+    format: str | None = None,
+    *,
+    batch_size: int = BATCH,
+    block_size: int = BLOCK,
+) -> Iterator[EventBatch]:
+    """The batches of files, one after another."""
+    allowance = Allowance(block_size)
+    for name in names:
+        yield from _read(name, format_of(name, format), mapping, intake, allowance, batch_size)
 
 
 def read_as_it_comes(name: str, mapping: FieldMapping, intake: Intake, format: str | None = None) -> Iterator[EventBatch]:

@@ -24,6 +24,13 @@ class ReadReport:
     reasons: list[str] = field(default_factory=list)  # the first few: FILE:LINE: reason
     huge: Counter[str] = field(default_factory=Counter)  # integers that lost digits, by attribute
 
+    def add(self, other: ReadReport) -> None:
+        """What became of the records of another reader."""
+        self.read += other.read
+        self.rejected += other.rejected
+        self.reasons += other.reasons[: SHOWN - len(self.reasons)]
+        self.huge += other.huge
+
     @property
     def accepted(self) -> int:
         return self.read - self.rejected
@@ -44,16 +51,19 @@ class ReadReport:
 class Intake:
     """Where readers hand in what they have read: it counts, keeps rejects, and stops at the first one under `strict`."""
 
-    def __init__(self, *, strict: bool = False, rejects: str | os.PathLike[str] | None = None, shown: int = SHOWN) -> None:
+    def __init__(
+        self, *, strict: bool = False, rejects: str | os.PathLike[str] | None = None, shown: int = SHOWN, before: int = 0
+    ) -> None:
         self.report = ReadReport()
+        self.before = before
         self._strict = strict
         self._shown = shown
         self._file = None if rejects is None else CompleteFile(rejects)
 
     @property
     def position(self) -> int:
-        """Of the next record, from 1, over all files."""
-        return self.report.read + 1
+        """Of the next record, from 1, over all files, or from what was `before`."""
+        return self.before + self.report.read + 1
 
     @property
     def keeps_rejects(self) -> bool:

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -19,12 +20,15 @@ from coincide.cli.state import keep_state, report_afresh, restore_state, statist
 
 if TYPE_CHECKING:
     from coincide.adapters.mapping import FieldMapping
-    from coincide.adapters.report import ReadReport
-    from coincide.engines.live import LiveEngine
     from coincide.model.batch import EventBatch
     from coincide.rulebook import Rulebook
     from coincide.streams.arrivals import Arrivals
-    from coincide.streams.base import Source
+    from coincide.streams.base import Sink, Source
+    from coincide.streams.run import LiveRun
+
+SECOND = 1_000_000
+APART = 10**12
+"""Ids of records that have none: those of the second source begin here."""
 
 Watch = Callable[["EventBatch"], object]
 
@@ -37,6 +41,9 @@ def live_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--sort", action="store_true", help="read all of standard input first, and sort it")
     text = "wait so long for more events to take with the first (default: 5ms)"
     group.add_argument("--latency", metavar="TIME", default="5ms", help=text)
+    text = "keep state and positions in DIR, and go on from there after whatever ended the run"
+    group.add_argument("--checkpoint", metavar="DIR", type=Path, help=text)
+    group.add_argument("--checkpoint-every", metavar="TIME", default="2s", help="so often (default: 2s)")
 
 
 def check_live_arguments(given: Given) -> None:
@@ -46,13 +53,26 @@ def check_live_arguments(given: Given) -> None:
     from coincide.expr.parse import parse_duration
     from coincide.expr.quantities import QuantityError
 
-    for option in ("delay", "latency"):
+    for option in ("delay", "latency", "checkpoint_every"):
         try:
             setattr(given, option, parse_duration(getattr(given, option)))
         except QuantityError as error:
-            raise CoincideError(f"--{option}: {error}") from error
+            raise CoincideError(f"--{option.replace('_', '-')}: {error}") from error
     if given.clock is not None:
         check_name("clock", given.clock, ("event", "wall"))
+    if given.checkpoint is not None:
+        _check_checkpoint(given)
+
+
+def _check_checkpoint(given: Given) -> None:
+    from coincide.errors import CoincideError
+
+    if given.snapshot or given.resume:
+        raise CoincideError("--checkpoint keeps the state itself: --snapshot and --resume are for runs without")
+    if given.out is not None and given.out.lower().endswith(".parquet"):
+        raise CoincideError("--checkpoint is not offered with Parquet: give a .jsonl file")
+    if not is_live(given):
+        raise CoincideError("--checkpoint is for live events: tail:FILE, watch:DIR, nats://…")
 
 
 def is_live(given: Given) -> bool:
@@ -73,87 +93,91 @@ def is_live(given: Given) -> bool:
 
 def run_live(book: Rulebook, given: Given) -> int:
     from coincide.adapters.seen import Seen
-    from coincide.streams.arrivals import Threads
     from coincide.unmet import Unmet
 
     unmet, seen = Unmet(book), Seen()
     mapping = field_mapping(given)
     sources = _sources(given, mapping)
-    with ExitStack() as stack:
-        progress = stack.enter_context(Progress(quiet=given.out is None))
-        write = stack.enter_context(_writer(book, given))
-        arrivals = Threads(sources, [None for _ in sources], given.latency / 1e6)
-        received = stack.enter_context(_heeding_signals(arrivals.stop))
+    with Progress(quiet=given.out is None) as progress:
 
         def watch(batch: EventBatch) -> None:
             seen.add(batch)
             progress.read(len(batch))
 
-        for batch in _detections(book, given, sources, arrivals, watch):
-            write(batch)
-            progress.found(len(batch))
-        report = _report_of(sources, complete=True)
+        run = _under_policies if has_policy(book, given, live=True) else _in_order
+        received = run(book, given, sources, watch, progress.found)
+    report = sources[0].reading.intake.report
+    sources[0].reading.intake.close(complete=True)
+    for source in sources[1:]:
+        report.add(source.reading.intake.report)
     report_reading(report, given.rejects, book.attributes)
     if received:
         raise received[0]
     if all_left_out(report):
         return REFUSED
     report_times(seen, mapping)
-    show_warnings(unmet.after(seen, part=given.snapshot is not None or given.resume is not None))
+    part = given.snapshot is not None or given.resume is not None or given.checkpoint is not None
+    show_warnings(unmet.after(seen, part=part))
     return 0
 
 
 def _sources(given: Given, mapping: FieldMapping) -> list[Source]:
+    """Of several sources each has ids of its own, so that they do not depend on which was faster."""
     from coincide.adapters.report import Intake
+    from coincide.errors import CoincideError
     from coincide.streams.base import Reading
     from coincide.streams.registry import open_source
 
-    intake = Intake(strict=given.strict, rejects=given.rejects)
-    return [open_source(url, Reading(mapping, intake, given.format)) for url in given.events]
+    if given.rejects is not None and len(given.events) > 1:
+        raise CoincideError("--rejects is for one source")
+    intakes = [Intake(strict=given.strict, rejects=given.rejects, before=n * APART) for n in range(len(given.events))]
+    return [open_source(url, Reading(mapping, own, given.format)) for url, own in zip(given.events, intakes, strict=True)]
 
 
-def _report_of(sources: list[Source], complete: bool) -> ReadReport:
-    intake = sources[0].reading.intake
-    intake.close(complete=complete)
-    return intake.report
+def _sink(given: Given) -> Sink:
+    from coincide.streams.files import GrowingFile
+    from coincide.streams.registry import SINKS, open_sink, scheme_of
+
+    name = "-" if given.out is None else given.out
+    return GrowingFile(name) if scheme_of(name, SINKS) is None else open_sink(name)
 
 
 @contextmanager
-def _writer(book: Rulebook, given: Given) -> Iterator[Watch]:
-    """Detections go out when they are made; to Parquet, which has no lines, when all is done."""
+def _parquet(book: Rulebook, given: Given) -> Iterator[Watch | None]:
+    """Parquet has no lines: it is there when all is done."""
     from coincide.adapters.write import open_detections
-    from coincide.streams.encode import Encoder
-    from coincide.streams.files import GrowingFile
-    from coincide.streams.standard import StandardOutput
+    from coincide.engines.identity import Keys, digests_of
 
-    if given.out is not None and given.out.lower().endswith(".parquet"):
-        keys = Encoder(book, kept=True).keys if given.keys else None
-        with open_detections(given.out, keys=None if keys is None else keys.of) as writer:
-            yield writer.write
+    if given.out is None or not given.out.lower().endswith(".parquet"):
+        yield None
         return
-    encoder = Encoder(book, shown=given.keys, time_format=given.time_format)
-    sink = StandardOutput("-") if given.out in (None, "-") else GrowingFile(given.out)
-    sink.open(None)
-    try:
-        yield lambda batch: sink.write(encoder.made(batch))
-    finally:
-        sink.close()
+    with open_detections(given.out, keys=Keys(digests_of(book)).of if given.keys else None) as writer:
+        yield writer.write
 
 
-def _detections(book: Rulebook, given: Given, sources: list[Source], arrivals: Arrivals, watch: Watch) -> Iterator[EventBatch]:
-    if has_policy(book, given, live=True):
-        return _under_policies(book, given, arrivals, watch)
-    return _in_order(book, given, sources, arrivals, watch)
-
-
-def _under_policies(book: Rulebook, given: Given, arrivals: Arrivals, watch: Watch) -> Iterator[EventBatch]:
+def _under_policies(
+    book: Rulebook, given: Given, sources: list[Source], watch: Watch, found: Callable[[int], None]
+) -> list[BaseException]:
     from coincide.engines.instance import StabilityPolicy
     from coincide.errors import CoincideError
+    from coincide.streams.arrivals import Threads
+    from coincide.streams.encode import Encoder
 
-    if given.stats:
-        raise CoincideError("--stats is not offered under a policy: each policy has detectors of its own")
+    for option in ("stats", "checkpoint"):
+        if getattr(given, option):
+            raise CoincideError(f"--{option} is not offered under a policy")
     warn_of_sources(book, given.policy)
-    return embedded_policies(book, _batches(arrivals, watch), given, StabilityPolicy("delayed", delay=given.delay))
+    encoder, sink = Encoder(book, shown=given.keys, time_format=given.time_format), _sink(given)
+    arrivals = Threads(sources, [None for _ in sources], given.latency / SECOND)
+    with _heeding_signals(arrivals.stop) as received, _parquet(book, given) as write:
+        if write is None:
+            sink.open(None)
+        for batch in embedded_policies(book, _batches(arrivals, watch), given, StabilityPolicy("delayed", delay=given.delay)):
+            sink.write(encoder.made(batch)) if write is None else write(batch)
+            found(len(batch))
+        if write is None:
+            sink.close()
+    return received
 
 
 def _batches(arrivals: Arrivals, watch: Watch) -> Iterator[EventBatch]:
@@ -163,59 +187,77 @@ def _batches(arrivals: Arrivals, watch: Watch) -> Iterator[EventBatch]:
             yield delivery.batch
 
 
-def _in_order(book: Rulebook, given: Given, sources: list[Source], arrivals: Arrivals, watch: Watch) -> Iterator[EventBatch]:
+def _in_order(
+    book: Rulebook, given: Given, sources: list[Source], watch: Watch, found: Callable[[int], None]
+) -> list[BaseException]:
     from coincide.engines.embedded import Engine
-    from coincide.engines.live import LiveEngine
-    from coincide.streams.loop import LiveLoop
+    from coincide.streams.encode import Encoder
+    from coincide.streams.run import LiveRun, Pace
 
     engine = Engine(book, given.tier)
     if given.resume is not None:
         restore_state(engine, given.resume)
         report_afresh(book, given.resume)
-    live = LiveEngine(engine, given.delay)
-    clock = given.clock or ("wall" if any(source.clock == "wall" for source in sources) else "event")
-    with LateFile(given.late, given.time_format) as late, statistics_file(engine, given.stats):
-        for batch in LiveLoop(live, arrivals, clock).detections(watch):
-            late.keep(live)
-            yield batch
-        if given.snapshot is None or given.until is not None:
-            yield from live.finish(given.until, closed=given.snapshot is None and given.end == "closed")
-        else:
-            yield from live.flush()
-        late.keep(live)
+    pace = Pace(given.delay, given.clock, given.latency / SECOND, given.checkpoint_every / SECOND)
+    with ExitStack() as stack:
+        write = stack.enter_context(_parquet(book, given))
+        sinks = [_sink(given)] if write is None else []
+        kept = any(sink.once for sink in sinks) and given.checkpoint is not None
+        encoder = Encoder(book, shown=given.keys, kept=kept, time_format=given.time_format)
+        run = LiveRun(engine, sources, sinks, encoder, pace, given.checkpoint)
+        stack.callback(run.close)
+        late = stack.enter_context(LateFile(given.late, given.time_format, run))
+        stack.enter_context(statistics_file(engine, given.stats))
+        received = stack.enter_context(_heeding_signals(run.stop))
+        for batch in chain(run.detections(watch), _rest(run, given, received)):
+            late.keep()
+            found(len(batch))
+            if write is not None:
+                write(batch)
+        late.keep()
     report_late(engine.late)
-    late.report(live)
+    late.report()
     if given.snapshot is not None:
         keep_state(engine, given.snapshot)
+    return received
+
+
+def _rest(run: LiveRun, given: Given, received: list[BaseException]) -> Iterator[EventBatch]:
+    """A run that keeps checkpoints and was stopped will go on; one that leaves its state to a later part is not over, either."""
+    stopped = bool(received) and given.checkpoint is not None
+    closed = given.snapshot is None and given.end == "closed" and not received
+    yield from run.rest(given.until, ended=not stopped, closed=closed)
 
 
 class LateFile:
     """Events that came too late: in a file, if that is wanted, and counted."""
 
-    def __init__(self, path: Path | None, time_format: str) -> None:
+    def __init__(self, path: Path | None, time_format: str, run: LiveRun) -> None:
         self._path = path
         self._iso = time_format == "iso"
+        self._run = run
         self._file: Any = None
 
     def __enter__(self) -> LateFile:
-        self._file = None if self._path is None else open(self._path, "wb", buffering=0)
+        mode = "ab" if self._run.goes_on else "wb"
+        self._file = None if self._path is None else open(self._path, mode, buffering=0)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 
-    def keep(self, live: LiveEngine) -> None:
+    def keep(self) -> None:
         import msgspec
 
-        late = live.latecomers()
+        late = self._run.live.latecomers()
         if late and self._file is not None:
             self._file.write(msgspec.json.Encoder().encode_lines(late_record(event, self._iso) for event in late))
 
-    def report(self, live: LiveEngine) -> None:
+    def report(self) -> None:
         from coincide.expr.quantities import duration_text
 
-        stage = live.stage
+        stage = self._run.live.stage
         if stage.refused:
             came = "1 event" if stage.refused == 1 else f"{stage.refused:,} events"
             kept = f", kept in {self._path}" if self._path is not None else ""

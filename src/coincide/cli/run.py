@@ -172,11 +172,16 @@ def _check_outputs(given: Given) -> None:
     """No output may replace an input or another output. A state may replace the one that the run goes on from."""
     from coincide.adapters.files import check_writable
     from coincide.errors import CoincideError
+    from coincide.streams.registry import SINKS, scheme_of
 
-    taken = {Path(name).resolve(): "is read" for name in (*given.rules, *given.events) if name != "-"}
+    taken = {Path(name.removeprefix("tail:")).resolve(): "is read" for name in (*given.rules, *given.events) if name != "-"}
     for option in ("snapshot", "resume", "out", "rejects", "stats", "late", "latencies"):
         name = getattr(given, option)
-        if name is None or str(name) == "-" or ((path := Path(name).resolve()).exists() and not path.is_file()):
+        if (
+            name is None
+            or scheme_of(str(name), SINKS) is not None
+            or ((path := Path(name).resolve()).exists() and not path.is_file())
+        ):
             continue
         if path in taken and option != "resume":
             raise CoincideError(f"--{option} would replace '{name}', which {taken[path]} too")

@@ -40,6 +40,13 @@ class Keys:
     def of(self, made: EventBatch) -> list[str]:
         return list(self._keys(made.events))
 
+    def state(self) -> list[tuple[bytes, int]]:
+        """What is remembered, oldest first."""
+        return list(self._met.items())
+
+    def restore(self, state: Sequence[tuple[bytes, int]]) -> None:
+        self._met = OrderedDict(state)
+
     def _keys(self, events: Sequence[Event]) -> Iterator[str]:
         for event in events:
             content = blake2b(self._content(event), digest_size=16).digest()

@@ -40,6 +40,9 @@ class Source(ABC):
     clock = "event"
     """Does time go on when nothing comes? `wall`, or `event`: no."""
 
+    repeatable = True
+    """Can it be read again from a position?"""
+
     def __init__(self, url: str, reading: Reading) -> None:
         self.url = url
         self.reading = reading
@@ -69,8 +72,7 @@ class Made(NamedTuple):
 
 
 class Sink(ABC):
-    """Where detections go. `write` may return before they are safe, and blocks where too many are not: a slow sink slows
-    the run."""
+    """Where detections go. A slow sink slows the run: `write` returns when it can take more."""
 
     once = False
     """Does it see to it that a detection which is written again after a restart is there once?"""
@@ -79,18 +81,15 @@ class Sink(ABC):
         self.url = url
 
     def open(self, position: Position) -> None:  # noqa: B027 - some have nothing to open
-        """Go on from a position that `commit` gave; None: from the beginning."""
+        """Go on from a position that `commit` gave; None: from the beginning. Raises CoincideError if it cannot be reached."""
 
     @abstractmethod
     def write(self, made: Sequence[Made]) -> None: ...
 
     def commit(self) -> Position:
-        """What is written so far is safe, but for what `pending` gives. The position to go on from after a restart."""
+        """Has all that was written come through; then tells the position to go on from after a restart. Called before a
+        checkpoint, so what was written after it is written again."""
         return None
-
-    def pending(self) -> Sequence[Made]:
-        """What was written and may not have come through yet; it is kept with the state, and written again after a restart."""
-        return ()
 
     @abstractmethod
     def close(self) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from coincide.engines.live import LiveEngine
 from coincide.model.batch import EventBatch
-from coincide.streams.arrivals import Arrivals
+from coincide.streams.arrivals import Arrival, Arrivals
+from coincide.streams.base import Position
 
 LONGEST = 1.0
 """Seconds after which the loop looks around even if nothing comes: for signals, and checkpoints that are due."""
@@ -36,31 +37,35 @@ class Clock:
 
 
 class LiveLoop:
-    """Runs until the arrivals end."""
+    """Runs until the arrivals end. `positions` tells, for each source, how far it has been dealt with: its position, and the
+    number of records."""
 
     def __init__(self, live: LiveEngine, arrivals: Arrivals, clock: str = "event") -> None:
         self.live = live
         self.arrivals = arrivals
         self.clock = Clock(clock == "wall", arrivals.now)
+        self.clock.note(live.stage.mark)
+        self.positions: dict[int, tuple[Position, int]] = {}
 
-    def detections(self, watch: Callable[[EventBatch], object] = lambda batch: None) -> Iterator[EventBatch]:
-        """What is detected while events come. The end of the input is the caller's affair. `watch` is shown what is read."""
-        while (arrived := self.arrivals.next(self._patience())) is not None:
-            for _, delivery in arrived:
-                watch(delivery.batch)
-            yield from self._arrive([delivery.batch for _, delivery in arrived])
-            yield from self._pass_time()
+    def detections(self, watch: Callable[[EventBatch], object], after_turn: Callable[[], None]) -> Iterator[EventBatch]:
+        """What is detected while events come. The end of the input is the caller's affair. `watch` is shown what is read; between
+        two turns everything that was read has been dealt with, and what it made has been given out."""
+        while (arrived := self.arrivals.next(self.patience())) is not None:
+            for arrival in arrived:
+                watch(arrival.delivery.batch)
+            yield from self.turn(arrived)
+            after_turn()
 
-    def _arrive(self, batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
-        for batch in batches:
+    def turn(self, arrived: Sequence[Arrival]) -> Iterator[EventBatch]:
+        """What has come, and the time that has passed."""
+        for source, (batch, position, records) in arrived:
             yield from self.live.arrive(batch)
+            self.positions[source] = position, records
         self.clock.note(self.live.stage.mark)
-
-    def _pass_time(self) -> Iterator[EventBatch]:
         if self.clock.by_the_wall and (time := self.clock.time()) is not None:
             yield from self.live.pass_time(time)
 
-    def _patience(self) -> float:
+    def patience(self) -> float:
         """Seconds until there is something to do even if nothing comes."""
         if not self.clock.by_the_wall or (wakes := self.live.stage.wakes_at()) is None or (time := self.clock.time()) is None:
             return LONGEST

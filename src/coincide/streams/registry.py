@@ -9,9 +9,14 @@ from typing import Any, cast
 from coincide.errors import CoincideError, Diagnostic, nearest
 from coincide.streams.base import Reading, Sink, Source
 
-SOURCES = {"-": "standard.StandardInput"}
-SINKS = {"-": "standard.StandardOutput"}
-EXTRAS: dict[str, str] = {}
+SOURCES = {
+    "-": "standard.StandardInput",
+    "tail": "follow.Tail",
+    "watch": "folder.WatchedFolder",
+    "nats": "nats.NatsSource",
+}
+SINKS = {"-": "standard.StandardOutput", "nats": "nats.NatsSink"}
+EXTRAS = {"nats": "nats"}
 """What to install, by the client that is missing."""
 
 _scheme = re.compile(r"([a-z][a-z0-9+.-]+):(//)?").match

@@ -12,6 +12,8 @@ from coincide.streams.base import Delivery, Made, Position, Sink, Source
 class StandardInput(Source):
     """JSON Lines, or CSV with `--format csv`, as they come. It cannot be read again."""
 
+    repeatable = False
+
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         for batch in read_as_it_comes("-", self.reading.mapping, self.reading.intake, self.reading.format):
             yield self.delivery(batch, None)

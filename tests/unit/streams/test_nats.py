@@ -1,0 +1,127 @@
+"""NATS: what is published becomes events, detections are published, each once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import nats
+import pytest
+
+from coincide.errors import CoincideError
+from coincide.streams.base import Made, Reading
+from coincide.streams.registry import open_sink, open_source
+
+T = TypeVar("T")
+
+
+def on_stream(broker: str, work: Callable[[Any], Awaitable[T]]) -> T:
+    async def act() -> T:
+        client = await nats.connect(f"nats://{broker}")
+        try:
+            return await work(client.jetstream())
+        finally:
+            await client.close()
+
+    return asyncio.run(act())
+
+
+def made_stream(broker: str, name: str) -> str:
+    on_stream(broker, lambda stream: stream.add_stream(name=name, subjects=[f"{name}.>"]))
+    return name
+
+
+def publish(broker: str, subject: str, *messages: bytes) -> None:
+    async def send(stream: Any) -> None:
+        for message in messages:
+            await stream.publish(subject, message)
+
+    on_stream(broker, send)
+
+
+def message(time: int) -> bytes:
+    return json.dumps({"type": "a", "time": time}).encode()
+
+
+def held(broker: str, name: str) -> int:
+    info: Any = on_stream(broker, lambda stream: stream.stream_info(name))
+    return int(info.state.messages)
+
+
+@pytest.mark.parametrize("durable", ["", "&durable=d"])
+def test_a_stream_is_read_and_gone_on_with(broker: str, durable: str) -> None:
+    name = made_stream(broker, "READ" + str(len(durable)))
+    publish(broker, f"{name}.x", message(1), message(2) + b"\n" + message(3))
+    url = f"nats://{broker}/{name}.x?stream={name}{durable}"
+    source = open_source(url, Reading())
+    deliveries = source.deliveries(None)
+    times: list[int] = []
+    while len(times) < 3:
+        delivery = next(deliveries)
+        times += [event.hi // 1000 for event in delivery.batch.events]
+    assert times == [1, 2, 3]
+    assert delivery.records == 3
+    source.acknowledge(delivery.position)
+    deliveries.close()  # type: ignore[attr-defined]
+    publish(broker, f"{name}.x", message(4))
+    later = open_source(url, Reading()).deliveries(delivery.position)
+    assert [event.hi // 1000 for event in next(later).batch.events] == [4]
+
+
+def test_a_detection_is_there_once(broker: str) -> None:
+    name = made_stream(broker, "WRITTEN")
+    url = f"nats://{broker}/{name}.{{type}}?stream={name}"
+    first, second, third = (Made(f"k{n}", "found", b"%d\n" % n) for n in range(3))
+    sink = open_sink(url)
+    assert sink.once
+    sink.open(None)
+    sink.write([first])
+    position = sink.commit()
+    sink.write([second])
+    sink.close()
+    later = open_sink(url)
+    later.open(position)
+    later.write([second, third])
+    later.close()
+    assert held(broker, name) == 3
+
+
+def test_what_was_written_is_known_longer_than_the_server_remembers_ids(broker: str) -> None:
+    async def make(stream: Any) -> None:
+        await stream.add_stream(name="SHORT", subjects=["SHORT.>"], duplicate_window=0.1)
+
+    on_stream(broker, make)
+    url = f"nats://{broker}/SHORT.x?stream=SHORT"
+    sink = open_sink(url)
+    sink.open(None)
+    position = sink.commit()
+    again = Made("again", "found", b"1\n")
+    sink.write([again])
+    sink.close()
+    for _ in range(200):  # until the server has forgotten the id
+        ack: Any = on_stream(broker, lambda stream: stream.publish("SHORT.y", b"", headers={"Nats-Msg-Id": "again"}))
+        if not ack.duplicate:
+            break
+    before = held(broker, "SHORT")
+    later = open_sink(url)
+    later.open(position)
+    later.write([again])
+    later.close()
+    assert held(broker, "SHORT") == before
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nats://{broker}/x?stream=NONE", "there is no stream 'NONE'"),
+        ("nats://{broker}/", "names no subject"),
+        ("nats://{broker}/x?steam=S", "unknown option 'steam'"),
+        ("nats://me:secret@{broker}/x", "credentials belong into NATS_USER"),
+        ("nats://127.0.0.1:1/x", "cannot reach 'nats://127.0.0.1:1'"),
+    ],
+)
+def test_what_is_wrong_is_told(broker: str, url: str, message: str) -> None:
+    with pytest.raises(CoincideError, match=message):
+        next(open_source(url.format(broker=broker), Reading()).deliveries(None))
