@@ -117,7 +117,7 @@ def test_impossible_letters_do_not_count() -> None:
 
 
 def test_warnings_of_a_monitor_too_large_to_explore_take_no_longer_than_others() -> None:
-    many = ", ".join(f"a{number % 11}" for number in range(400))
+    many = ", ".join(f"a{number % 11}" for number in range(2000))
     rules = coincide.loads(f"monitor m = repeat {{ push(x) {{ accumulate {{ {many} }} }} }}")
     begin = time.process_time()
     assert rules.warnings == ()
