@@ -114,6 +114,7 @@ def test_bounds_of_the_conversions() -> None:
         ("ecco", "detect x = not a over 1e308", "1:23: error: a duration is"),
         ("ecco", "detect x = a ; not b over 1e-9 ; c", "1:27: error: a duration is"),
         ("ecco", "detect x = a @ circle(0, 0, 1e400)", "1:29: error: the number '1e400' is too large"),
+        ("ecco", "detect x = a^COUNT over 1e9 every 5", "1:35: error: an event would be in more than 10,000 windows"),
         ("ecco", "option skew 1e308 detect x = a", "1:13: error: a skew is a ratio from 0 to below 1"),
         ("ecco", "option skew -1 ppm detect x = a", "1:13: error: a skew is a ratio from 0 to below 1"),
         ("ecco", "stamp a drift 1e300 ppm detect x = a", "1:15: error: a drift is from 0"),
@@ -155,3 +156,11 @@ def test_builders_say_what_is_wrong() -> None:
     situation = amit.situation("s").within(amit.lifespan("l").opened_at_startup()).every("5 hh")
     with pytest.raises(RuleError, match="duration above zero"):
         _ = amit.rules(situation).book
+
+
+def test_a_time_event_beyond_all_times_never_comes() -> None:
+    text = """<cd id="c" version="1">
+      <sources><source class="a" anchor="A"/><time anchor="T" trigger="A"><relative>1e308</relative></time></sources>
+      <predicates><predicate name="any" anchor="P">T</predicate></predicates>
+      <expressions><expression anchor="X">P</expression></expressions><events><event class="e" trigger="X"/></events></cd>"""
+    assert coincide.detect(coincide.loads(text, "cdl"), [{"type": "a", "time": 1}], until="inf") == []

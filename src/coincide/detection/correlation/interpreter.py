@@ -119,7 +119,7 @@ class Interpreter:
         relative = self.program.sources[number].is_relative
         if not relative:
             value = matched(value, "time_t")
-        if not isinstance(value, float):
+        if not isinstance(value, float) or abs(value) > FARTHEST:
             return None
         return round(value * MILLISECOND) + (now if relative else 0)
 

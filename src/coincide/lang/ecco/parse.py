@@ -46,6 +46,10 @@ from coincide.source import SourceText, room_for_recursion
 MOST_WAYS = 200
 
 
+MOST_WINDOWS = 10_000
+"""That an event may be in at once: each of them gives a result."""
+
+
 def parse(source: SourceText) -> File:
     """The definitions of one file; what concerns other files too is checked when all are linked."""
     with room_for_recursion():
@@ -293,10 +297,19 @@ class _Parser(StatementReader):
         if self.tokens.take("over"):
             tree = replace(tree, over=self.duration(then=("until",)) if once else self.duration())
             if not once and self.tokens.take("every"):
-                tree = replace(tree, every=self.duration())
+                tree = replace(tree, every=self._step(tree.over or 0.0))
         if once and self.tokens.take("until"):
             tree = replace(tree, until=self._postfix())
         return replace(tree, span=self.span(caret))
+
+    def _step(self, length: float) -> float:
+        start = self.tokens.peek()
+        step = self.duration()
+        if length / step > MOST_WINDOWS:
+            raise self.tokens.fail(
+                start, f"an event would be in more than {MOST_WINDOWS:,} windows: 'every' is too short for 'over'"
+            )
+        return step
 
     def _select(self, operand: Expression) -> Sel:
         token = self.tokens.peek()

@@ -53,7 +53,7 @@ class EventAttempt:
 
     @property
     def limit(self) -> float:
-        return 4.0 if len(self.lines) < LARGE else 60.0
+        return 60.0 if self.spark or len(self.lines) >= LARGE else 4.0
 
     def shown(self) -> str:
         rules = "\n".join(source.text for source in self.example.rules)
@@ -115,11 +115,11 @@ class EventFuzzer:
         return EventAttempt(example, list(_Stream(example, random, count, keys).lines()), self._spark)
 
     def _compile(self, example: Example) -> None:
-        """No attempt has to wait for a compiler."""
+        """No attempt has to wait for a compiler, or for Spark to start."""
         if example.name not in self._warm:
             self._warm.add(example.name)
             with suppress(Difference):  # it will be found again, and told
-                EventAttempt(example, [json.dumps(event).encode() for event in example.events]).run()
+                EventAttempt(example, [json.dumps(event).encode() for event in example.events], self._spark).run()
 
     def _bears_large(self, example: Example) -> bool:
         """Twice the events, little more than twice the work: counted in calls, which are the same on every machine."""
