@@ -65,9 +65,9 @@ class FieldMapping:
 
     @cached_property
     def envelope(self) -> frozenset[str]:
-        """Fields that are no attributes."""
+        """Fields that are no attributes: `from` is one of detections only."""
         used = {self.type, self.time, self.id, self.source, self.space, self.arrival, self.end}
-        return ENVELOPE | {name for name in used if name is not None}
+        return ENVELOPE - {"from"} | {name for name in used if name is not None}
 
     @property
     def other_time(self) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from coincide.adapters.mapping import FieldMapping
 from coincide.model.compound import compound_of, is_compound
@@ -53,13 +53,23 @@ def _dots(key: object) -> int:
 
 
 def _several(name: str, array: list[object] | tuple[object, ...]) -> dict[str, object]:
-    """The fields that an array fills: itself, and those of the objects in it. An array in an array is no value."""
-    values = [item for item in array if item is not None and not isinstance(item, Mapping)]
-    found: dict[str, list[object]] = {name: values} if values or not array else {}
-    for item in array:
+    """The fields that an array fills: itself, and those of the objects in it."""
+    items = list(_items(array))
+    values = [item for item in items if item is not None and not isinstance(item, Mapping)]
+    found: dict[str, list[object]] = {name: values} if values or not items else {}
+    for item in items:
         if isinstance(item, Mapping):
             _add_fields(name, item, found)
     return dict(found)
+
+
+def _items(array: Iterable[object]) -> Iterator[object]:
+    """What is in an array, and in arrays in it."""
+    for item in array:
+        if isinstance(item, ARRAYS):
+            yield from _items(item)
+        else:
+            yield item
 
 
 def _add_fields(name: str, item: Record, found: dict[str, list[object]]) -> None:

@@ -86,8 +86,9 @@ def _lists(name: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
     array = array.take(pa.array(np.arange(len(array)))) if array.offset else array
     inner = array.type.value_type
     if is_list(inner):
-        return
-    if is_object(inner):
+        values = array.values.cast(pa.large_list(inner.value_type))
+        yield from _lists(name, _filled(values.offsets.take(array.offsets), values.values, array.is_null()))
+    elif is_object(inner):
         for field in inner:
             values = pc.struct_field(array.values, field.name)
             yield from _lists(f"{name}.{field.name}", _filled(array.offsets, values, array.is_null()))

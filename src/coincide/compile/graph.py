@@ -27,7 +27,7 @@ CYCLIC_LANGUAGES = frozenset({"amit"})
 """Whose detectors may feed one another in cycles: conventions.md, "Order"."""
 
 
-READING_LANGUAGES = frozenset({"matchrecognize"})
+READING_LANGUAGES = frozenset({"matchrecognize", "eql"})
 """Whose definitions name what they read, not who reads them: a cycle is told that way."""
 
 
@@ -45,6 +45,8 @@ def _cycle(first: Detector, others: Sequence[Detector]) -> Diagnostic:
     reads = first.language in READING_LANGUAGES
     names = ", ".join(f"'{d.name}'" for d in (reversed(others) if reads else others))
     through = f", through {names}" if names else ""
+    if first.language == "eql":
+        return Diagnostic(f"{first.kind} '{first.name}' consumes what it detects{through}", first.span)
     if reads:
         return Diagnostic(f"'{first.name}' reads what it makes{through}", first.span)
     return Diagnostic(f"{first.kind} '{first.name}' consumes what it pushes{through}", first.span)

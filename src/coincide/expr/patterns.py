@@ -7,16 +7,17 @@ from functools import lru_cache
 from typing import Any
 
 
-@lru_cache(maxsize=1024)
-def _pieces(pattern: str) -> tuple[re.Pattern[str], ...]:
-    """What stands between the `%`, each of a fixed length: `_` is any one character."""
-    return tuple(re.compile("".join("." if c == "_" else re.escape(c) for c in piece), re.DOTALL) for piece in pattern.split("%"))
+@lru_cache(maxsize=4096)
+def _pieces(pattern: str, many: str, one: str) -> tuple[re.Pattern[str], ...]:
+    """What stands between the wildcards for any text, each of a fixed length."""
+    pieces = ("".join("." if c == one else re.escape(c) for c in piece) for piece in pattern.split(many))
+    return tuple(re.compile(piece, re.DOTALL) for piece in pieces)
 
 
-def like(text: str, pattern: str) -> bool:
-    """`%` any text, `_` any one character; the whole text must match. Each piece is looked for once, behind the one before:
-    where it is found first, the most is left for the others."""
-    first, *middle = _pieces(pattern)
+def like(text: str, pattern: str, many: str = "%", one: str = "_") -> bool:
+    """`many` stands for any text, `one` for any one character; the whole text must match. Each piece is looked for once, behind
+    the one before: where it is found first, the most is left for the others."""
+    first, *middle = _pieces(pattern, many, one)
     if not middle:
         return first.fullmatch(text) is not None
     last = middle.pop()
@@ -25,7 +26,7 @@ def like(text: str, pattern: str) -> bool:
         found = found and piece.search(text, found.end())
     if found is None:
         return False
-    rest = len(text) - (len(pattern) - pattern.rindex("%") - 1)  # where the last piece must begin
+    rest = len(text) - (len(pattern) - pattern.rindex(many) - 1)  # where the last piece must begin
     return rest >= found.end() and last.match(text, rest) is not None
 
 
@@ -37,17 +38,35 @@ def matches(text: str, pattern: str) -> bool | None:
 
 def pattern_fault(pattern: str) -> str | None:
     """What is wrong with a regular expression."""
+    reason = regular_expression_fault(pattern)
+    return None if reason is None else f"no regular expression (of RE2): {reason}"
+
+
+def regular_expression_fault(pattern: str) -> str | None:
     compiled = _regular_expression(pattern)
-    return f"no regular expression (of RE2): {compiled}" if isinstance(compiled, str) else None
+    return compiled if isinstance(compiled, str) else None
+
+
+def matches_whole(text: str, pattern: str, any_case: bool) -> bool | None:
+    """Does the regular expression match all of the text, newlines too? Null if it is none."""
+    compiled = _regular_expression(pattern, True, any_case)
+    return None if isinstance(compiled, str) else compiled.fullmatch(_bytes(text)) is not None
+
+
+def lowered(text: str) -> str:
+    """Every character by itself, by Unicode's simple mapping: the length stays."""
+    return text.lower() if text.isascii() else "".join([c.lower()[0] for c in text])
 
 
 @lru_cache(maxsize=1024)
-def _regular_expression(pattern: str) -> Any:
+def _regular_expression(pattern: str, newlines: bool = False, any_case: bool = False) -> Any:
     """By RE2, whose time is linear whatever the pattern; or what is wrong with it."""
     import re2
 
     options = re2.Options()
     options.log_errors = False
+    options.dot_nl = newlines
+    options.case_sensitive = not any_case
     options.never_capture = True  # nobody asks where the groups are
     try:
         return re2.compile(_bytes(pattern), options)

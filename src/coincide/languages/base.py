@@ -26,6 +26,9 @@ class Language(ABC):
     forgetful: ClassVar[bool] = False
     """Does a detection name only the event that completes it?"""
 
+    untyped: ClassVar[bool] = False
+    """Are records without a type events to it?"""
+
     @abstractmethod
     def parse(self, source: SourceText) -> Any:
         """Definitions of one file; RuleError at the first error."""
@@ -64,6 +67,10 @@ class Language(ABC):
 
     def streaming_warnings(self, detector: Detector) -> Iterable[Diagnostic]:
         """What matters only where the input has no end."""
+        return ()
+
+    def remarks(self, file: Any) -> Iterable[Diagnostic]:
+        """Warnings about a file that concern none of its detectors."""
         return ()
 
     @abstractmethod

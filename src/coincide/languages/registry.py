@@ -19,6 +19,8 @@ MODULES = {
     ".mr.sql": "coincide.languages.matchrecognize",
     ".yml": "coincide.languages.sigma",
     ".yaml": "coincide.languages.sigma",
+    ".eql": "coincide.languages.eql",
+    ".toml": "coincide.languages.eql",
 }
 """The first ending that fits counts."""
 

@@ -132,10 +132,11 @@ def detection(
     space: Space | None = None,
     hidden: bool = False,
 ) -> Event:
-    """A `source` among the attributes is that of the envelope: an event has no attribute of this name."""
-    if "source" in attributes:
+    """A `source` among the attributes is that of the envelope: a detection has no attribute of this name, or called `from`."""
+    if "source" in attributes or "from" in attributes:
         attributes = dict(attributes)
-        source = source_of(attributes.pop("source"))
+        attributes.pop("from", None)
+        source = source_of(attributes.pop("source")) if "source" in attributes else source
     return Event(type, stamp[0], stamp[1], None, attributes, origin, source, space, place, None, hidden)
 
 

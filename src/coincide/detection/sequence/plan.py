@@ -1,0 +1,83 @@
+"""A query of EQL as a plan: the contract that engines know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.sequence import state as states
+from coincide.detection.sequence.interpreter import Interpreter
+from coincide.detection.sequence.program import Program
+from coincide.expr.tree import Expr, Literal, Reference
+from coincide.lang.eql.definition import HIDDEN, TIMESTAMP
+from coincide.model.batch import EventBatch
+
+ANY_TYPE: tuple[Expr, ...] = (Literal(0.0), Literal(""))
+"""Of values that may be numbers or texts."""
+
+
+@dataclass(frozen=True)
+class SequencePlan(PlanOfOne):
+    """One query."""
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(self.detector)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        return self.program.columns
+
+    @cached_property
+    def envelope(self) -> frozenset[str]:
+        return frozenset({"source"})
+
+    @cached_property
+    def makes(self) -> dict[str, Attributes]:
+        made = {name: (Reference("time" if name == TIMESTAMP else name),) for name in self.program.fields}
+        for position, name in enumerate(self.program.key_names, 1):
+            if name not in HIDDEN:
+                made[name] = ANY_TYPE if name == f"key{position}" else (Reference(name),)  # type: ignore[assignment]
+        return {self.name: made}
+
+    @property
+    def relevant(self) -> Expr | None:
+        return None
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        return self.detector.partition
+
+    @cached_property
+    def timed(self) -> bool:
+        return bool(self.program.trailing)
+
+    def tier_reasons(self) -> tuple[str, ...]:
+        return ("EQL has no kernel yet",)
+
+    @cached_property
+    def _interpreter(self) -> Interpreter:
+        return Interpreter(self.program)
+
+    def initial(self) -> State:
+        return states.fresh(self.program)
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        return self._interpreter.step(state, batch, clock)
+
+    def pending(self, state: State) -> Pending | None:
+        pending: Pending | None = state.timers.pending()
+        return pending
+
+    def encode(self, state: State) -> dict[str, bytes]:
+        return {self.detector.digest: states.encode(state)}
+
+    def decode(self, parts: Mapping[str, bytes]) -> State:
+        data = parts.get(self.detector.digest)
+        return self.initial() if data is None else states.decode(self.program, data)
+
+
+def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    return [SequencePlan(detector) for detector in detectors]

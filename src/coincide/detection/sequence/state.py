@@ -1,0 +1,256 @@
+"""What a query keeps, and its encoding: readable by every tier, and checked when it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from coincide.detection.eventwise import Timer, Timers
+from coincide.detection.keys import Key, key_part, key_value
+from coincide.detection.sequence.program import Program
+from coincide.lang.eql.definition import JOIN, SAMPLE
+from coincide.model.event import Event, Place, Value
+from coincide.model.stamp import OrderKey, order_key
+
+VERSION = 1
+NEVER = -(2**63)
+"""Before all time."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What is kept of one or more events: their time, the primitive events below them, and the first value of each field."""
+
+    lo: int
+    hi: int
+    origin: tuple[OrderKey, ...]
+    shown: tuple[Value, ...]
+
+    def joined(self, other: Trace) -> Trace:
+        shown = tuple(b if a is None else a for a, b in zip(self.shown, other.shown, strict=True))
+        return Trace(min(self.lo, other.lo), max(self.hi, other.hi), self.origin + other.origin, shown)
+
+
+def trace_of(event: Event, program: Program) -> Trace:
+    return Trace(event.lo, event.hi, event.origin, tuple(read(event) for read in program.readers))
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A sequence that is not complete: times of its first and last event; `lower` is that of section 6; `gap` the time of the
+    first event of a missing item since the last one."""
+
+    trace: Trace
+    first: int
+    last: int
+    lower: int
+    gap: int | None = None
+    spoilt: bool = False
+
+
+@dataclass
+class KeyState:
+    """Of one key. Sequences: pending ones by stage, complete ones that wait for their timers, and the two latest times of leading
+    items. Samples and joins: the events of each item, numbered as they were seen."""
+
+    slots: list[Pending | None] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
+    leads: tuple[int, int] = (NEVER, NEVER)
+    touched: int = NEVER
+    taken: list[list[tuple[int, Trace]]] = field(default_factory=list)
+    count: int = 0
+    closed: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        filled = any(self.slots) or any(self.taken) or self.waiting
+        return not filled and self.leads[0] == NEVER and not self.closed
+
+
+@dataclass(eq=False)
+class Waiting:
+    pending: Pending
+    timer: Timer
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A detection that `tail` holds back."""
+
+    lo: int
+    hi: int
+    attributes: dict[str, Value]
+    origin: tuple[OrderKey, ...]
+
+
+@dataclass
+class State:
+    """`passed` and `kept`: what each pipe has let through (head), or holds back (tail)."""
+
+    keys: dict[Key, KeyState] = field(default_factory=dict)
+    timers: Timers = field(default_factory=Timers)
+    passed: list[int] = field(default_factory=list)
+    kept: list[list[Kept]] = field(default_factory=list)
+    swept: int = 0
+    """How many keys were left when those that time has passed by were last forgotten."""
+
+
+def fresh(program: Program) -> State:
+    pipes = program.query.pipes
+    return State(passed=[0] * len(pipes), kept=[[] for _ in pipes])
+
+
+def fresh_key(program: Program) -> KeyState:
+    if program.query.kind in (SAMPLE, JOIN):
+        return KeyState(taken=[[] for _ in program.query.items])
+    return KeyState(slots=[None] * (len(program.stages) - 1))
+
+
+# Encoding
+
+
+class WrittenTrace(msgspec.Struct, array_like=True):
+    lo: int
+    hi: int
+    origin: list[tuple[int, int, str]]
+    shown: list[Value]
+
+
+class WrittenPending(msgspec.Struct, array_like=True):
+    trace: WrittenTrace
+    first: int
+    last: int
+    lower: int
+    gap: int | None
+    spoilt: bool
+
+
+class WrittenKey(msgspec.Struct, array_like=True):
+    key: list[Value]
+    slots: list[WrittenPending | None]
+    waiting: list[tuple[WrittenPending, Any]]
+    leads: tuple[int, int]
+    touched: int
+    taken: list[list[tuple[int, WrittenTrace]]]
+    count: int
+    closed: bool
+
+
+class WrittenKept(msgspec.Struct, array_like=True):
+    lo: int
+    hi: int
+    attributes: dict[str, Value]
+    origin: list[tuple[int, int, str]]
+
+
+class Snapshot(msgspec.Struct, array_like=True):
+    version: int
+    keys: list[WrittenKey]
+    passed: list[int]
+    kept: list[list[WrittenKept]]
+
+
+def encode(state: State) -> bytes:
+    keys = [_written_key(key, own) for key, own in state.keys.items()]
+    kept = [[WrittenKept(k.lo, k.hi, k.attributes, _written_origin(k.origin)) for k in pipe] for pipe in state.kept]
+    return msgspec.msgpack.encode(Snapshot(VERSION, keys, state.passed, kept))
+
+
+def _written_key(key: Key, own: KeyState) -> WrittenKey:
+    return WrittenKey(
+        [key_value(part) for part in key],
+        [None if pending is None else _written_pending(pending) for pending in own.slots],
+        [(_written_pending(w.pending), w.timer.place) for w in own.waiting],
+        own.leads,
+        own.touched,
+        [[(number, _written_trace(trace)) for number, trace in item] for item in own.taken],
+        own.count,
+        own.closed,
+    )
+
+
+def _written_pending(p: Pending) -> WrittenPending:
+    return WrittenPending(_written_trace(p.trace), p.first, p.last, p.lower, p.gap, p.spoilt)
+
+
+def _written_trace(trace: Trace) -> WrittenTrace:
+    return WrittenTrace(trace.lo, trace.hi, _written_origin(trace.origin), list(trace.shown))
+
+
+def _written_origin(origin: tuple[OrderKey, ...]) -> list[tuple[int, int, str]]:
+    """Keys of the total order follow from stamps and ids, and may be numbers that no format holds."""
+    return [(lo, hi, identifier) for hi, lo, _, _, identifier in origin]
+
+
+def decode(program: Program, data: bytes) -> State:
+    """Raises ValueError for what is no state of this query."""
+    found = msgspec.msgpack.decode(data)
+    version = found[0] if isinstance(found, list) and found else None
+    if version != VERSION:
+        raise ValueError(f"state of version {version}; this release reads version {VERSION}")
+    snapshot = msgspec.convert(found, Snapshot)
+    pipes = len(program.query.pipes)
+    _check(len(snapshot.passed) == pipes and len(snapshot.kept) == pipes)
+    kept = [[Kept(k.lo, k.hi, k.attributes, _origin(k.origin)) for k in pipe] for pipe in snapshot.kept]
+    state = State(passed=snapshot.passed, kept=kept, swept=len(snapshot.keys))
+    reader = _Reader(program)
+    for written in snapshot.keys:
+        _check(len(written.key) == len(program.key_names))
+        key = tuple(key_part(value) for value in written.key)
+        state.keys[key] = reader.key(key, written, state.timers)
+    return state
+
+
+class _Reader:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.like = fresh_key(program)
+
+    def key(self, key: Key, written: WrittenKey, timers: Timers) -> KeyState:
+        _check(len(written.slots) == len(self.like.slots) and len(written.taken) == len(self.like.taken))
+        own = KeyState(
+            [None if pending is None else self._pending(pending) for pending in written.slots],
+            leads=written.leads,
+            touched=written.touched,
+            taken=[[(number, self._trace(trace)) for number, trace in item] for item in written.taken],
+            count=written.count,
+            closed=written.closed,
+        )
+        for pending, place in written.waiting:
+            timer = timers.add(Timer(_place(place), None))
+            own.waiting.append(Waiting(self._pending(pending), timer))
+            timer.payload = (key, own.waiting[-1])
+        return own
+
+    def _pending(self, p: WrittenPending) -> Pending:
+        return Pending(self._trace(p.trace), p.first, p.last, p.lower, p.gap, p.spoilt)
+
+    def _trace(self, w: WrittenTrace) -> Trace:
+        _check(len(w.shown) == len(self.program.fields))
+        return Trace(w.lo, w.hi, _origin(w.origin), tuple(w.shown))
+
+
+def _origin(written: list[tuple[int, int, str]]) -> tuple[OrderKey, ...]:
+    return tuple(order_key(lo, hi, identifier) for lo, hi, identifier in written)
+
+
+def _place(written: Any) -> Place:
+    """Of a timer: numbers, and the place of what set it."""
+    _check(isinstance(written, list) and len(written) == 4 and written[1] == 1 and isinstance(written[2], list))
+    place: Place = _numbers(written)
+    _check(type(place[0]) is int and type(place[3]) is int and len(place[2]) >= 4)
+    return place
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_numbers(v) for v in value)
+    _check(type(value) is int)
+    return value
+
+
+def _check(holds: bool) -> None:
+    if not holds:
+        raise ValueError("not a state of this query")

@@ -1,0 +1,121 @@
+"""Tokens of EQL. The whole text is read before it is parsed: what is lexical comes first (section 8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from coincide.errors import Diagnostic, RuleError
+from coincide.expr.tokens import Token, name_of
+from coincide.source import Span
+
+WORDS = "and any by false in join like maxspan not null of or regex sample sequence true until where with in~ like~ regex~"
+KEYWORDS = frozenset(WORDS.split())
+
+_PART = r"[^\W\d]\w*+"
+_QUOTED = r"`(?:[^`\n]|``)++`"
+_SCANNER = re.compile(
+    r"(?P<space>\s+)"
+    r"|(?P<remark>//[^\n]*|/\*(?s:.*?)\*/)"
+    rf"|(?P<field>(?:@{_PART}|{_QUOTED}|{_PART}(?=\.(?:[^\W\d]|`)))(?:\.(?:{_PART}|{_QUOTED}))*+)"
+    rf"|(?P<name>{_PART}~?)"
+    r"|(?P<number>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r'|(?P<raw>"""[^\n]*?"""(?:"{0,2}))'
+    r'|(?P<text>(?!""")"(?:[^"\\\n]|\\[^\n])*+")'
+    r"|(?P<op>!\[|==|!=|<=|>=|/(?![*/])|[=<>+*%()\[\],:|;?-])"
+)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
+_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{2,8})\}|(.))")
+_DIRECTIVE = re.compile(r"//\s*@(name|fields)(?!\w)[ \t]*(.*?)\s*$")
+
+
+@dataclass(frozen=True)
+class Directive:
+    """A comment that means something: `@name` or `@fields`, and what stands behind it."""
+
+    word: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """All tokens of a text, the last of which is its end; directives with the number of the token that they stand before."""
+
+    tokens: Sequence[Token]
+    directives: Sequence[tuple[int, Directive]]
+
+
+Spans = Callable[[int, int], Span]
+"""From a stretch of the text that is read to the one of the file that an author sees."""
+
+
+def scanned(text: str, spans: Spans) -> Scanned:
+    tokens: list[Token] = []
+    directives: list[tuple[int, Directive]] = []
+    offset = 0
+    while offset < len(text):
+        match = _SCANNER.match(text, offset)
+        if match is None or _is_endgame_raw(text, offset):
+            raise _fault(text, offset, spans)
+        kind, written = str(match.lastgroup), match.group()
+        if kind == "text":
+            _check_escapes(written, offset, spans)
+        if kind == "remark" and (found := _DIRECTIVE.match(written)) is not None:
+            directives.append((len(tokens), Directive(found[1], found[2], spans(offset, match.end()))))
+        elif kind not in ("space", "remark"):
+            tokens.append(Token(kind, written, offset, match.end()))
+        offset = match.end()
+    tokens.append(Token("end", "", len(text), len(text)))
+    return Scanned(tokens, directives)
+
+
+def field_name(token: Token) -> str:
+    return name_of(token.text).text if "`" in token.text else token.text
+
+
+def text_value(token: Token) -> str:
+    """What a text means."""
+    if token.kind == "raw":
+        return token.text[3:-3]
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES[m[2]], token.text[1:-1])
+
+
+def quoted(text: str) -> str:
+    """A text as it is written."""
+    names = {meant: written for written, meant in _ESCAPES.items() if written != "'"}
+    return '"' + "".join(f"\\{names[c]}" if c in names else c if c.isprintable() else f"\\u{{{ord(c):04x}}}" for c in text) + '"'
+
+
+def _check_escapes(written: str, offset: int, spans: Spans) -> None:
+    for match in _ESCAPE.finditer(written, 1, len(written) - 1):
+        known = int(match[1], 16) <= 0x10FFFF if match[1] else match[2] in _ESCAPES
+        if not known:
+            start = offset + match.start()
+            shown = written[match.start() : match.start() + 2]
+            raise RuleError(Diagnostic(f"unknown escape '{shown}'", spans(start, start + len(shown)), hint=_ESCAPE_HINT))
+
+
+_ESCAPE_HINT = 'a back slash is written \\\\, or the text as it is: """C:\\Windows"""'
+
+
+def _is_endgame_raw(text: str, offset: int) -> bool:
+    return text.startswith(('?"', "?'"), offset)
+
+
+def _fault(text: str, offset: int, spans: Spans) -> RuleError:
+    character = text[offset]
+    if _is_endgame_raw(text, offset):
+        message = 'raw text is written """…""", not ?"…"'
+    elif character == "'":
+        message = "use double quotes for text, not single quotes"
+    elif character == '"':
+        message = "text is not closed"
+    elif character == "`":
+        message = "name is not closed"
+    elif text.startswith("/*", offset):
+        message = "comment is not closed"
+    else:
+        message = f"unexpected character '{character if character.isprintable() else ascii(character)[1:-1]}'"
+    return RuleError(Diagnostic(message, spans(offset, offset + 1)))

@@ -1,0 +1,91 @@
+"""What EQL, the event query language of Elastic, offers to the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from coincide.detection.base import Detector, DetectorPlan, Inputs
+from coincide.errors import Diagnostic, RuleError
+from coincide.expr.tree import Expr, Reference, walk
+from coincide.lang.eql.definition import File, Item, Query
+from coincide.lang.eql.parse import parse as parse_text
+from coincide.lang.eql.print import print_file as print_text
+from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
+from coincide.languages.base import Language
+from coincide.source import SourceText
+
+NAME = "eql"
+
+
+class Eql(Language):
+    name = NAME
+    untyped = True
+
+    def parse(self, source: SourceText) -> File:
+        return parse_text(source)
+
+    def print_file(self, file: File) -> str:
+        return print_text(file)
+
+    def names(self, file: File) -> Iterator[Diagnostic]:
+        for query in file.queries:
+            yield Diagnostic(f"rule '{query.name}' is already defined", query.name_span or query.span, name=query.name)
+
+    def detectors(self, files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
+        return [[_detector(query) for query in file.queries] for _, file in files]
+
+    def linked(self, own: Sequence[Detector], everyone: Sequence[Detector]) -> Sequence[Detector]:
+        """What `tail` lets through is known at the end only: no rule of any language can see it."""
+        late = {d.name for d in own if d.definition.keeps_back}
+        for reader in everyone:
+            for name in sorted(late & (reader.inputs.detections | reader.awaited)):
+                raise RuleError(Diagnostic(f"rule '{name}' has a 'tail': no rule can see it", reader.span))
+        return own
+
+    def plans(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
+        from coincide.detection.sequence.plan import plans as sequence_plans
+
+        return sequence_plans(detectors)
+
+    def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
+        return []
+
+    def remarks(self, file: File) -> Iterator[Diagnostic]:
+        if file.skipped is not None:
+            yield Diagnostic(file.skipped, file.span, "warning", name="skipped")
+
+    def reads(self, detector: Detector) -> Reads:
+        query: Query = detector.definition
+        found = [mention for item in query.everything for mention in _mentions(item)]
+        found += [m for key in query.keys for m in _fields(key.value, KEY, key.optional)]
+        given = {node.name for tree in query.trees() for node in walk(tree) if isinstance(node, Reference)}
+        return Reads(tuple(found), (), frozenset(query.fields) | given)
+
+
+def _detector(query: Query) -> Detector:
+    return Detector(
+        name=query.name,
+        language=NAME,
+        definition=query,
+        inputs=Inputs(None, query.categories),  # the category may stand in `event.category`, whatever the type
+        outputs=(query.name,),
+        partition=None,
+        digest=query.digest,
+        kind="rule",
+        span=query.span,
+    )
+
+
+def _mentions(item: Item) -> Iterator[Mention]:
+    yield from _fields(item.filter.condition, ATTRIBUTE, item.missing)
+    for key in item.keys:
+        yield from _fields(key.value, KEY, key.optional)
+
+
+def _fields(tree: Expr, what: str, refused: bool) -> Iterator[Mention]:
+    for node in walk(tree):
+        if isinstance(node, Reference) and is_attribute(node.name) and node.name != "@timestamp":
+            yield Mention(what, node.name, node.span, None, refused)
+
+
+LANGUAGE = Eql()
