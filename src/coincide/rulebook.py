@@ -72,6 +72,12 @@ class Rulebook:
         """How events are read for these rules."""
         return replace(mapping, untyped=True) if self.reads_untyped else mapping
 
+    def check_endless(self) -> None:
+        """RuleError, if a rule cannot run where the input has no end."""
+        for detector in self.detectors:
+            for fault in self.compiled.languages[detector.language].endless_faults(detector):
+                raise RuleError(fault)
+
     def plans(self, tier: str = "interpreter", size: int = 0) -> list[DetectorPlan]:
         """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier is
         interpreted."""

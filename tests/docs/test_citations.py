@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 SECTION = re.compile(r"[Ss]ections? (\d+(?:\.\d+)*)((?:(?:,| and| to) \d+(?:\.\d+)*)*)")
-TAG = re.compile(r"\b(AMIT|ECL|OP|ECCO|CDL|D|DIST|SIGMA)-\d+\b")
+TAG = re.compile(r"\b(AMIT|ECL|OP|ECCO|CDL|D|DIST|SIGMA|EQL)-\d+\b")
 PAGES = {
     "ecl": ("lang/ecl", "detection/machine", "analysis"),
     "amit": ("lang/amit", "detection/situation"),
@@ -20,6 +20,7 @@ PAGES = {
     "ecco": ("lang/ecco", "detection/algebra"),
     "sigma": ("lang/sigma", "detection/selection", "languages/sigma.py"),
     "cdl": ("lang/cdl", "detection/correlation", "model/compound.py"),
+    "eql": ("lang/eql", "detection/sequence", "languages/eql.py"),
     "distribution-cordies": ("distribution",),
 }
 """Whose page a file cites when it says no other."""
@@ -46,7 +47,7 @@ def cited_sections(file: Path) -> Iterator[tuple[str, str]]:
     for line in file.read_text(encoding="utf-8").splitlines():
         for found in SECTION.finditer(line):
             before = line[: found.start()]
-            named = re.findall(r"([\w-]+)\.md|\b(Opera|CDL|ECCO|Amit|ECL)\b,? *$", before)
+            named = re.findall(r"([\w-]+)\.md|\b(Opera|CDL|ECCO|Amit|ECL|EQL)\b,? *$", before)
             page = (named[-1][0] or named[-1][1].lower()) if named else page_of(file)
             if page and "paper" not in before[-30:]:
                 yield from ((page, number) for number in (found[1], *re.findall(r"\d+(?:\.\d+)*", found[2])))

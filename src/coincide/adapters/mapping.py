@@ -65,9 +65,10 @@ class FieldMapping:
 
     @cached_property
     def envelope(self) -> frozenset[str]:
-        """Fields that are no attributes: `from` is one of detections only."""
+        """Fields that are no attributes. To rules that know records without a type, `from` is a field as any other."""
         used = {self.type, self.time, self.id, self.source, self.space, self.arrival, self.end}
-        return ENVELOPE - {"from"} | {name for name in used if name is not None}
+        never = ENVELOPE - {"from"} if self.untyped else ENVELOPE
+        return never | {name for name in used if name is not None}
 
     @property
     def other_time(self) -> str | None:

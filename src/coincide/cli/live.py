@@ -95,8 +95,10 @@ def run_live(book: Rulebook, given: Given) -> int:
     from coincide.adapters.seen import Seen
     from coincide.unmet import Unmet
 
+    book.check_endless()
+    show_warnings(book.streaming_warnings)
     unmet, seen = Unmet(book), Seen()
-    mapping = field_mapping(given)
+    mapping = book.fields(field_mapping(given))
     sources = _sources(given, mapping)
     with Progress(quiet=given.out is None) as progress:
 

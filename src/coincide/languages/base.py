@@ -26,9 +26,6 @@ class Language(ABC):
     forgetful: ClassVar[bool] = False
     """Does a detection name only the event that completes it?"""
 
-    untyped: ClassVar[bool] = False
-    """Are records without a type events to it?"""
-
     @abstractmethod
     def parse(self, source: SourceText) -> Any:
         """Definitions of one file; RuleError at the first error."""
@@ -69,8 +66,8 @@ class Language(ABC):
         """What matters only where the input has no end."""
         return ()
 
-    def remarks(self, file: Any) -> Iterable[Diagnostic]:
-        """Warnings about a file that concern none of its detectors."""
+    def endless_faults(self, detector: Detector) -> Iterable[Diagnostic]:
+        """Why it cannot run where the input has no end."""
         return ()
 
     @abstractmethod

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic, RuleError
 from coincide.expr.tree import Expr, Reference, walk
-from coincide.lang.eql.definition import File, Item, Query
+from coincide.lang.eql.definition import SEQUENCE, File, Item, Query
 from coincide.lang.eql.parse import parse as parse_text
 from coincide.lang.eql.print import print_file as print_text
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
@@ -50,9 +50,20 @@ class Eql(Language):
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
         return []
 
-    def remarks(self, file: File) -> Iterator[Diagnostic]:
-        if file.skipped is not None:
-            yield Diagnostic(file.skipped, file.span, "warning", name="skipped")
+    def endless_faults(self, detector: Detector) -> Iterator[Diagnostic]:
+        if detector.definition.keeps_back:
+            yield Diagnostic("'tail' needs the end of the input", detector.span)
+
+    def streaming_warnings(self, detector: Detector) -> Iterator[Diagnostic]:
+        """Section 10: what keeps something for every key that it ever saw."""
+        query: Query = detector.definition
+        if query.keys_of(query.items[0]) and (query.maxspan is None or query.kind != SEQUENCE):
+            yield Diagnostic(
+                f"rule '{query.name}' keeps something for every key that it sees", query.span, "warning", name="keys"
+            )
+
+    def left_out(self, files: Sequence[tuple[SourceText, File]]) -> list[Diagnostic]:
+        return [Diagnostic(f.skipped, f.span, "warning", name="skipped") for _, f in files if f.skipped is not None]
 
     def reads(self, detector: Detector) -> Reads:
         query: Query = detector.definition

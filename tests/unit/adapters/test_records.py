@@ -134,7 +134,7 @@ def test_null_is_absent() -> None:
         ({"process.name": "dotted", "process": {"name": "nested"}}, {"process.name": "dotted"}),
         ({"a.b": {"c": 1}, "a": {"b": {"c": 2}, "b.c": 3}}, {"a.b.c": 1.0}),
         ({"a.b": None, "a": {"b": 2}}, {"a.b": 2.0}),
-        ({"v": ["x"], "w": [None], "u": [[1], [2]]}, {"v": ValueSet(("x",))}),
+        ({"v": ["x"], "w": [None], "u": [[1], [2]]}, {"v": ValueSet(("x",)), "u": ValueSet((1.0, 2.0))}),
         ({"v": [1, None, "x"]}, {"v": ValueSet((1.0, "x"))}),
         ({"p": [{"n": "a", "i": 1}, {"n": "b"}]}, {"p.n": ValueSet(("a", "b")), "p.i": ValueSet((1.0,))}),
         ({"v": {"lo": 1, "hi": 2}}, {"v": ValueRange(1.0, 2.0), "v.lo": 1.0, "v.hi": 2.0}),

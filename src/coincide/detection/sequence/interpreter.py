@@ -11,7 +11,8 @@ from coincide.detection.eventwise import Cause, Timer, Timers, step_eventwise
 from coincide.detection.keys import Key
 from coincide.detection.sequence.output import Output
 from coincide.detection.sequence.program import Program
-from coincide.detection.sequence.state import NEVER, KeyState, Pending, State, Trace, Waiting, fresh_key, trace_of
+from coincide.detection.sequence.state import KeyState, Pending, State, Trace, Waiting, fresh_key, trace_of
+from coincide.detection.snapshots import NEVER
 from coincide.lang.eql.definition import JOIN, SAMPLE
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event

@@ -28,7 +28,7 @@ class Program:
         self.order = detector.order
         self.items = self.query.everything
         self.tests = [item_test(item.filter) for item in self.items]
-        self.keys = [key_function((*self.query.keys, *item.keys)) for item in self.items]
+        self.keys = [key_function(self.query.keys_of(item)) for item in self.items]
         self.until = len(self.items) - 1 if self.query.until is not None else None
 
     @cached_property
@@ -60,8 +60,10 @@ class Program:
     @cached_property
     def key_names(self) -> list[str]:
         first: Item = next(item for item in self.query.items if not item.missing)
-        keys = (*self.query.keys, *first.keys)
-        return [key.value.name if isinstance(key.value, Reference) else f"key{n}" for n, key in enumerate(keys, 1)]
+        return [
+            key.value.name if isinstance(key.value, Reference) else f"key{n}"
+            for n, key in enumerate(self.query.keys_of(first), 1)
+        ]
 
     @cached_property
     def fields(self) -> list[str]:

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.keys import Key, key_part, key_value
+from coincide.detection.keys import Key, key_value
 from coincide.detection.sequence.program import Program
+from coincide.detection.snapshots import NEVER, check_numbers, check_stamp, damaged, decoded, key_of, timer_place_of
 from coincide.lang.eql.definition import JOIN, SAMPLE
-from coincide.model.event import Event, Place, Value
+from coincide.model.bounds import Began, Count, Instant
+from coincide.model.event import Event, StoredValue, Value
 from coincide.model.stamp import OrderKey, order_key
 
 VERSION = 1
-NEVER = -(2**63)
-"""Before all time."""
 
 
 @dataclass(frozen=True)
@@ -112,43 +112,43 @@ def fresh_key(program: Program) -> KeyState:
 
 
 class WrittenTrace(msgspec.Struct, array_like=True):
-    lo: int
-    hi: int
-    origin: list[tuple[int, int, str]]
-    shown: list[Value]
+    lo: Instant
+    hi: Instant
+    origin: list[tuple[Instant, Instant, str]]
+    shown: list[StoredValue]
 
 
 class WrittenPending(msgspec.Struct, array_like=True):
     trace: WrittenTrace
-    first: int
-    last: int
-    lower: int
-    gap: int | None
+    first: Instant
+    last: Instant
+    lower: Began
+    gap: Instant | None
     spoilt: bool
 
 
 class WrittenKey(msgspec.Struct, array_like=True):
-    key: list[Value]
+    key: list[StoredValue]
     slots: list[WrittenPending | None]
     waiting: list[tuple[WrittenPending, Any]]
-    leads: tuple[int, int]
-    touched: int
-    taken: list[list[tuple[int, WrittenTrace]]]
-    count: int
+    leads: tuple[Began, Began]
+    touched: Began
+    taken: list[list[tuple[Count, WrittenTrace]]]
+    count: Count
     closed: bool
 
 
 class WrittenKept(msgspec.Struct, array_like=True):
-    lo: int
-    hi: int
-    attributes: dict[str, Value]
-    origin: list[tuple[int, int, str]]
+    lo: Instant
+    hi: Instant
+    attributes: dict[str, StoredValue]
+    origin: list[tuple[Instant, Instant, str]]
 
 
 class Snapshot(msgspec.Struct, array_like=True):
     version: int
     keys: list[WrittenKey]
-    passed: list[int]
+    passed: list[Count]
     kept: list[list[WrittenKept]]
 
 
@@ -185,20 +185,18 @@ def _written_origin(origin: tuple[OrderKey, ...]) -> list[tuple[int, int, str]]:
 
 
 def decode(program: Program, data: bytes) -> State:
-    """Raises ValueError for what is no state of this query."""
-    found = msgspec.msgpack.decode(data)
-    version = found[0] if isinstance(found, list) and found else None
-    if version != VERSION:
-        raise ValueError(f"state of version {version}; this release reads version {VERSION}")
-    snapshot = msgspec.convert(found, Snapshot)
+    """Raises Damaged for what is no state of this query."""
+    snapshot = decoded(data, Snapshot, VERSION)
     pipes = len(program.query.pipes)
-    _check(len(snapshot.passed) == pipes and len(snapshot.kept) == pipes)
+    if len(snapshot.passed) != pipes or len(snapshot.kept) != pipes:
+        damaged("it has another number of pipes")
     kept = [[Kept(k.lo, k.hi, k.attributes, _origin(k.origin)) for k in pipe] for pipe in snapshot.kept]
     state = State(passed=snapshot.passed, kept=kept, swept=len(snapshot.keys))
     reader = _Reader(program)
     for written in snapshot.keys:
-        _check(len(written.key) == len(program.key_names))
-        key = tuple(key_part(value) for value in written.key)
+        key = _key(written.key, len(program.key_names))
+        if key in state.keys:
+            damaged("two states have one key")
         state.keys[key] = reader.key(key, written, state.timers)
     return state
 
@@ -209,48 +207,44 @@ class _Reader:
         self.like = fresh_key(program)
 
     def key(self, key: Key, written: WrittenKey, timers: Timers) -> KeyState:
-        _check(len(written.slots) == len(self.like.slots) and len(written.taken) == len(self.like.taken))
+        if len(written.slots) != len(self.like.slots) or len(written.taken) != len(self.like.taken):
+            damaged("it has another number of stages")
+        if written.waiting and not self.program.trailing:
+            damaged("a sequence waits for nothing")
         own = KeyState(
             [None if pending is None else self._pending(pending) for pending in written.slots],
             leads=written.leads,
             touched=written.touched,
-            taken=[[(number, self._trace(trace)) for number, trace in item] for item in written.taken],
+            taken=[self._taken(item, written.count) for item in written.taken],
             count=written.count,
             closed=written.closed,
         )
         for pending, place in written.waiting:
-            timer = timers.add(Timer(_place(place), None))
+            timer = timers.add(Timer(timer_place_of(place), None))
             own.waiting.append(Waiting(self._pending(pending), timer))
             timer.payload = (key, own.waiting[-1])
         return own
+
+    def _taken(self, item: list[tuple[int, WrittenTrace]], following: int) -> list[tuple[int, Trace]]:
+        check_numbers([number for number, _ in item], following)
+        return [(number, self._trace(trace)) for number, trace in item]
 
     def _pending(self, p: WrittenPending) -> Pending:
         return Pending(self._trace(p.trace), p.first, p.last, p.lower, p.gap, p.spoilt)
 
     def _trace(self, w: WrittenTrace) -> Trace:
-        _check(len(w.shown) == len(self.program.fields))
+        check_stamp(w.lo, w.hi)
+        if len(w.shown) != len(self.program.fields):
+            damaged("it shows other fields")
         return Trace(w.lo, w.hi, _origin(w.origin), tuple(w.shown))
+
+
+def _key(values: list[Value], size: int) -> Key:
+    """Null is a value of keys that are optional."""
+    there = [value for value in values if value is not None]
+    found = iter(key_of(there, size - (len(values) - len(there))))
+    return tuple(None if value is None else next(found) for value in values)
 
 
 def _origin(written: list[tuple[int, int, str]]) -> tuple[OrderKey, ...]:
     return tuple(order_key(lo, hi, identifier) for lo, hi, identifier in written)
-
-
-def _place(written: Any) -> Place:
-    """Of a timer: numbers, and the place of what set it."""
-    _check(isinstance(written, list) and len(written) == 4 and written[1] == 1 and isinstance(written[2], list))
-    place: Place = _numbers(written)
-    _check(type(place[0]) is int and type(place[3]) is int and len(place[2]) >= 4)
-    return place
-
-
-def _numbers(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_numbers(v) for v in value)
-    _check(type(value) is int)
-    return value
-
-
-def _check(holds: bool) -> None:
-    if not holds:
-        raise ValueError("not a state of this query")

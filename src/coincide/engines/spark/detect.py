@@ -112,6 +112,7 @@ def detect(
         if frame.isStreaming:
             from coincide.engines.spark.streaming import detect_streaming
 
+            book.check_endless()
             warn(book.streaming_warnings)
             if report is not None:
                 raise CoincideError(f"a report is for batches; a stream counts its rows in its progress, as '{ROWS}'")

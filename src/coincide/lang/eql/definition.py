@@ -102,6 +102,9 @@ class Query:
     def everything(self) -> tuple[Item, ...]:
         return self.items if self.until is None else (*self.items, self.until)
 
+    def keys_of(self, item: Item) -> tuple[Key, ...]:
+        return (*self.keys, *item.keys)
+
     @property
     def categories(self) -> frozenset[str]:
         return frozenset(item.filter.category for item in self.everything if item.filter.category is not None)
