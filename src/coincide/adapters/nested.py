@@ -17,9 +17,12 @@ def flattened(raw: Record, mapping: FieldMapping) -> Record:
     """The record with dotted names in the place of objects; itself, if it has none.
 
     Where a name comes from several places, the key that is written with more dots wins. Objects in an array add their
-    values to the same names. What serves as time, and a spacestamp, stay whole."""
+    values to the same names. What serves as time, and a spacestamp, stay whole. To rules that know records without a type, an
+    array in an array adds its values to it."""
     if not any(isinstance(value, (Mapping, *ARRAYS)) for value in raw.values()):
         return raw
+    if mapping.untyped:
+        raw = {name: value if _is_whole(name, value, mapping) else _merged(value) for name, value in raw.items()}
     flat: dict[str, object] = {}
     _spread(raw, "", flat, lambda name, value: _is_whole(name, value, mapping))
     return flat
@@ -53,23 +56,28 @@ def _dots(key: object) -> int:
 
 
 def _several(name: str, array: list[object] | tuple[object, ...]) -> dict[str, object]:
-    """The fields that an array fills: itself, and those of the objects in it."""
-    items = list(_items(array))
-    values = [item for item in items if item is not None and not isinstance(item, Mapping)]
-    found: dict[str, list[object]] = {name: values} if values or not items else {}
-    for item in items:
+    """The fields that an array fills: itself, and those of the objects in it. An array in an array is no value."""
+    values = [item for item in array if item is not None and not isinstance(item, Mapping)]
+    found: dict[str, list[object]] = {name: values} if values or not array else {}
+    for item in array:
         if isinstance(item, Mapping):
             _add_fields(name, item, found)
     return dict(found)
 
 
+def _merged(value: object) -> object:
+    """With what is in an array of an array in the outer one."""
+    if isinstance(value, Mapping):
+        return {key: _merged(inner) for key, inner in value.items()}
+    return list(_items(value)) if isinstance(value, ARRAYS) else value
+
+
 def _items(array: Iterable[object]) -> Iterator[object]:
-    """What is in an array, and in arrays in it."""
     for item in array:
         if isinstance(item, ARRAYS):
             yield from _items(item)
         else:
-            yield item
+            yield _merged(item)
 
 
 def _add_fields(name: str, item: Record, found: dict[str, list[object]]) -> None:

@@ -32,7 +32,7 @@ def flattened_columns(columns: Mapping[str, pa.Array], mapping: FieldMapping) ->
     if not any(is_object(array.type) or is_list(array.type) for array in columns.values()):
         return columns
     flat: Columns = {}
-    _spread(columns, "", flat, lambda name, array: _is_whole(name, array, mapping))
+    _spread(columns, "", flat, lambda name, array: _is_whole(name, array, mapping), mapping.untyped)
     return flat
 
 
@@ -44,19 +44,21 @@ def _is_whole(name: str, array: pa.Array, mapping: FieldMapping) -> bool:
     return name in (mapping.type, mapping.id, mapping.arrival) and is_object(array.type)
 
 
-def _spread(columns: Mapping[str, pa.Array], prefix: str, flat: Columns, is_whole: Callable[[str, pa.Array], bool]) -> None:
+def _spread(
+    columns: Mapping[str, pa.Array], prefix: str, flat: Columns, is_whole: Callable[[str, pa.Array], bool], deep: bool
+) -> None:
     plain: Columns = {}
     for key in sorted(columns, key=lambda key: key.count(".")):
         name, array = f"{prefix}{key}", columns[key]
         if is_whole(name, array) or not (is_object(array.type) or is_list(array.type)):
             plain[name] = array
         elif is_list(array.type):
-            for field, values in _lists(name, array):
+            for field, values in _lists(name, array, deep):
                 _put(flat, field, sets_of_lists(values) if _has_values(values.type.value_type) else values)
         else:
             if _may_be_ranges(array.type):
                 _put(flat, name, _compounds(array))
-            _spread({f.name: pc.struct_field(array, f.name) for f in array.type}, f"{name}.", flat, is_whole)
+            _spread({f.name: pc.struct_field(array, f.name) for f in array.type}, f"{name}.", flat, is_whole, deep)
     for name, array in plain.items():
         _put(flat, name, array)
 
@@ -80,18 +82,21 @@ def _mixed(array: pa.Array, before: pa.Array) -> pa.Array:
     return column_of([second.value(row) if value is None else value for row, value in enumerate(values)]).to_arrow()
 
 
-def _lists(name: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    """The lists that a list fills: itself, and one for each field of the structs in it. A list in a list is no value."""
+def _lists(name: str, array: pa.Array, deep: bool) -> Iterator[tuple[str, pa.Array]]:
+    """The lists that a list fills: itself, and one for each field of the structs in it. A list in a list is no value,
+    unless it is read `deep`: then its values are the outer one's."""
     array = array.cast(pa.large_list(array.type.value_type))
     array = array.take(pa.array(np.arange(len(array)))) if array.offset else array
     inner = array.type.value_type
+    if is_list(inner) and not deep:
+        return
     if is_list(inner):
         values = array.values.cast(pa.large_list(inner.value_type))
-        yield from _lists(name, _filled(values.offsets.take(array.offsets), values.values, array.is_null()))
+        yield from _lists(name, _filled(values.offsets.take(array.offsets), values.values, array.is_null()), deep)
     elif is_object(inner):
         for field in inner:
             values = pc.struct_field(array.values, field.name)
-            yield from _lists(f"{name}.{field.name}", _filled(array.offsets, values, array.is_null()))
+            yield from _lists(f"{name}.{field.name}", _filled(array.offsets, values, array.is_null()), deep)
     else:
         yield name, array
 

@@ -134,7 +134,7 @@ def test_null_is_absent() -> None:
         ({"process.name": "dotted", "process": {"name": "nested"}}, {"process.name": "dotted"}),
         ({"a.b": {"c": 1}, "a": {"b": {"c": 2}, "b.c": 3}}, {"a.b.c": 1.0}),
         ({"a.b": None, "a": {"b": 2}}, {"a.b": 2.0}),
-        ({"v": ["x"], "w": [None], "u": [[1], [2]]}, {"v": ValueSet(("x",)), "u": ValueSet((1.0, 2.0))}),
+        ({"v": ["x"], "w": [None], "u": [[1], [2]]}, {"v": ValueSet(("x",))}),
         ({"v": [1, None, "x"]}, {"v": ValueSet((1.0, "x"))}),
         ({"p": [{"n": "a", "i": 1}, {"n": "b"}]}, {"p.n": ValueSet(("a", "b")), "p.i": ValueSet((1.0,))}),
         ({"v": {"lo": 1, "hi": 2}}, {"v": ValueRange(1.0, 2.0), "v.lo": 1.0, "v.hi": 2.0}),
@@ -187,3 +187,9 @@ def test_scalars_of_numpy() -> None:
     }
     event = event_of(raw, DEFAULT, 1)
     assert (event.hi, event.attributes) == (1_000_000, {"n": 3.0, "x": 0.5, "b": True})
+
+
+def test_arrays_in_arrays_where_records_need_no_type() -> None:
+    raw = {"time": 1, "u": [[1], [2, [3]]], "p": [[{"n": "a"}], {"n": ["b", ["c"]]}], "from": "ann"}
+    attributes = {"u": ValueSet((1.0, 2.0, 3.0)), "p.n": ValueSet(("a", "b", "c")), "from": "ann"}
+    assert event_of(raw, FieldMapping(untyped=True), 1).attributes == attributes
