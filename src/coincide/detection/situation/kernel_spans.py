@@ -23,12 +23,12 @@ def terminate(world: Any, d: Any, row: Any, ended: Any) -> Any:
     span = oldest
     each = False
     for number in range(world.roles.shape[2]):
-        each |= (mask >> number) & 1 and world.roles[d, at.COVERS, number] == 0
+        each |= (mask >> number) & 1 and world.roles[d, at.COVERS, number] == at.EACH
     while span >= 0:
         following = world.spans[span, at.AFTER] if each or span != oldest or oldest == newest else newest
         for number in range(world.roles.shape[2]):
             quantifier = world.roles[d, at.COVERS, number]
-            covers = quantifier == 0 or (quantifier == 1 and span == oldest) or (quantifier == 2 and span == newest)
+            covers = quantifier == at.EACH or span == (oldest if quantifier == at.FIRST else newest)
             if (mask >> number) & 1 and covers:
                 world.spans[span, at.DISCARD] = world.roles[d, at.DISCARDS, number]
                 world.spans[span, at.TERMINATOR] = number

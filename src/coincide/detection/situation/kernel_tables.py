@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coincide.detection.situation import kernel_layout
+from coincide.detection.situation import kernel_layout as at
 from coincide.detection.situation.kernel_layout import CONJUNCT_WIDTH, OPS, PER_OP
+from coincide.detection.situation.operators import Behaviour
 from coincide.detection.situation.program import Group, SituationProgram
+from coincide.detection.situation.quantifiers import QUANTIFIERS, Quantifier
 from coincide.detection.situation.support import comparison, conjuncts
 from coincide.expr.tree import Expr, aliases_of, without_aliases
 from coincide.lang.amit.names import OPERAND
 
-MODES = {"immediate": 0, "deferred": 1, "delayed": 2}
-CORRELATIONS = {"add": 0, "ignore": 1, "replace": 2}
-QUANTIFIERS = {"each": 0, "first": 1, "last": 2}
+MODES = {"immediate": at.IMMEDIATE, "deferred": at.DEFERRED, "delayed": at.DELAYED}
+CORRELATIONS = {"add": at.ADD, "ignore": at.IGNORE, "replace": at.REPLACE}
 COMPARISONS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5, "holds": 6}
 COMBINATIONS = {"": 0, "+": 1, "-": 2}
 
@@ -63,7 +64,7 @@ class Program:
         roles = np.zeros((len(lifespans), 3, width), np.int64)
         for d, x in enumerate(lifespans):
             roles[d, 0, : len(x.initiators)] = [i.correlate == "add" for i in x.initiators]
-            roles[d, 1, : len(x.terminators)] = [QUANTIFIERS[t.quantifier] for t in x.terminators]
+            roles[d, 1, : len(x.terminators)] = [_number(QUANTIFIERS[t.quantifier]) for t in x.terminators]
             roles[d, 2, : len(x.terminators)] = [t.termination == "discard" for t in x.terminators]
         return roles
 
@@ -72,10 +73,9 @@ class Program:
 
     def _situation(self, s: SituationProgram) -> tuple[int, ...]:
         operator, behaviour = s.operator, s.behaviour
-        kind: int = getattr(kernel_layout, behaviour.kernel)
         once = operator.repeat == "once" and behaviour.repeated
         return (
-            kind, MODES[operator.mode], once, operator.quantity, s.lifespan, s.local_key.size > 0, behaviour.counts,
+            _number(behaviour), MODES[operator.mode], once, operator.quantity, s.lifespan, s.local_key.size > 0, behaviour.counts,
             self.first_operand[s.number], len(s.operands), 0, 0, 0,
             operator.interval, CORRELATIONS[operator.correlate], -1, -1, s.order, behaviour.repeated,
         )  # fmt: skip
@@ -90,8 +90,9 @@ class Program:
         ends = _starts([len(some) for some in found]).tolist()
         rows = []
         for o, (situation, number) in enumerate(self.operand_list):
-            d = situation.operands[number].definition
-            rows.append((QUANTIFIERS[d.quantifier], d.strict, d.weight if d.counted else 0, ends[o], ends[o + 1], 0))
+            operand = situation.operands[number]
+            d, quantifier = operand.definition, _number(operand.quantifier)
+            rows.append((quantifier, d.strict, d.weight if d.counted else 0, ends[o], ends[o + 1], 0))
         flat = [conjunct for some in found for conjunct in some]
         return _matrix(rows).reshape(-1, 6), _matrix(flat).reshape(-1, CONJUNCT_WIDTH)
 
@@ -119,6 +120,12 @@ class Program:
 
     def _column(self, situation: SituationProgram, operand: int, tree: Expr) -> int:
         return self.leaves.setdefault((situation.operands[operand].event, tree), len(self.leaves))
+
+
+def _number(named: Behaviour | Quantifier) -> int:
+    """What the loop calls it."""
+    number: int = getattr(at, named.kernel)
+    return number
 
 
 def _starts(sizes: Sequence[int]) -> Any:

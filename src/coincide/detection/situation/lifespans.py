@@ -36,7 +36,7 @@ class Lifespans:
         closed: list[Closed] = []
         for span in list(spans):
             for number, quantifier, termination, _ in terms:
-                if quantifier == "each" or span is (spans[0] if quantifier == "first" else spans[-1]):
+                if quantifier.covers(span, spans):
                     closed.append(Closed(span, termination, Ending(number, event)))
                     break
         for ended in closed:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from coincide.detection.base import Detector
 from coincide.detection.situation.operators import BEHAVIOURS
+from coincide.detection.situation.quantifiers import QUANTIFIERS, Quantifier
 from coincide.detection.situation.scope import SituationScope, View
 from coincide.detection.situation.state import Key, key_part
 from coincide.expr.functions import FUNCTIONS, Function
@@ -58,6 +59,7 @@ class KeyReader:
 @dataclass(frozen=True, eq=False)
 class OperandProgram:
     definition: Operand
+    quantifier: Quantifier
     threshold: Condition
     override: Condition
     keeps: Callable[[Event], bool]
@@ -78,6 +80,7 @@ class OperandProgram:
 def operand_program(operand: Operand, functions: Mapping[str, Function]) -> OperandProgram:
     return OperandProgram(
         operand,
+        QUANTIFIERS[operand.quantifier],
         Condition(operand.threshold, functions),
         Condition(operand.override, functions, absent=False),
         _keeps(operand, functions),
@@ -189,8 +192,8 @@ class LifespanProgram:
     def initiators_on(self, event: str) -> list[tuple[int, str, Condition]]:
         return [(n, i.correlate, where) for n, i, where in self.initiators if i.event == event]
 
-    def terminators_on(self, event: str) -> list[tuple[int, str, str, Condition]]:
-        return [(n, t.quantifier, t.termination, where) for n, t, where in self.terminators if t.event == event]
+    def terminators_on(self, event: str) -> list[tuple[int, Quantifier, str, Condition]]:
+        return [(n, QUANTIFIERS[t.quantifier], t.termination, where) for n, t, where in self.terminators if t.event == event]
 
 
 @dataclass(frozen=True, eq=False)

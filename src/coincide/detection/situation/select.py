@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -86,15 +86,15 @@ class Decision:
         """All completions of what is chosen for the first operands; `wanted` must be in them, unless it is None."""
         if position == len(self.operands):
             return [tuple(enumerate(chosen))] if wanted is None else []
-        operand = self.operands[position].definition
+        strict, one = self.operands[position].definition.strict, self.operands[position].quantifier.one
         found: list[Selection] = []
         for event in self._tried(position, wanted):
             fits = self._fits(position, chosen, event)
             following = None if wanted is None or event is wanted else wanted
             r = self._pick(position + 1, (*chosen, event), following) if fits else []
-            if operand.strict and operand.quantifier == "each" and not r and not self._completes(position, chosen, event, fits):
+            if strict and not one and not r and not self._completes(position, chosen, event, fits):
                 return []
-            if r and operand.quantifier != "each":
+            if r and one:
                 return r
             found += r
         return found
@@ -103,14 +103,15 @@ class Decision:
         """Strict each asks this of every candidate, whether the arriving event is in the selection or not."""
         return fits and bool(self._pick(position + 1, (*chosen, event), None))
 
-    def _tried(self, position: int, wanted: Event | None) -> list[Event]:
+    def _tried(self, position: int, wanted: Event | None) -> Sequence[Event]:
         """The candidates of an operand that are worth trying, in its quantifier's order."""
-        operand, candidates = self.operands[position].definition, self.partition.candidates[position]
-        if operand.strict and operand.quantifier != "each":
-            candidates = candidates[:1] if operand.quantifier == "first" else candidates[-1:]
-        if wanted is not None and not operand.strict and not self._later_has(position, wanted):
+        quantifier, strict = self.operands[position].quantifier, self.operands[position].definition.strict
+        candidates: Sequence[Event] = self.partition.candidates[position]
+        if strict:
+            candidates = quantifier.meant(candidates)
+        if wanted is not None and not strict and not self._later_has(position, wanted):
             return [wanted] if candidates and candidates[-1] is wanted else []
-        return candidates[::-1] if operand.quantifier == "last" else candidates
+        return quantifier.ordered(candidates)
 
     def _later_has(self, position: int, wanted: Event) -> bool:
         """Can a later operand still take the arriving event? It is the newest, so it is the last of any list it is in."""
@@ -150,14 +151,11 @@ class Decision:
         operand, count = self.operands[number].definition, len(self.partition.candidates[number])
         if not operand.counted:
             return 0
-        return operand.weight * (count if operand.quantifier == "each" else min(1, count))
+        return operand.weight * (min(1, count) if self.operands[number].quantifier.one else count)
 
     def _quantified(self) -> Iterator[tuple[int, Event]]:
         for number, operand in enumerate(self.operands):
-            candidates, quantifier = self.partition.candidates[number], operand.definition.quantifier
-            if quantifier != "each":
-                candidates = candidates[:1] if quantifier == "first" else candidates[-1:]
-            for event in candidates:
+            for event in operand.quantifier.meant(self.partition.candidates[number]):
                 yield number, event
 
     def _joined(self) -> Selection:
@@ -172,15 +170,13 @@ class Decision:
         return [] if any(self.partition.candidates) else [()]
 
     def unless(self) -> list[Selection]:
-        operand = self.operands[0].definition
-        candidates = self.partition.candidates[0]
-        ordered = candidates[::-1] if operand.quantifier == "last" else candidates
-        if operand.strict and operand.quantifier != "each":
-            ordered = ordered[:1]
-        free = [event for event in ordered if self._free(event)]
-        if operand.quantifier != "each":
+        quantifier, strict = self.operands[0].quantifier, self.operands[0].definition.strict
+        candidates: Sequence[Event] = self.partition.candidates[0]
+        tried = quantifier.ordered(quantifier.meant(candidates) if strict else candidates)
+        free = [event for event in tried if self._free(event)]
+        if quantifier.one:
             free = free[:1]
-        elif operand.strict and len(free) < len(ordered):
+        elif strict and len(free) < len(tried):
             free = []
         return [((0, event),) for event in free]
 

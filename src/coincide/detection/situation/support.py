@@ -20,7 +20,7 @@ from coincide.expr.tree import (
     transform,
     walk,
 )
-from coincide.lang.amit.definition import Operand, Operator
+from coincide.lang.amit.definition import Operator
 from coincide.lang.amit.functions import AGGREGATES
 from coincide.lang.amit.names import GLOBAL_KEY, LOCAL_KEY, OPERAND
 from coincide.lang.amit.resolve import Resolved
@@ -70,7 +70,7 @@ def _operand_reasons(operator: Operator) -> Iterator[str]:
             yield "quantifier 'strict each'"
         if (counting or deferred) and not _never(operand.override):
             yield "'override' where candidates are counted or the decision is deferred"
-        if (counting or deferred) and _retains(operand):
+        if (counting or deferred) and operand.may_retain:
             yield "retained candidates where they are counted or the decision is deferred"
     if behaviour.keeps_reported(operator):
         yield "an empty selection may come again"
@@ -78,12 +78,6 @@ def _operand_reasons(operator: Operator) -> Iterator[str]:
 
 def _never(tree: Expr | None) -> bool:
     return tree is None or (isinstance(tree, Literal) and tree.value is not True)
-
-
-def _retains(operand: Operand) -> bool:
-    if operand.consumption is not None:
-        return not (isinstance(operand.consumption, Literal) and operand.consumption.value is True)
-    return not _never(operand.retain)
 
 
 def _where_reasons(situation: Resolved) -> Iterator[str]:

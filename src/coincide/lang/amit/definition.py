@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from coincide.expr.tree import Expr
+from coincide.expr.tree import Expr, Literal
 from coincide.lang.shared.xml import Element
 from coincide.source import Span
 
@@ -115,6 +115,13 @@ class Operand(Placed):
     @property
     def label(self) -> str:
         return self.alias or self.event
+
+    @property
+    def may_retain(self) -> bool:
+        """May a candidate stay when it has been used?"""
+        if self.consumption is not None:
+            return not (isinstance(self.consumption, Literal) and self.consumption.value is True)
+        return self.retain is not None and not (isinstance(self.retain, Literal) and self.retain.value is not True)
 
 
 @dataclass(frozen=True)

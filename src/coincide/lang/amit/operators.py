@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coincide.expr.tree import Expr, Literal
-from coincide.lang.amit.definition import Operand, Operator
+from coincide.lang.amit.definition import Operator
 from coincide.lang.amit.pattern import PatternError, parse_pattern
 
 MODES = ("immediate", "delayed", "deferred")
@@ -75,13 +75,7 @@ class OperatorKind:
 
 def _is_used_at_once(operator: Operator) -> bool:
     """Does a candidate that completes a selection leave with it, at once and whatever it is?"""
-    return operator.mode != "deferred" and operator.where is None and not any(_may_retain(o) for o in operator.operands)
-
-
-def _may_retain(operand: Operand) -> bool:
-    if operand.consumption is not None:
-        return not always_is(operand.consumption, True)
-    return operand.retain is not None and not always_is(operand.retain, False)
+    return operator.mode != "deferred" and operator.where is None and not any(o.may_retain for o in operator.operands)
 
 
 def always_is(tree: Expr | None, value: bool) -> bool:
