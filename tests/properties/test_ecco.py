@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from coincide.detection.algebra.build import Builder
-from coincide.detection.algebra.chain import Step, StepState
-from coincide.detection.algebra.negation import Negation
+from coincide.detection.algebra.construction.build import Builder
+from coincide.detection.algebra.nodes.chain import Step, StepState
+from coincide.detection.algebra.nodes.negation import Negation
 from coincide.detection.base import Clock
 from coincide.expr.tree import Reference
 from coincide.lang.ecco.definition import Definition, Expression, File, Item, Policy, Ref, With, core

@@ -7,9 +7,9 @@ from math import inf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coincide.detection.algebra import equality
-from coincide.detection.algebra.chain import Step, StepState
-from coincide.detection.algebra.negation import Negation
+from coincide.detection.algebra.nodes import equality
+from coincide.detection.algebra.nodes.chain import Step, StepState
+from coincide.detection.algebra.nodes.negation import Negation
 from coincide.detection.base import Clock
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, Value

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from coincide.detection.algebra import sequences
+from coincide.detection.algebra.sequence import sequences
 from coincide.engines.graph import Graph
 from coincide.expr.tree import Reference
 from coincide.lang.ecco.definition import Definition, Expression, File, Item, Policy, With

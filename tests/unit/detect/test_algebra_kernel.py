@@ -9,9 +9,9 @@ from math import fsum
 import numpy as np
 import pytest
 
-from coincide.detection.algebra.kernel import Columns
+from coincide.detection.algebra.kernel.kernel import Columns
 from coincide.detection.algebra.state import PlanState
-from coincide.detection.algebra.sums import group_sums
+from coincide.detection.algebra.window.sums import group_sums
 from coincide.engines.graph import Graph
 from coincide.explanation import explanation
 from coincide.model.batch import EventBatch

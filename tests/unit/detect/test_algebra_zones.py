@@ -8,7 +8,7 @@ import pytest
 
 from coincide.api import detect
 from coincide.detection.algebra import interpreter
-from coincide.detection.algebra.zones import ZoneIndex
+from coincide.detection.algebra.space.zones import ZoneIndex
 from coincide.model.area import Boxes
 from coincide.rulebook import loads
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from coincide.api import detect
 from coincide.attachments import TEXT, giving
 from coincide.detection.algebra import interpreter
-from coincide.detection.algebra.zones import ZoneIndex
+from coincide.detection.algebra.space.zones import ZoneIndex
 from coincide.engines.embedded import Engine
 from coincide.errors import RuleError
 from coincide.lang.ecco.parse import parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coincide.detection.algebra.iteration import RunState
+from coincide.detection.algebra.nodes.iteration import RunState
 from coincide.engines.graph import Graph
 from coincide.lang.ecco.unbounded import KEPT, TOO_LONG
 from coincide.model.batch import EventBatch

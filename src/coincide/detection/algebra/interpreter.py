@@ -9,11 +9,11 @@ from functools import cached_property
 from heapq import heappop, heappush
 
 from coincide.detection.algebra.intake import Copies, Stamping
-from coincide.detection.algebra.nodes import Instant, Keys
+from coincide.detection.algebra.nodes.base import Instant, Keys
 from coincide.detection.algebra.occurrence import Occurrence, of_detection, of_event
 from coincide.detection.algebra.program import Program
+from coincide.detection.algebra.space.zones import ZoneIndex, zone_index
 from coincide.detection.algebra.state import Copy, PlanState
-from coincide.detection.algebra.zones import ZoneIndex, zone_index
 from coincide.detection.base import Clock, Pending
 from coincide.detection.eventwise import Cause, Timer, step_eventwise
 from coincide.detection.keys import Key

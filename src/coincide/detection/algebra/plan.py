@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from coincide.detection.algebra import state as states
-from coincide.detection.algebra.coverage import may_have_kernel, reasons
 from coincide.detection.algebra.given import given
 from coincide.detection.algebra.interpreter import Interpreter
 from coincide.detection.algebra.occurrence import SPACE_FIELDS
 from coincide.detection.algebra.program import Program
+from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons
 from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk, with_aliases
 from coincide.lang.ecco.aliases import Aliases
@@ -96,7 +96,7 @@ class AlgebraPlan(PlanOfSeveral):
 
     @cached_property
     def _kernel(self) -> Any:
-        from coincide.detection.algebra.kernel import Kernel
+        from coincide.detection.algebra.kernel.kernel import Kernel
 
         return Kernel(self._runner, self.columns)
 

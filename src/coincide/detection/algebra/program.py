@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from coincide.detection.algebra.build import Builder
-from coincide.detection.algebra.nodes import Node
+from coincide.detection.algebra.construction.build import Builder
+from coincide.detection.algebra.nodes.base import Node
 from coincide.detection.algebra.occurrence import SOURCE, Occurrence, attribute_key
 from coincide.detection.algebra.scope import Environment, environment, value_of
 from coincide.detection.keys import Key, key_reader, key_value

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from coincide.detection.algebra.intake import Latest, Seen
+from coincide.detection.algebra.nodes.prefix import Prefix
 from coincide.detection.algebra.occurrence import Leaf, Occurrence
-from coincide.detection.algebra.prefix import Prefix
 from coincide.detection.algebra.program import Program
 from coincide.detection.eventwise import Timer, Timers
 from coincide.detection.keys import Key, key_value

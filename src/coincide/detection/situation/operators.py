@@ -39,7 +39,7 @@ class Behaviour:
     flags: Callable[[Operator], Sequence[int]] = _none  # operands of which it matters only whether there is a candidate
     next_tick: Callable[[SituationProgram, int], int | None] | None = None  # after this instant
     delays: bool = False
-    kernel: str = ""  # its kind in kernel_layout.py
+    kernel: str = ""  # its kind in kernel/layout.py
     without_kernel: str = ""  # why it has none
 
     @property

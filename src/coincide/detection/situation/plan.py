@@ -64,7 +64,7 @@ class SituationPlan(PlanOfSeveral):
     def _runner(self) -> Any:
         if self._interpreted:
             return Interpreter(self.group)
-        from coincide.detection.situation.kernel import Kernel
+        from coincide.detection.situation.kernel.kernel import Kernel
 
         return Kernel(self.group)
 

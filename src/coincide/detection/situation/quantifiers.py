@@ -13,7 +13,7 @@ T = TypeVar("T")
 class Quantifier:
     one: bool  # is one meant, or are all?
     backwards: bool  # is the newest one tried first?
-    kernel: str  # its name in kernel_layout.py
+    kernel: str  # its name in kernel/layout.py
 
     def ordered(self, found: Sequence[T]) -> Sequence[T]:
         """In the order in which they are tried."""

@@ -1,0 +1,1 @@
+"""The kernel tier: columns in, columns out, and the state between steps."""

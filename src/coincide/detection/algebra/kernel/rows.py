@@ -1,0 +1,198 @@
+"""Events of a step as columns: those that waited, then those of the batch; which reference holds each, and its key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coincide.detection.algebra.kernel.chunks import fields_of
+from coincide.detection.algebra.shape.shapes import Leaf, Operators, Window, tests_of
+from coincide.detection.columns.keys import Codes, key_codes
+from coincide.detection.columns.store import gathered
+from coincide.detection.keys import Key, key_value
+from coincide.expr.vector import Microseconds, Spaces, holds
+from coincide.model.column import Column, column_of, concatenated
+from coincide.model.event import Place
+from coincide.model.table import EventTable
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Rows:
+    """Tables one after another, as far as anybody reads them. What is at or after `limit` is not evaluated yet."""
+
+    space: Spaces | None = None
+
+    def __init__(self, tables: Sequence[EventTable], limit: int) -> None:
+        self.tables = [table for table in tables if len(table)]
+        self._ends = [_joined([getattr(table, end) for table in self.tables]) for end in ("lo", "hi")]
+        self.limit = limit
+        self.length = int(np.searchsorted(self._ends[1], limit))
+        self.lo: Microseconds
+        self.hi: Microseconds
+        self.lo, self.hi = (ends[: self.length] for ends in self._ends)
+        self._columns: dict[str, Column] = {}
+
+    def column(self, name: str) -> Column:
+        if name not in self._columns:
+            columns = [table.column(name) for table in self.tables]
+            whole = columns[0] if len(columns) == 1 else concatenated(columns)
+            self._columns[name] = whole if len(whole) == self.length else whole.take(np.arange(self.length))
+        return self._columns[name]
+
+    def is_of(self, kind: str) -> Mask:
+        types = self.column("type")
+        wanted = np.array([text == kind for text in types.texts] + [False])
+        assert types.codes is not None
+        return wanted[types.codes]
+
+    def held_by(self, leaf: Leaf) -> Mask:
+        """Rows that a reference holds."""
+        found = self.is_of(leaf.type)
+        for tree in tests_of(leaf):
+            found &= holds(tree, self)
+        return found
+
+    def of_types(self, types: frozenset[str]) -> Numbers:
+        """Those that are not evaluated yet among them."""
+        starts = np.cumsum([0, *map(len, self.tables)]).tolist()
+        found = [table.rows_of_types(types) + start for table, start in zip(self.tables, starts, strict=False)]
+        return np.concatenate([np.zeros(0, np.int64), *found])
+
+    def pick(self, rows: Numbers) -> EventTable:
+        return gathered(self.tables, rows, fields_of(self.tables))
+
+    def ends(self, rows: Numbers) -> Numbers:
+        return self._ends[1][rows]
+
+    def has_ranges(self, rows: Numbers) -> bool:
+        lo, hi = self._ends
+        return bool((lo[rows] != hi[rows]).any())
+
+    def has_copies(self, rows: Numbers) -> bool:
+        """Are two of these rows one event, by time and id? They then stand next to each other."""
+        lo, hi = (ends[rows] for ends in self._ends)
+        ties = np.flatnonzero((hi[1:] == hi[:-1]) & (lo[1:] == lo[:-1]))
+        if not len(ties):
+            return False
+        near = np.unique(np.concatenate((rows[ties], rows[ties + 1])))
+        ids = self.pick(near).origin().ids
+        a, b = (ids.take(pa.array(np.searchsorted(near, some))) for some in (rows[ties], rows[ties + 1]))
+        return bool(pc.any(pc.equal(a, b)).as_py())
+
+    def roots(self, rows: Numbers) -> Numbers:
+        """How their places begin: hi of the root, its number in the order of consumption, the generation."""
+        found = np.empty((len(rows), 3), np.int64)
+        for table, start in zip(self.tables, np.cumsum([0, *map(len, self.tables)]), strict=False):
+            here = (rows >= start) & (rows < start + len(table))
+            found[here] = table.place_rows(rows[here] - start)[:, :3]
+        return found
+
+    def place(self, row: int) -> Place:
+        return self.pick(np.array([row])).place_tuples()[0]
+
+
+def _joined(arrays: Sequence[Numbers]) -> Numbers:
+    return arrays[0] if len(arrays) == 1 else np.concatenate([np.zeros(0, np.int64), *arrays])
+
+
+@dataclass
+class Slots:
+    """Keys by number. A definition without a key has one."""
+
+    parts: int
+    numbers: dict[Key, int] = field(default_factory=dict)
+    _columns: list[Column] = field(default_factory=list)
+    _keys: list[Key] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def of(self, keys: Sequence[Key]) -> Numbers:
+        known = self.numbers
+        found = list(map(known.get, keys))
+        if None in found:
+            found = [known.setdefault(key, len(known)) for key in keys]
+        return np.array(found, np.int64)
+
+    def keys(self) -> list[Key]:
+        if len(self._keys) < len(self.numbers):
+            self._keys = list(self.numbers)
+        return self._keys
+
+    def columns(self, slots: Numbers) -> list[Column]:
+        """The values of the key, part by part."""
+        known = len(self._columns[0]) if self._columns else 0
+        new = self.keys()[known:]
+        if new:
+            more = [column_of([key_value(key[part]) for key in new]) for part in range(self.parts)]
+            self._columns = [concatenated(pair) for pair in zip(self._columns, more, strict=True)] if known else more
+        return [column.take(slots) for column in self._columns]
+
+
+def slots_of(shape: Operators | Window, keys: tuple[str, ...], rows: Rows, some: Numbers, slots: Slots) -> Numbers:
+    """The slot of each of some rows; -1: part of its key is null."""
+    columns = [rows.column(key).take(some) for key in keys]
+    if isinstance(shape, Operators):
+        columns += [_tied_column(attributes, rows, some) for attributes in shape.tied]
+    if not columns:
+        return np.full(len(some), slots.of([()])[0])
+    codes, found = _numbered(columns[0]) if len(columns) == 1 else key_codes([plain(column) for column in columns])
+    return np.concatenate((slots.of(found), [-1]))[codes]
+
+
+def stable_order(*keys: Numbers) -> Numbers:
+    """How rows come in order of some keys, the last one first; equal ones as they are. Small numbers sort fast."""
+    order: Numbers | None = None
+    for key in keys:
+        least, most = (int(key.min()), int(key.max())) if len(key) else (0, 0)
+        if least == most and order is not None:
+            continue
+        own = key if order is None else key[order]
+        by_key = np.argsort((own - least).astype(np.uint16) if most - least < 1 << 16 else own, kind="stable")
+        order = by_key if order is None else order[by_key]
+    assert order is not None
+    return order
+
+
+def _numbered(column: Column) -> tuple[Codes, list[Key]]:
+    """As `key_codes`, quickly where there are numbers only."""
+    if column.numbers is None or column.codes is not None or column.flags is not None:
+        return key_codes([plain(column)])
+    encoded = pa.array(column.numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes, list(zip(encoded.dictionary.to_pylist(), strict=True))
+
+
+def plain(column: Column) -> Column:
+    """Without texts that no row has: each would become a key."""
+    if column.codes is None or len(column.texts) <= len(column):
+        return column
+    used, codes = np.unique(column.codes, return_inverse=True)
+    shift = int(len(used) > 0 and used[0] < 0)
+    texts = tuple(column.texts[code] for code in used[shift:].tolist())
+    return Column(len(column), column.numbers, (codes - shift).astype(np.int32), texts, column.flags)
+
+
+def _tied_column(attributes: dict[str, str], rows: Rows, some: Numbers) -> Column:
+    """Of each row the attribute that its type is compared by."""
+    names = sorted(set(attributes.values()))
+    if len(names) == 1:
+        return rows.column(names[0]).take(some)
+    pieces, order = [], []
+    for name in names:
+        mask = np.zeros(rows.length, np.bool_)
+        for kind in (kind for kind, attribute in attributes.items() if attribute == name):
+            mask |= rows.is_of(kind)
+        where = np.flatnonzero(mask[some])
+        pieces.append(rows.column(name).take(some[where]))
+        order.append(where)
+    back = np.empty(len(some), np.int64)
+    back[np.concatenate(order)] = np.arange(len(some))
+    return concatenated(pieces).take(back)

@@ -1,0 +1,1 @@
+"""Nodes: the operators of the algebra, as the interpreter evaluates them."""

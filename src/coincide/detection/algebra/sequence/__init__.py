@@ -1,0 +1,1 @@
+"""Operators over columns: the compiled loop."""

@@ -1,0 +1,293 @@
+"""What the compiled loop works on: occurrences and the lists that they wait in, as arrays of numbers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coincide.detection.algebra.shape.shapes import WITHOUT
+from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.columns.records import record
+
+OCCURRENCE = record("lo hi left right event operator before after")
+"""`event` is a leaf's, by number; `before` and `after` are its neighbours in the list that it waits in."""
+
+OPERATOR = record("kind left right leaf policy limit operand_limit reduces continues mixed made best store")
+WAITING = record("first last count")
+
+OCCURRENCES, MADE, GROUP, NEED = range(4)
+DONE, FULL = 0, 1
+
+
+class Pools(NamedTuple):
+    """`waiting[slot, store]` are lists of occurrences, oldest first; `made` are those of the root, with their group."""
+
+    occurrences: Any
+    waiting: Any
+    made: Any
+    new: Any  # what each operator makes in a group
+    counts: Any  # by operator: where it begins in `new`, how many, at most how many
+    n: Any
+    codes: Any  # of the primitive events under each event, where detections are read
+    offsets: Any
+
+
+class Groups(NamedTuple):
+    """Rows of one instant and key; group i has those from starts[i] to starts[i + 1]. `held`: a bit for each leaf."""
+
+    starts: Any
+    lo: Any
+    hi: Any
+    slot: Any
+    held: Any
+    event: Any
+
+
+# Lists.
+
+
+@inner
+def append(p: Pools, slot: Any, store: Any, one: Any) -> None:
+    last = p.waiting[slot, store].last
+    p.occurrences[one].before = last
+    p.occurrences[one].after = -1
+    if last >= 0:
+        p.occurrences[last].after = one
+    else:
+        p.waiting[slot, store].first = one
+    p.waiting[slot, store].last = one
+    p.waiting[slot, store].count += 1
+
+
+@inner
+def remove(p: Pools, slot: Any, store: Any, one: Any) -> None:
+    before, after = p.occurrences[one].before, p.occurrences[one].after
+    if before >= 0:
+        p.occurrences[before].after = after
+    else:
+        p.waiting[slot, store].first = after
+    if after >= 0:
+        p.occurrences[after].before = before
+    else:
+        p.waiting[slot, store].last = before
+    p.waiting[slot, store].count -= 1
+
+
+@inner
+def keep_one(p: Pools, slot: Any, store: Any, one: Any) -> None:
+    p.occurrences[one].before = -1
+    p.occurrences[one].after = -1
+    p.waiting[slot, store].first = one
+    p.waiting[slot, store].last = one
+    p.waiting[slot, store].count = 1
+
+
+@inner
+def new_occurrence(p: Pools, operator: Any, lo: Any, hi: Any, left: Any, right: Any, event: Any) -> Any:
+    one = p.n[OCCURRENCES]
+    p.n[OCCURRENCES] += 1
+    o = p.occurrences[one]
+    o.lo, o.hi, o.left, o.right, o.event, o.operator, o.before, o.after = lo, hi, left, right, event, operator, -1, -1
+    return one
+
+
+# Order (section 3): hi, lo, then the events in ascending order.
+
+
+@inner
+def events_of(p: Pools, one: Any, room: Any) -> Any:
+    """The events of an occurrence, ascending, written to `room`; how many they are."""
+    waiting, count = 1, 0
+    half = len(room) // 2
+    room[half] = one
+    while waiting > 0:
+        waiting -= 1
+        o = p.occurrences[room[half + waiting]]
+        if o.left < 0:
+            if len(p.offsets) == 0:
+                count = _insert(room, count, o.event)
+            else:
+                for i in range(p.offsets[o.event], p.offsets[o.event + 1]):
+                    count = _insert(room, count, p.codes[i])
+        else:
+            room[half + waiting] = o.left
+            room[half + waiting + 1] = o.right
+            waiting += 2
+    return count
+
+
+@inner
+def _insert(room: Any, count: Any, number: Any) -> Any:
+    """Into numbers that ascend, once."""
+    at = count
+    while at > 0 and room[at - 1] > number:
+        at -= 1
+    if at > 0 and room[at - 1] == number:
+        return count
+    for i in range(count, at, -1):
+        room[i] = room[i - 1]
+    room[at] = number
+    return count + 1
+
+
+@inner
+def precedes(p: Pools, a: Any, b: Any, room: Any) -> Any:
+    """Is a before b in order?"""
+    x, y = p.occurrences[a], p.occurrences[b]
+    if x.hi != y.hi:
+        return x.hi < y.hi
+    if x.lo != y.lo:
+        return x.lo < y.lo
+    some = events_of(p, a, room[0])
+    others = events_of(p, b, room[1])
+    for at in range(min(some, others)):
+        if room[0][at] != room[1][at]:
+            return room[0][at] < room[1][at]
+    return some < others
+
+
+@inner
+def starts_before(p: Pools, a: Any, b: Any, room: Any) -> Any:
+    """By (lo, order)."""
+    if p.occurrences[a].lo != p.occurrences[b].lo:
+        return p.occurrences[a].lo < p.occurrences[b].lo
+    return precedes(p, a, b, room)
+
+
+# One event fills one role.
+
+
+@inner
+def conflict(p: Pools, operators: Any, a: Any, b: Any, room: Any) -> Any:
+    """Is an event of one in a detection of the other?"""
+    some = _leaves(p, a, room[0])
+    others = _leaves(p, b, room[1])
+    for i in range(some):
+        for j in range(others):
+            x, y = p.occurrences[room[0][i]], p.occurrences[room[1][j]]
+            if operators[x.operator].made != operators[y.operator].made:
+                event, detection = (y.event, x.event) if operators[x.operator].made else (x.event, y.event)
+                if _contains(p, p.offsets[detection], p.offsets[detection + 1], p.codes[p.offsets[event]]):
+                    return True
+    return False
+
+
+@inner
+def _contains(p: Pools, first: Any, last: Any, code: Any) -> Any:
+    end = last
+    while first < end:
+        middle = (first + end) // 2
+        if p.codes[middle] < code:
+            first = middle + 1
+        else:
+            end = middle
+    return first < last and p.codes[first] == code
+
+
+@inner
+def _leaves(p: Pools, one: Any, room: Any) -> Any:
+    """The occurrences of its leaves, written to `room`; how many."""
+    waiting, count = 1, 0
+    half = len(room) // 2
+    room[half] = one
+    while waiting > 0:
+        waiting -= 1
+        at = room[half + waiting]
+        if p.occurrences[at].left < 0:
+            room[count] = at
+            count += 1
+        else:
+            room[half + waiting] = p.occurrences[at].left
+            room[half + waiting + 1] = p.occurrences[at].right
+            waiting += 2
+    return count
+
+
+@inner
+def too_old(occurrences: Any, o: Any, one: Any, now: Any) -> Any:
+    """Can whatever comes, which ends now or later, never join it?"""
+    x = occurrences[one]
+    if now - x.lo > o.limit:
+        return True
+    last = occurrences[x.right] if o.continues else x
+    return now - last.hi > o.operand_limit
+
+
+# Between batches.
+
+
+@compiled
+def sweep(p: Pools, operators: Any, now: Any, kept: Any) -> Any:
+    """Writes occurrences that wait, and their parts, to `kept`, and links them there; what is too old goes. How many."""
+    count = 0
+    for slot in range(p.waiting.shape[0]):
+        for k in range(len(operators)):
+            store = operators[k].store
+            if store < 0:
+                continue
+            for side in range(1 if operators[k].kind == WITHOUT else 2):
+                one = p.waiting[slot, store + side].first
+                last = -1
+                p.waiting[slot, store + side].first = -1
+                p.waiting[slot, store + side].count = 0
+                while one >= 0:
+                    after = p.occurrences[one].after
+                    if not too_old(p.occurrences, operators[k], one, now):
+                        count, moved = _copied(p, one, kept, count)
+                        kept[moved].before, kept[moved].after = last, -1
+                        if last >= 0:
+                            kept[last].after = moved
+                        else:
+                            p.waiting[slot, store + side].first = moved
+                        last = moved
+                        p.waiting[slot, store + side].count += 1
+                    one = after
+                p.waiting[slot, store + side].last = last
+    return count
+
+
+@inner
+def _copied(p: Pools, one: Any, kept: Any, count: Any) -> Any:
+    """With all its parts; parts that others share are copied for each."""
+    root = count
+    kept[count] = p.occurrences[one]
+    count += 1
+    at = root
+    while at < count:
+        if kept[at].left >= 0:
+            kept[count] = p.occurrences[kept[at].left]
+            kept[count + 1] = p.occurrences[kept[at].right]
+            kept[at].left, kept[at].right = count, count + 1
+            count += 2
+        at += 1
+    return count, root
+
+
+@compiled
+def leaves_of(occurrences: Any, operators: Any, made: Any, found: Any, room: Any) -> None:
+    """`found[i, leaf]`: the event that a leaf of occurrence `made[i]` holds."""
+    for i in range(len(made)):
+        waiting = 1
+        room[0] = made[i]
+        while waiting > 0:
+            waiting -= 1
+            o = occurrences[room[waiting]]
+            if o.left < 0:
+                found[i, operators[o.operator].leaf] = o.event
+            else:
+                room[waiting], room[waiting + 1] = o.left, o.right
+                waiting += 2
+
+
+def empty_pools(operators: int, stores: int) -> Pools:
+    return Pools(
+        np.zeros(0, OCCURRENCE),
+        np.zeros((0, max(stores, 1)), WAITING),
+        np.zeros((0, 2), np.int64),
+        np.zeros(0, np.int64),
+        np.zeros((operators, 3), np.int64),
+        np.zeros(4, np.int64),
+        np.zeros(0, np.int64),
+        np.zeros(0, np.int64),
+    )

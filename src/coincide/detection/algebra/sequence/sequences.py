@@ -1,0 +1,219 @@
+"""Definitions of `;`, `+`, `|` and `-` over columns: rows by instant and key go through the compiled loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coincide.detection.algebra.kernel.chunks import Chunks, fields_of, gathered
+from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, read_by, without_copies
+from coincide.detection.algebra.kernel.origins import Coded, ascending, coded
+from coincide.detection.algebra.kernel.rows import Numbers, Rows, Slots, slots_of
+from coincide.detection.algebra.program import Program
+from coincide.detection.algebra.sequence.loop import run
+from coincide.detection.algebra.sequence.pools import (
+    DONE,
+    GROUP,
+    MADE,
+    NEED,
+    OCCURRENCE,
+    OCCURRENCES,
+    OPERATOR,
+    WAITING,
+    Groups,
+    Pools,
+    empty_pools,
+    leaves_of,
+    sweep,
+)
+from coincide.detection.algebra.shape.shapes import MOST_LEAVES, Operators
+
+LITTLE = 1 << 15
+"""Occurrences that may be there before anybody looks for those that are needed no more."""
+
+
+@dataclass
+class Memory:
+    """All that changes. The event with number i of the store is what leaves refer to."""
+
+    slots: Slots
+    pools: Pools
+    events: Chunks = field(default_factory=Chunks)
+    swept: int = 0
+    below: Coded | None = None  # of a step, where detections are read
+
+
+class SequenceKernel:
+    """Steps one definition."""
+
+    def __init__(self, program: Program, shape: Operators, columns: frozenset[str] | None, is_read: bool) -> None:
+        self.program = program
+        self.shape = shape
+        self.columns = columns
+        self.table = np.zeros(len(shape.operators), OPERATOR)
+        for name in OPERATOR.names or ():
+            self.table[name] = [int(getattr(operator, name)) for operator in shape.operators]
+        self._read = read_by(program, is_read)
+        self._room = (np.zeros(4 * MOST_LEAVES, np.int64), np.zeros(4 * MOST_LEAVES, np.int64))
+
+    def fresh(self) -> Memory:
+        pools = empty_pools(len(self.shape.operators), self.shape.stores)
+        return Memory(Slots(len(self.program.keys) + len(self.shape.tied)), pools, swept=LITTLE)
+
+    def step(self, memory: Memory, rows: Rows) -> Found | None:
+        if not rows.length:
+            return None
+        base = len(memory.events)
+        groups, some = self._groups(memory, rows, base)
+        if not len(some):
+            return None
+        known = int(memory.pools.n[OCCURRENCES])
+        if self.shape.reads_detections:
+            self._code(memory, rows)
+        self._run(memory, groups)
+        found = self._found(memory, rows, groups)
+        self._retain(memory, rows, base, known)
+        memory.below = None
+        return found
+
+    def _code(self, memory: Memory, rows: Rows) -> None:
+        """What detections are made of decides on their order, and on what they can be joined with."""
+        memory.below = found = coded([*memory.events.tables, *rows.tables])
+        memory.pools = memory.pools._replace(codes=found.codes, offsets=found.offsets)
+        size = 2 * len(self.shape.leaves) * (int(np.diff(found.offsets).max(initial=0)) + 1)
+        if size > len(self._room[0]):
+            self._room = (np.zeros(size, np.int64), np.zeros(size, np.int64))
+
+    def waits(self, memory: Memory, last: int) -> bool:
+        """It has no timers."""
+        return False
+
+    def _groups(self, memory: Memory, rows: Rows, base: int) -> tuple[Groups, Numbers]:
+        held = np.zeros(rows.length, np.int64)
+        for number, leaf in enumerate(self.shape.leaves):
+            held |= rows.held_by(leaf).astype(np.int64) << number
+        some = np.flatnonzero(held)
+        slot = slots_of(self.shape, self.program.keys, rows, some, memory.slots)
+        if len(slot) and slot.min() < 0:
+            some, slot = some[slot >= 0], slot[slot >= 0]
+        hi = rows.hi[some]
+        if (hi[1:] == hi[:-1]).any():
+            order = np.lexsort((slot, hi))
+            some, slot, hi = some[order], slot[order], hi[order]
+        new = (hi[1:] != hi[:-1]) | (slot[1:] != slot[:-1])
+        starts = np.concatenate(([0], np.flatnonzero(new) + 1, [len(some)])) if len(some) else np.zeros(1, np.int64)
+        return Groups(starts, rows.lo[some], np.ascontiguousarray(hi), slot, held[some], some + base), some
+
+    def _run(self, memory: Memory, groups: Groups) -> None:
+        p = memory.pools
+        if len(memory.slots) > len(p.waiting):
+            more = np.zeros((max(64, len(memory.slots), 2 * len(p.waiting)) - len(p.waiting), p.waiting.shape[1]), WAITING)
+            more["first"] = more["last"] = -1
+            p = p._replace(waiting=np.concatenate((p.waiting, more)))
+        p.n[[MADE, GROUP, NEED]] = 0
+        while True:
+            memory.pools = p = _with_room(p, len(groups.starts) * 2)
+            if run(p, self.table, groups, self._room) == DONE:
+                return
+
+    # What is made.
+
+    def _found(self, memory: Memory, rows: Rows, groups: Groups) -> Found | None:
+        p = memory.pools
+        count = int(p.n[MADE])
+        if not count:
+            return None
+        made, group = p.made[:count, 0].copy(), p.made[:count, 1].copy()
+        events = np.full((count, len(self.shape.leaves)), -1, np.int64)
+        leaves_of(p.occurrences, self.table, made, events, self._room[0])
+        first = groups.starts[group]
+        index = self._ascending(memory, groups, made, first, events)
+        if index is not None:
+            made, first, events = made[index], first[index], events[index]
+        ordered = np.sort(events, axis=1)
+        there = ordered >= 0
+        used, flat = np.unique(ordered[there], return_inverse=True)
+        tables = [*memory.events.tables, *rows.tables]
+        table = gathered(tables, used, self._read or fields_of(tables) - UNREAD)
+        offsets = np.concatenate(([0], np.cumsum(there.sum(axis=1))))
+        aliases = {
+            alias: np.searchsorted(used, events[:, number])
+            for number, leaf in enumerate(self.shape.leaves)
+            if not leaf.optional
+            for alias in leaf.aliases
+        }
+        ends = p.occurrences["lo"][made], groups.hi[first]
+        found = composed(self.program, table, (flat, offsets), ends, memory.slots, groups.slot[first], aliases)
+        return without_copies(found) if self.shape.reads_detections else found
+
+    def _ascending(self, memory: Memory, groups: Groups, made: Numbers, first: Numbers, events: Numbers) -> Numbers | None:
+        """How what is made comes in order; None: as it is. Detections can be made of the same events as others: then keys
+        decide, then which operands were joined first."""
+        hi, lo = groups.hi[first], memory.pools.occurrences["lo"][made]
+        if memory.below is None:
+            return _ascending(hi, lo, events)
+        ordered = np.sort(events, axis=1)
+        offsets = np.concatenate(([0], np.cumsum((ordered >= 0).sum(axis=1))))
+        below = memory.below.united(ordered[ordered >= 0], offsets)
+        ranks = key_ranks(memory.slots, len(self.program.keys), groups.slot[first])
+        last_first = events[:, ::-1].tolist() if self.shape.tied else [[]] * len(made)
+        return ascending(hi, lo, below, [(rank, *joined) for rank, joined in zip(ranks, last_first, strict=True)])
+
+    # What is kept.
+
+    def _retain(self, memory: Memory, rows: Rows, base: int, known: int) -> None:
+        """The events that occurrences refer to go to the store, under new numbers. The first `known` were there before."""
+        if memory.pools.n[OCCURRENCES] > memory.swept:
+            self.compact(memory, int(rows.hi[-1]))
+            memory.swept = max(LITTLE, 2 * int(memory.pools.n[OCCURRENCES]))
+            events = memory.pools.occurrences["event"][: memory.pools.n[OCCURRENCES]]
+            used, index = np.unique(events[events >= 0], return_inverse=True)
+            tables = [*memory.events.tables, *rows.tables]
+            memory.events.tables = [gathered(tables, used, self.columns or fields_of(tables))] if len(used) else []
+            events[events >= 0] = index
+            return
+        events = memory.pools.occurrences["event"][known : memory.pools.n[OCCURRENCES]]
+        new = events >= base
+        used = np.unique(events[new]) - base
+        events[new] = base + np.searchsorted(used, events[new] - base)
+        memory.events.add(rows.tables, used, self.columns or fields_of(rows.tables))
+
+    def compact(self, memory: Memory, now: int) -> None:
+        """Only what waits, with its parts."""
+        p = memory.pools
+        size = int(p.waiting["count"].sum()) * (2 * len(self.shape.leaves) - 1)
+        kept = np.empty(max(size, len(p.occurrences) // 2), OCCURRENCE)
+        count = sweep(p, self.table, now, kept)
+        memory.pools = p._replace(occurrences=kept)
+        memory.pools.n[OCCURRENCES] = count
+
+
+def _with_room(p: Pools, spare: int) -> Pools:
+    n, need = p.n, int(p.n[NEED])
+    wanted = max(int(n[OCCURRENCES]), int(n[MADE])) + max(2 * need, spare)
+    changes: dict[str, Any] = {}
+    if len(p.occurrences) < wanted:
+        changes["occurrences"] = _grown(p.occurrences, int(n[OCCURRENCES]), wanted)
+    if len(p.made) < len(changes.get("occurrences", p.occurrences)):
+        changes["made"] = _grown(p.made, int(n[MADE]), len(changes.get("occurrences", p.occurrences)))
+    if len(p.new) < max(2 * need, 64):
+        changes["new"] = np.zeros(max(2 * need, 64), np.int64)
+    return p._replace(**changes)
+
+
+def _grown(array: Any, used: int, size: int) -> Any:
+    found = np.empty((size, *array.shape[1:]), array.dtype)
+    found[:used] = array[:used]
+    return found
+
+
+def _ascending(hi: Numbers, lo: Numbers, events: Numbers) -> Numbers | None:
+    """How detections of one instant come in ascending order; None: as they are."""
+    if not (hi[1:] == hi[:-1]).any():
+        return None
+    far = np.where(events < 0, np.iinfo(np.int64).max, events)  # ascending, none at the end
+    ordered = np.sort(far, axis=1)
+    ordered[ordered == np.iinfo(np.int64).max] = -1  # what is a beginning of the other comes first
+    return np.lexsort((*ordered.T[::-1], lo, hi))

@@ -1,0 +1,223 @@
+"""From the nodes of a definition to the operators of the kernel tier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import floor
+
+from coincide.detection.algebra.nodes.aggregate import Running, WindowNode
+from coincide.detection.algebra.nodes.base import Binding, Disjunction, LengthBound, Life, Node, Reference
+from coincide.detection.algebra.nodes.chain import Step
+from coincide.detection.algebra.nodes.iteration import Iteration
+from coincide.detection.algebra.nodes.negation import Negation
+from coincide.detection.algebra.nodes.relations import RELATION_OF, Period
+from coincide.detection.algebra.nodes.selection import Every, Nth, Threshold
+from coincide.detection.algebra.nodes.silence import Absence, DelayNode, SilenceStep
+from coincide.detection.algebra.program import Program
+from coincide.detection.algebra.shape.keys import Components, Unsupported, joined_by_equality
+from coincide.detection.algebra.shape.shapes import (
+    BOTH,
+    BY_ORDER,
+    BY_START,
+    EITHER,
+    LEAF,
+    MOST_LEAVES,
+    POLICIES,
+    SEQUENT,
+    SHORTEST,
+    UNBOUNDED,
+    WITHOUT,
+    Leaf,
+    Operator,
+    Operators,
+    check_tree,
+    leaf_of,
+)
+from coincide.lang.ecco.definition import CONJUNCTION, SEQUENCE
+
+
+@dataclass
+class Reader:
+    """Operands before their operator; raises Unsupported."""
+
+    program: Program
+    found: list[Operator] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+    stores: int = 0
+
+    def operators(self) -> Operators:
+        root = self._read(self.program.root, (), False)
+        if len(self.leaves) > MOST_LEAVES:
+            raise Unsupported(f"refers to more than {MOST_LEAVES} events")
+        components = self._tied(root)
+        if components and any(operator.reduces for operator in self.found):
+            raise Unsupported("uses subset and compares operands")
+        if components and any(leaf.made for leaf in self.leaves) and any(operator.kind == BOTH for operator in self.found):
+            raise Unsupported("uses + and compares detections")
+        return Operators(tuple(self.found), tuple(self.leaves), self.stores, tuple(map(self._by_type, components or [])))
+
+    def _add(self, operator: Operator) -> int:
+        self.found.append(operator)
+        return len(self.found) - 1
+
+    def _read(self, node: Node, bindings: tuple[str, ...], optional: bool) -> int:
+        if isinstance(node, Binding):
+            return self._read(node.children[0], (node.alias, *bindings), optional)
+        if isinstance(node, Reference):
+            self.leaves.append(leaf_of(node, bindings, optional, self.program.made_types))
+            made = self.leaves[-1].made
+            return self._add(Operator(LEAF, node, leaf=len(self.leaves) - 1, made=made, bindings=bindings))
+        if isinstance(node, Disjunction):
+            return self._either(node, bindings, optional)
+        if isinstance(node, Negation):
+            return self._without(node, bindings, optional)
+        if isinstance(node, Step) and not isinstance(node, SilenceStep):
+            return self._step(node, bindings, optional)
+        raise Unsupported(_what(node))
+
+    def _either(self, node: Disjunction, bindings: tuple[str, ...], optional: bool) -> int:
+        if node.tests:
+            raise Unsupported("has a condition on alternatives")
+        several = len(node.children) > 1
+        parts = [self._read(child, (), optional or several) for child in node.children]
+        if several and bindings:
+            raise Unsupported("names alternatives")
+        for one in range(1, len(parts)):
+            self._check_apart(parts[:one], parts[one], "has alternatives that can be one event")
+            last = one == len(parts) - 1
+            parts[one] = self._add(Operator(EITHER, node, parts[one - 1], parts[one], reduces=last and node.reduces))
+            parts[one - 1] = parts[one]
+        if not several:
+            return self._add(Operator(EITHER, node, parts[0], reduces=node.reduces, bindings=bindings))
+        return parts[-1]
+
+    def _without(self, node: Negation, bindings: tuple[str, ...], optional: bool) -> int:
+        if node.length is not None or node.right_length is not None:
+            raise Unsupported("has a negation with 'within'")
+        if node.tests:
+            raise Unsupported("has a condition on a negation")
+        left, right = self._read(node.children[0], (), optional), self._read(node.children[1], (), True)
+        self._check_apart([left], right, "negates events that it looks for")
+        if self._is_mixed(left, right):
+            raise Unsupported("negates events that a detection may be made of")
+        store = self._room(1)
+        limit = UNBOUNDED if node.reach is None else node.reach
+        return self._add(Operator(WITHOUT, node, left, right, limit=limit, reduces=node.reduces, store=store, bindings=bindings))
+
+    def _step(self, node: Step, bindings: tuple[str, ...], optional: bool) -> int:
+        if node.relation not in (RELATION_OF[SEQUENCE], RELATION_OF[CONJUNCTION]):
+            raise Unsupported("uses an operator other than ; + | -")
+        if node.between is not None:
+            raise Unsupported("has a gap or a group between operands")
+        if node.policy not in POLICIES:
+            raise Unsupported(f"uses {node.policy}")
+        assert node.left is not None
+        assert node.right is not None
+        left, right = self._read(node.left, (), optional), self._read(node.right, (), optional)
+        last = self.found[left].right if node.continues else left
+        if not (node.sequence and self._is_point(last) and self._is_point(right)):  # points never meet
+            self._check_apart([left], right, "has operands that can be one event")
+        shortest = node.policy == "unrestricted" and node.reduces
+        operator = Operator(
+            SEQUENT if node.sequence else BOTH,
+            node,
+            left,
+            right,
+            policy=SHORTEST if shortest else POLICIES[node.policy],
+            limit=_limit(node.periods),
+            operand_limit=_limit(node.operand_periods),
+            reduces=node.reduces,
+            continues=node.continues,
+            mixed=self._is_mixed(left, right),
+            best={None: 0, "order": BY_ORDER, "start": BY_START}[node.best],
+            store=self._room(2),
+            bindings=bindings,
+        )
+        return self._add(operator)
+
+    def _room(self, stores: int) -> int:
+        self.stores += stores
+        return self.stores - stores
+
+    # What operands have in common.
+
+    def below(self, operator: int) -> list[int]:
+        """The leaves in an operator."""
+        if operator < 0:
+            return []
+        one = self.found[operator]
+        return [one.leaf] if one.kind == LEAF else [*self.below(one.left), *self.below(one.right)]
+
+    def _check_apart(self, left: Sequence[int], right: int, reason: str) -> None:
+        types = {self.leaves[leaf].type for side in left for leaf in self.below(side)}
+        if not types.isdisjoint(self.leaves[leaf].type for leaf in self.below(right)):
+            raise Unsupported(reason)
+
+    def _is_mixed(self, left: int, right: int) -> bool:
+        """Are there events on one side, detections on the other?"""
+        sides = [{self.leaves[leaf].made for leaf in self.below(side)} for side in (left, right)]
+        return any(made in sides[0] and (not made) in sides[1] for made in (False, True))
+
+    def _is_point(self, operator: int) -> bool:
+        one = self.found[operator]
+        if one.kind == LEAF:
+            return not self.leaves[one.leaf].made
+        return one.kind == EITHER and all(self._is_point(o) for o in (one.left, one.right) if o >= 0)
+
+    def _tied(self, operator: int) -> Components | None:
+        """What all events of an occurrence have in common; None: nothing, for want of equalities."""
+        one = self.found[operator]
+        if one.kind == LEAF:
+            return None
+        sides = [self._tied(side) for side in (one.left, one.right) if side >= 0]
+        if one.kind == EITHER:
+            if any(side is not None for side in sides):
+                raise Unsupported("compares operands inside alternatives")
+            return None
+        node = one.node
+        tests = node.conjuncts if isinstance(node, Step) else node.counts if isinstance(node, Negation) else ()
+        if any(test.whole for test in tests):
+            raise Unsupported("compares the whole by its alias")
+        for test in tests:
+            check_tree(test.tree)
+        names: list[dict[str | None, int]] = [
+            {a: leaf for leaf in self.below(side) for a in self.leaves[leaf].aliases} for side in (one.left, one.right)
+        ]
+        simple = [self.found[side].kind == LEAF for side in (one.left, one.right)]
+        if one.kind == WITHOUT and tests and simple[0]:
+            raise Unsupported("compares a single event with what it negates")
+        return joined_by_equality(
+            [test.tree for test in tests], (names[0], names[1]), (sides[0], sides[1]), (simple[0], simple[1])
+        )
+
+    def _by_type(self, component: dict[int, str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for leaf, attribute in component.items():
+            if found.setdefault(self.leaves[leaf].type, attribute) != attribute:
+                raise Unsupported("compares different attributes of one type")
+        return found
+
+
+def _limit(periods: Iterable[Period]) -> int:
+    """Between exact points a length is within T, or it is not."""
+    return min((floor(period.length * (1 - period.skew)) for period in periods), default=UNBOUNDED)
+
+
+_NAMES: tuple[tuple[type[Node], str], ...] = (
+    (Life, "uses valid"),
+    (LengthBound, "has 'within' on something other than a chain"),
+    (Iteration, "uses an iteration"),
+    (Absence, "uses a silence"),
+    (SilenceStep, "uses a silence"),
+    (DelayNode, "uses a delay"),
+    (WindowNode, "has a window inside another operator"),
+    (Threshold, "has a threshold inside another operator"),
+    (Running, "uses a running aggregate"),
+    (Nth, "selects the first or n-th"),
+    (Every, "uses LAST without a window"),
+)
+
+
+def _what(node: Node) -> str:
+    return next((name for kind, name in _NAMES if isinstance(node, kind)), "uses an operator other than ; + | -")

@@ -1,0 +1,1 @@
+"""Places of events: restrictions to them, and what is looked up by them."""

@@ -1,0 +1,299 @@
+"""Aggregates over windows as columns: all windows that a step closes are grouped, by key, in one go (5.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from coincide.detection.algebra.kernel.chunks import Chunks, fields_of, gathered
+from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, passing, read_by, without_copies
+from coincide.detection.algebra.kernel.origins import Coded, ascending, coded
+from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, slots_of, stable_order
+from coincide.detection.algebra.nodes.selection import Windows
+from coincide.detection.algebra.program import Program, key_rank
+from coincide.detection.algebra.shape.shapes import Window
+from coincide.detection.algebra.window.observed import NOTHING, Ask, Groups, Observed, first_asks, throughout, with_empty
+from coincide.detection.algebra.window.sums import group_sums
+from coincide.detection.columns.keys import key_codes
+from coincide.detection.columns.rows import TableRows
+from coincide.expr.vector import evaluate
+from coincide.model.column import Column
+from coincide.model.table import EventTable
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass
+class WindowMemory:
+    """Members of open windows, in their order, with their slots. `next` is the first window that is not closed; `observed`:
+    keys that will make something when it closes, also if nothing comes."""
+
+    slots: Slots
+    events: Chunks = field(default_factory=Chunks)
+    slot: Numbers = field(default_factory=NOTHING.copy)
+    next: int | None = None
+    observed: Observed = field(default_factory=Observed)
+    hi: Numbers = field(default_factory=NOTHING.copy)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Members in windows: a member is in as many as contain it."""
+
+    member: Numbers
+    window: Numbers
+
+
+class WindowKernel:
+    """Steps one definition."""
+
+    def __init__(self, program: Program, shape: Window, columns: frozenset[str] | None, is_read: bool) -> None:
+        self.program = program
+        self.shape = shape
+        self.columns = columns
+        self.windows: Windows = shape.node.windows
+        self.aggregator = shape.node.aggregator
+        self.fills = self.aggregator.fills_empty_windows
+        tested = [test.tree for node in (shape.node, *shape.thresholds) for test in node.tests]
+        self._read = read_by(program, is_read, [*tested, *([] if self.aggregator.tree is None else [self.aggregator.tree])])
+
+    def fresh(self) -> WindowMemory:
+        return WindowMemory(Slots(len(self.program.keys)))
+
+    def step(self, memory: WindowMemory, rows: Rows, start: int | None, asks: list[Ask]) -> Found | None:
+        """`start`: of the observation. Wishes to be woken go to `asks`."""
+        self._begin(memory, start, asks)
+        base = len(memory.hi)
+        new = self._take(memory, rows, asks)
+        if memory.next is None:
+            return None
+        self._ask_for_members(memory, base, asks)
+        last = (rows.limit - 1 - self.windows.offset - self.windows.length) // self.windows.step
+        found = None
+        if last >= memory.next:
+            groups = self._closing(memory, last, asks)
+            numbers = np.concatenate((np.arange(base), base + new))
+            found = self._found(memory, [*memory.events.tables, *rows.tables], numbers, groups) if len(groups.window) else None
+        self._retain(memory, rows, new, max(memory.next, last + 1))
+        return found
+
+    def _begin(self, memory: WindowMemory, start: int | None, asks: list[Ask]) -> None:
+        if self.program.keys or not self.fills or start is None or memory.next is not None:
+            return
+        memory.next = self.windows.first_ending(start)
+        memory.observed = Observed(memory.slots.of([()]), np.array([memory.next]), np.array([start]))
+        asks.append((None, self.windows.end(memory.next)))
+
+    # What comes.
+
+    def _take(self, memory: WindowMemory, rows: Rows, asks: list[Ask]) -> Numbers:
+        """New members join the old ones; which rows they are."""
+        if not rows.length:
+            return NOTHING
+        seen, held = np.zeros(rows.length, np.bool_), np.zeros(rows.length, np.bool_)
+        for leaf in self.shape.leaves:
+            seen |= rows.is_of(leaf.type)
+            held |= rows.held_by(leaf)
+        some = np.flatnonzero(seen)
+        slot = slots_of(self.shape, self.program.keys, rows, some, memory.slots)
+        if len(slot) and slot.min() < 0:
+            some, slot = some[slot >= 0], slot[slot >= 0]
+        if not len(some):
+            return NOTHING
+        hi = rows.hi[some]
+        if memory.next is None:
+            memory.next = self.windows.first_ending(int(hi[0]))
+        if self.program.keys and self.fills:
+            first = -((self.windows.length + self.windows.offset - hi) // self.windows.step)
+            seen_first = np.sort(np.unique(first * len(memory.slots) + slot, return_index=True)[1])
+            new = Observed(slot, first, hi).take(seen_first)
+            asks.extend(first_asks(new, self.windows))
+            memory.observed = memory.observed.and_then(new)
+        members = held[some]
+        memory.hi, memory.slot = np.concatenate((memory.hi, hi[members])), np.concatenate((memory.slot, slot[members]))
+        return some[members]
+
+    def _spans(self, memory: WindowMemory, begin: int = 0) -> tuple[Numbers, Numbers]:
+        """As `Windows.containing`, for the members from `begin` on, but for what is closed."""
+        assert memory.next is not None
+        since = memory.hi[begin:] - self.windows.offset
+        first = np.maximum(-((self.windows.length - since) // self.windows.step), memory.next)
+        return first, np.maximum(-(-since // self.windows.step), first)
+
+    def pairs(self, memory: WindowMemory, last: int | None = None) -> Pairs:
+        """Members in open windows, or in those up to number `last`."""
+        first, end = self._spans(memory)
+        return _spread(first, end if last is None else np.minimum(end, last + 1))
+
+    def _ask_for_members(self, memory: WindowMemory, begin: int, asks: list[Ask]) -> None:
+        """A window is asked for by the first of its members; spans begin and end one after another."""
+        first, end = self._spans(memory, begin)
+        asked = np.maximum.accumulate(np.concatenate(([first[0]], end[:-1]))) if len(end) else end
+        new = _spread(np.maximum(first, asked), end)
+        instants = memory.hi[begin + new.member]
+        asks.extend((at, self.windows.end(k)) for k, at in zip(new.window.tolist(), instants.tolist(), strict=True))
+
+    # Windows that close.
+
+    def _closing(self, memory: WindowMemory, last: int, asks: list[Ask]) -> Groups:
+        pairs = self.pairs(memory, last)
+        slot = memory.slot[pairs.member]
+        order = stable_order(slot, pairs.window)
+        pairs, slot = Pairs(pairs.member[order], pairs.window[order]), slot[order]
+        begins = (pairs.window[1:] != pairs.window[:-1]) | (slot[1:] != slot[:-1])
+        starts = np.concatenate(([0], np.flatnonzero(begins) + 1)) if len(slot) else NOTHING
+        groups = Groups(pairs.window[starts], slot[starts], starts, np.append(starts[1:], len(slot)) - starts, pairs.member)
+        if not self.fills:
+            return groups
+        if not self.program.keys:
+            asks.extend((self.windows.end(k), self.windows.end(k + 1)) for k in range(memory.next or 0, last + 1))
+            return throughout(groups, memory.observed, range(memory.next or 0, last + 1))
+        asks.extend((self.windows.end(k), self.windows.end(k + 1)) for k in np.unique(groups.window).tolist())
+        groups, memory.observed = with_empty(groups, memory.observed, len(memory.slots), last)
+        return groups
+
+    # What is made.
+
+    def _found(self, memory: WindowMemory, tables: list[EventTable], numbers: Numbers, groups: Groups) -> Found | None:
+        """`numbers`: those of the members in the tables."""
+        members = groups.members
+        is_used = np.zeros(len(numbers), np.bool_)
+        is_used[members] = True
+        table = gathered(tables, numbers[is_used], self._read or fields_of(tables) - UNREAD)
+        flat = (np.cumsum(is_used) - 1)[members]
+        offsets = np.concatenate(([0], np.cumsum(groups.size)))
+        value, there = self._values(table, flat, offsets)
+        for threshold in self.shape.thresholds:
+            there = there & ((value < threshold.limit) if threshold.less else (value > threshold.limit))
+            if threshold.less and self.fills and groups.since is not None:
+                there = there & (self.windows.offset + groups.window * self.windows.step >= groups.since)
+        index = np.flatnonzero(there)
+        index = index[self._ascending(groups, memory, index, self._below(table, flat, offsets))]
+        return self._made(memory, table, groups, index, flat, offsets, value) if len(index) else None
+
+    def _values(self, table: EventTable, flat: Numbers, offsets: Numbers) -> tuple[Values, Mask]:
+        """The aggregate's value in each window, and where something is made (5.5)."""
+        sizes = np.diff(offsets).astype(np.float64)
+        tree, function = self.aggregator.tree, self.aggregator.function
+        if function == "LAST" or tree is None:
+            return sizes, np.ones(len(sizes), np.bool_)
+        column = evaluate(tree, TableRows(table))
+        if function == "COUNT":
+            return _sums((~column.is_null).astype(np.float64)[flat], offsets), np.ones(len(sizes), np.bool_)
+        if function == "DISTINCT":
+            different = _different(key_codes([column])[0][flat].astype(np.int64), offsets)
+            return different, different > 0
+        numbers = np.full(len(flat), np.nan) if column.numbers is None else column.numbers[flat]
+        if function == "SUM":
+            return group_sums(numbers, offsets), np.ones(len(sizes), np.bool_)
+        counts = _sums((~np.isnan(numbers)).astype(np.float64), offsets)
+        if function == "AVG":
+            return group_sums(numbers, offsets) / np.maximum(counts, 1), counts > 0
+        extreme = np.fmin if function == "MIN" else np.fmax
+        return extreme.reduceat(numbers, offsets[:-1]) if len(numbers) else sizes, counts > 0
+
+    def _below(self, table: EventTable, flat: Numbers, offsets: Numbers) -> Coded | None:
+        """What windows are made of, if that can be the same for several keys."""
+        if not (self.shape.reads_detections and self.program.keys):
+            return None
+        if self.aggregator.function != "LAST":
+            return coded([table]).united(flat, offsets)
+        return coded([table]).united(flat[offsets[1:] - 1], np.arange(len(offsets)))
+
+    def _ascending(self, groups: Groups, memory: WindowMemory, index: Numbers, below: Coded | None) -> Numbers:
+        """Windows as they close; of one window by the first event, empty ones before all others, by their keys."""
+        if below is not None:
+            ranks = key_ranks(memory.slots, len(self.program.keys), groups.slot[index])
+            window = groups.window[index]
+            return ascending(window, window, below.united(index, np.arange(len(index) + 1)), [(rank,) for rank in ranks])
+        size, start = groups.size[index], groups.start[index]
+        at = start + size - 1 if self.aggregator.function == "LAST" else start
+        first = np.append(groups.member, -1)[np.where(size > 0, at, len(groups.member))]
+        empty = size == 0
+        rank = np.zeros(len(index), np.int64)
+        if empty.sum() > 1:
+            keys = memory.slots.keys()
+            slots = sorted(np.unique(groups.slot[index][empty]).tolist(), key=lambda slot: key_rank(keys[slot]))
+            places = np.zeros(len(keys), np.int64)
+            places[slots] = np.arange(len(slots))
+            rank = places[groups.slot[index]]
+        return np.lexsort((rank, first, groups.window[index]))
+
+    def _made(
+        self,
+        memory: WindowMemory,
+        table: EventTable,
+        groups: Groups,
+        index: Numbers,
+        flat: Numbers,
+        offsets: Numbers,
+        value: Values,
+    ) -> Found | None:
+        begins, sizes = offsets[index], groups.size[index]
+        if self.aggregator.function == "LAST":
+            begins, sizes = begins + sizes - 1, np.ones(len(index), np.int64)
+        ends = np.cumsum(sizes)
+        rows = flat[np.repeat(begins - ends + sizes, sizes) + np.arange(int(ends[-1]))]
+        parts = rows, np.concatenate(([0], ends))
+        lo = self.windows.offset + groups.window[index] * self.windows.step
+        stamps = lo, lo + self.windows.length
+        attribute = self.aggregator.attribute
+        results = {attribute: Column(len(index), value[index])} if attribute else {}
+        tests = [test.tree for node in (self.shape.node, *self.shape.thresholds) for test in node.tests]
+        passed = passing(tests, table, parts, stamps, results) if tests else np.ones(1, np.bool_)
+        if not passed.all():
+            index = index[passed]
+            return self._made(memory, table, groups, index, flat, offsets, value) if len(index) else None
+        found = composed(self.program, table, parts, stamps, memory.slots, groups.slot[index], results=results)
+        return without_copies(found) if self.shape.reads_detections else found
+
+    # What is kept.
+
+    def first_observed(self, memory: WindowMemory) -> Observed:
+        """Of each key the window that it is observed in next."""
+        observed = memory.observed
+        if not self.program.keys:
+            assert memory.next is not None or not len(observed.slot)
+            return Observed(observed.slot, np.full(len(observed.slot), memory.next or 0), observed.since)
+        order = np.lexsort((observed.since, observed.window, observed.slot))
+        return observed.take(order[np.unique(observed.slot[order], return_index=True)[1]])
+
+    def waits(self, memory: WindowMemory, last: int) -> bool:
+        """Does it wait for a time at which, with no further event after `last`, it would make something?"""
+        if memory.next is None:
+            return False
+        first, end = self._spans(memory)
+        observed = self.windows.start(memory.next) < last and len(memory.observed.slot) > 0
+        return observed or bool((end > first).any())
+
+    def _retain(self, memory: WindowMemory, rows: Rows, new: Numbers, following: int) -> None:
+        memory.next = following
+        memory.events.add(rows.tables, new, self.columns or fields_of(rows.tables))
+        kept = int(np.searchsorted(memory.hi, self.windows.start(following), "right"))
+        if kept and (kept >= len(memory.hi) // 2 or kept > 1 << 16):
+            memory.events.drop(kept)
+            memory.hi, memory.slot = memory.hi[kept:], memory.slot[kept:]
+
+
+def _spread(first: Numbers, end: Numbers) -> Pairs:
+    """Member i in the windows from first[i] to end[i]."""
+    sizes = np.maximum(end - first, 0)
+    if len(sizes) and sizes.min() == sizes.max() == 1:
+        return Pairs(np.arange(len(sizes)), first)
+    member = np.repeat(np.arange(len(sizes)), sizes)
+    return Pairs(member, np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(len(member)))
+
+
+def _different(codes: Numbers, offsets: Numbers) -> Values:
+    """How many different codes each window has; those below 0 do not count."""
+    windows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[codes >= 0]
+    pairs = np.unique(np.stack([windows, codes[codes >= 0]]), axis=1)
+    return np.bincount(pairs[0], minlength=len(offsets) - 1).astype(np.float64)
+
+
+def _sums(values: Values, offsets: Numbers) -> Values:
+    """Of whole numbers."""
+    total = np.concatenate(([0.0], np.cumsum(values)))
+    return np.asarray(total[offsets[1:]] - total[offsets[:-1]])

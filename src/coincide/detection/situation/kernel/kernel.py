@@ -1,0 +1,164 @@
+"""Situations over columns.
+
+Rows that concern nobody are left out first, whatever the definitions (prefilter.py). What is left goes through a compiled loop
+(kernel/loop.py) where the definitions are within what it can do (support.py), and through the interpreter otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from coincide.detection.base import Clock, Pending
+from coincide.detection.eventwise import Timers
+from coincide.detection.situation.interpreter import Interpreter
+from coincide.detection.situation.prefilter import Prefilter
+from coincide.detection.situation.program import Group
+from coincide.detection.situation.state import SituationState
+from coincide.detection.situation.support import loop_reasons
+from coincide.model.batch import EMPTY, EventBatch, merged
+from coincide.model.table import EventTable
+
+if TYPE_CHECKING:
+    from coincide.detection.situation.kernel.state import Compact
+    from coincide.detection.situation.kernel.tables import Program
+
+LONG_AGO = -(2**63)
+CELLS = 1 << 25
+"""Numbers that a step may lay out for its rows; longer batches are cut."""
+
+
+@dataclass
+class KernelState:
+    """As numbers while the compiled loop has it, otherwise as the interpreter's objects; these also hold the statistics."""
+
+    objects: SituationState
+    compact: Compact | None = None
+
+    @property
+    def situations(self) -> list[Counter[str]]:
+        return self._counted().situations
+
+    @property
+    def lifespans(self) -> list[Counter[str]]:
+        return self._counted().lifespans
+
+    def _counted(self) -> SituationState:
+        if self.compact is not None:
+            from coincide.detection.situation.kernel.objects import save_counters
+
+            save_counters(self.objects, self.compact.counters)
+        return self.objects
+
+    def pending(self) -> Pending | None:
+        if self.compact is None:
+            return self.objects.pending()
+        due = self.compact.next_due
+        return None if due is None else Pending(due, True)
+
+
+class Kernel:
+    """Steps a group of situations."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self._prefilter = Prefilter(group)
+        self._interpreter = Interpreter(group)
+        self._program = None if loop_reasons(s.resolved for s in group.situations) else _program(group)
+
+    def state(self, objects: SituationState) -> KernelState:
+        """Made numbers at once where it can be: what is wrong with a state shows when it is read."""
+        state = KernelState(objects)
+        if self._program is not None and not objects.fresh:
+            self._load(state)
+        return state
+
+    def objects(self, state: KernelState) -> SituationState:
+        if state.compact is None:
+            return state.objects
+        from coincide.detection.situation.kernel.objects import Saver
+
+        assert self._program is not None
+        return Saver(self._program, state.compact, state.objects).save()
+
+    def step(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
+        if self._compiled(state, batch, clock):
+            return state, self._run(state, batch, clock)
+        state.objects, state.compact = self.objects(state), None
+        picked = self._prefilter.pick(batch, self._begins_late(state))
+        _, made = self._interpreter.step(state.objects, picked, clock)
+        return state, made
+
+    def _begins_late(self, state: KernelState) -> bool:
+        return bool(state.objects.fresh) and state.objects.late
+
+    def _compiled(self, state: KernelState, batch: EventBatch, clock: Clock) -> bool:
+        """Can the loop take it? Then the state is made numbers. Places with timers in them are no plain numbers."""
+        if self._program is None or clock.arrival is not None or not all(part.table.sortable for part in batch.parts):
+            return False
+        if state.compact is not None:
+            return True
+        if clock.start is None or self._begins_late(state):
+            return False
+        if state.objects.fresh:  # startup, and nothing else
+            self._interpreter.step(state.objects, EMPTY, Clock(LONG_AGO, clock.start))
+        return self._load(state)
+
+    def _load(self, state: KernelState) -> bool:
+        from coincide.detection.situation.kernel.objects import Loader, loadable
+
+        if not loadable(state.objects):
+            return False
+        assert self._program is not None
+        state.compact = Loader(self._program, state.objects).load()
+        state.objects.open = [{} for _ in self.group.lifespans]
+        state.objects.timers = Timers()
+        return True
+
+    def _run(self, state: KernelState, batch: EventBatch, clock: Clock) -> EventBatch:
+        picked = self._prefilter.pick(batch, False)
+        made = []
+        tables = list(self._cut(picked)) if len(picked) else []
+        for table in tables[:-1]:
+            made.append(self._loop(state, table, LONG_AGO))
+        assert state.compact is not None
+        due = state.compact.next_due
+        if tables or (due is not None and due < clock.bound):
+            made.append(self._loop(state, tables[-1] if tables else None, clock.bound))
+        return merged(made)
+
+    def _cut(self, batch: EventBatch) -> Iterator[EventTable]:
+        table = batch.table
+        size = max(1, CELLS // (3 * len(self.group.lifespans) + 4 * len(self.group.situations)))
+        if len(table) <= size:
+            yield table
+            return
+        for start in range(0, len(table), size):
+            yield table.take(np.arange(start, min(start + size, len(table))))
+
+    def _loop(self, state: KernelState, table: EventTable | None, bound: int) -> EventBatch:
+        from coincide.detection.situation.kernel.emission import detections
+        from coincide.detection.situation.kernel.layout import MADE, SELECTED, World
+        from coincide.detection.situation.kernel.loop import run
+        from coincide.detection.situation.kernel.rows import Prepared
+        from coincide.detection.situation.kernel.state import pack, unpack
+        from coincide.detection.situation.kernel.store import Store, nothing_kept
+
+        program, compact = self._program, state.compact
+        assert program is not None
+        assert compact is not None
+        prepared = Prepared(program, compact, Store(compact.kept, nothing_kept() if table is None else table))
+        world = World(*run(unpack(program, compact, prepared), compact.spans, bound))
+        made, selected = world.made[: world.counts[MADE]], world.selected[: world.counts[SELECTED]]
+        found = detections(prepared, made, selected)
+        state.compact = pack(program, compact, prepared, world)
+        return found
+
+
+def _program(group: Group) -> Program:
+    from coincide.detection.situation.kernel.tables import Program
+
+    return Program(group)
