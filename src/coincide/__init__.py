@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from coincide.engines.embedded import Engine
     from coincide.errors import DataWarning
     from coincide.rulebook import Rulebook, load, loads
+    from coincide.streams.asynchronous import stream
     from coincide.tables.api import match_recognize, sql
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ __all__ = [
     "match_recognize",
     "run",
     "sql",
+    "stream",
     "why",
 ]
 
@@ -46,6 +48,7 @@ _HOMES = {
     "loads": "coincide.rulebook",
     "match_recognize": "coincide.tables.api",
     "sql": "coincide.tables.api",
+    "stream": "coincide.streams.asynchronous",
 }
 
 

@@ -7,7 +7,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
-from coincide.engines.choice import Until, arrivals_on_spark, check_name, detections, until_microseconds
+from coincide.engines.choice import (
+    Duration,
+    Until,
+    arrivals_on_spark,
+    check_name,
+    detections,
+    duration_microseconds,
+    until_microseconds,
+)
 from coincide.errors import Diagnostic, InputError, RuleError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
@@ -76,6 +84,7 @@ def detect(
             raise InputError("keys= and why= cannot be asked for together")
         causes = observed(rules, events, until, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end)
         return causes.explained()
+    events = list(events) if isinstance(events, Iterator) and not _is_table(events) else events  # all of them, in any order
     made = run(rules, events, until, engine=engine, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end, keys=keys)
     return list(made)
 
@@ -92,8 +101,13 @@ def run(
     strict: bool = True,
     end: str = "closed",
     keys: bool = False,
+    delay: Duration = 0,
 ) -> Iterator[dict[str, Any]]:
     """The same as `detect`, one detection at a time: for inputs whose detections need not all be in memory.
+
+    An iterator (a generator, say) is *live*: each event is dealt with when it comes, and forgotten when no rule needs it any
+    more. Events may come so much later than later ones as the `delay` (milliseconds, '5s', a timedelta) says; those that come
+    later still are left out, which is told as a DataWarning.
 
     >>> import coincide
     >>> rules = coincide.loads("monitor hot = repeat { push(hot, celsius: v) { reading and v > 30 } }")
@@ -105,10 +119,22 @@ def run(
     """
     from coincide.adapters.write import KEY
     from coincide.engines.identity import Keys, digests_of
+    from coincide.engines.policies import names_policies
 
     book = rulebook(rules)
     told = Keys(digests_of(book))
-    for batch in _detected(book, events, until, None, engine, tier, policy, mapping, strict, end):
+    made = _detected(book, events, until, None, engine, tier, policy, mapping, strict, end)
+    if (
+        isinstance(events, Iterator)
+        and not _is_table(events)
+        and engine == "embedded"
+        and policy is None
+        and not names_policies(book)
+    ):
+        made = _live(
+            book, events, until_microseconds(until), tier, mapping, strict, end == "closed", duration_microseconds(delay)
+        )
+    for batch in made:
         records = (record(event) for event in batch.events)
         yield from ({**r, KEY: key} for r, key in zip(records, told.of(batch), strict=True)) if keys else records
 
@@ -205,6 +231,34 @@ def _detected(
         made = detections(book, in_total_order(seen.watch(batches)), bound, engine, tier, end == "closed")
     yield from made if kept is None else kept.making(made)
     warn(unmet.after(seen))
+
+
+def _live(
+    book: Rulebook,
+    items: Iterator[Any],
+    until: float | None,
+    tier: str,
+    mapping: FieldMapping,
+    strict: bool,
+    closed: bool,
+    delay: int,
+) -> Iterator[EventBatch]:
+    """Events of an iterator, one by one."""
+    from coincide.adapters.report import Intake
+    from coincide.adapters.seen import Seen
+    from coincide.engines.embedded import Engine
+    from coincide.engines.live import LiveEngine
+    from coincide.unmet import Unmet, warn
+
+    unmet, seen, intake = Unmet(book), Seen(), Intake(strict=strict)
+    live = LiveEngine(Engine(book, tier), delay)
+    for item in items:
+        if (event := _event(item, mapping, intake)) is not None:
+            seen.add(batch := EventBatch((event,)))
+            yield from live.arrive(batch)
+            live.latecomers()
+    yield from live.finish(until, closed)
+    warn([*unmet.after(seen), *live.late_warnings()])
 
 
 def _as_they_arrived(

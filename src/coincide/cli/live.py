@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
@@ -48,15 +47,13 @@ def live_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check_live_arguments(given: Given) -> None:
     """Durations become microseconds."""
-    from coincide.engines.choice import check_name
+    from coincide.engines.choice import check_name, duration_microseconds
     from coincide.errors import CoincideError
-    from coincide.expr.parse import parse_duration
-    from coincide.expr.quantities import QuantityError
 
     for option in ("delay", "latency", "checkpoint_every"):
         try:
-            setattr(given, option, parse_duration(getattr(given, option)))
-        except QuantityError as error:
+            setattr(given, option, duration_microseconds(getattr(given, option)))
+        except CoincideError as error:
             raise CoincideError(f"--{option.replace('_', '-')}: {error}") from error
     if given.clock is not None:
         check_name("clock", given.clock, ("event", "wall"))
@@ -257,14 +254,8 @@ class LateFile:
             self._file.write(msgspec.json.Encoder().encode_lines(late_record(event, self._iso) for event in late))
 
     def report(self) -> None:
-        from coincide.expr.quantities import duration_text
-
-        stage = self._run.live.stage
-        if stage.refused:
-            came = "1 event" if stage.refused == 1 else f"{stage.refused:,} events"
-            kept = f", kept in {self._path}" if self._path is not None else ""
-            print(f"warning: {came} came too late: left out{kept}", file=sys.stderr)
-            print(f"    hint: --delay {duration_text(stage.sufficient)} would have sufficed", file=sys.stderr)
+        kept = f", kept in {self._path}" if self._path is not None else ""
+        show_warnings(self._run.live.late_warnings(kept))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,10 @@ TIERS = ("auto", "interpreter", "kernel")
 
 Until = float | str | datetime | None
 """Where the clock goes on to after the last event: milliseconds, ISO-8601 text, a datetime, or 'inf'."""
+
+
+Duration = float | str | timedelta
+"""Milliseconds, a text such as '5s', or a timedelta."""
 
 
 def detections(
@@ -108,3 +112,16 @@ def _no_time(text: str) -> CoincideError:
     return CoincideError(
         Diagnostic(f"'{text}' is not a time", hint="a number of milliseconds, ISO-8601 such as 2026-03-01T12:00Z, or inf")
     )
+
+
+def duration_microseconds(duration: Duration) -> int:
+    """A duration in any spelling. Raises CoincideError."""
+    from coincide.expr.parse import parse_duration
+    from coincide.expr.quantities import QuantityError, microseconds_of
+
+    try:
+        if isinstance(duration, timedelta):
+            return microseconds_of(duration / timedelta(milliseconds=1))
+        return parse_duration(duration) if isinstance(duration, str) else microseconds_of(duration)
+    except QuantityError as error:
+        raise CoincideError(str(error)) from error

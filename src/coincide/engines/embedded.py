@@ -15,7 +15,7 @@ from coincide.engines.choice import TIERS, Until, check_name, until_microseconds
 from coincide.engines.graph import Graph
 from coincide.engines.snapshots import GraphSnapshot, read_snapshot
 from coincide.engines.stopping import up_to_a_stop
-from coincide.errors import InputError, RunError
+from coincide.errors import CoincideError, Diagnostic, InputError, RunError, nearest
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook, RuleSource, rulebook
@@ -25,6 +25,10 @@ PATIENCE = 32
 
 Given = Event | Mapping[str, Any]
 """One event: an object, or a record (a dict with `type`, `time` and attributes)."""
+
+
+Callback = Callable[[dict[str, Any]], object]
+"""What is called with a detection, as a record."""
 
 
 class Engine:
@@ -40,16 +44,24 @@ class Engine:
         rules: Rulebook | RuleSource | Sequence[RuleSource],
         tier: str = "auto",
         *,
-        on_detection: Callable[[dict[str, Any]], object] | None = None,
+        on_detection: Callback | None = None,
     ) -> None:
         check_name("tier", tier, TIERS)
         self.tier = tier
         self.late = 0
-        self._on_detection = on_detection
+        self._callbacks: list[tuple[str | None, Callback]] = [] if on_detection is None else [(None, on_detection)]
         self._graphs = Graphs(rulebook(rules), tier)
         self._graph = self._graphs.graph
         self._state = self._graph.initial()
         self._fields = self._graphs.book.fields(DEFAULT)
+
+    def on(self, type: str, callback: Callback) -> None:
+        """Has the callback called with every detection of a type that these rules make."""
+        known = {output for detector in self._graphs.book.detectors for output in detector.outputs}
+        if type not in known:
+            hint = nearest(type, known) or f"they make: {', '.join(sorted(known))}"
+            raise CoincideError(Diagnostic(f"no rule makes detections of the type '{type}'", hint=hint))
+        self._callbacks.append((type, callback))
 
     def process(self, events: EventBatch | Given | Iterable[Given]) -> EventBatch:
         """The detections that these events, or this one, make. `time` is milliseconds, ISO-8601, a datetime, or a list of two
@@ -59,7 +71,7 @@ class Engine:
             return EMPTY
         self._move(self._graphs.suited_to(rows))
         timely = self._timely(batch if rows == 1 else sort_batch(batch))
-        if self._on_detection is None:
+        if not self._callbacks:
             return self._graph.advance(self._state, timely)
         return self._told(partial(self._graph.advance, self._state, timely))
 
@@ -126,7 +138,7 @@ class Engine:
 
     def _told(self, step: Callable[[], EventBatch]) -> EventBatch:
         """What a step makes; a callback gets it even if the run has to stop in it."""
-        if self._on_detection is None:
+        if not self._callbacks:
             return step()
         try:
             made = step()
@@ -137,9 +149,10 @@ class Engine:
         return made
 
     def _tell(self, made: EventBatch) -> None:
-        assert self._on_detection is not None
         for event in made.events:
-            self._on_detection(record(event))
+            for type, callback in self._callbacks:
+                if type is None or type == event.type:
+                    callback(record(event))
 
     def _batch(self, events: EventBatch | Given | Iterable[Given]) -> EventBatch:
         if isinstance(events, EventBatch):

@@ -11,7 +11,8 @@ from coincide.detection.snapshots import opened, reading_state, sealed
 from coincide.engines.embedded import Engine
 from coincide.engines.instance import read_stage, stored_stage
 from coincide.engines.stopping import up_to_a_stop
-from coincide.errors import RunError
+from coincide.errors import Diagnostic, RunError
+from coincide.expr.quantities import duration_text
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
 from coincide.stages import Live, Moment, Moments, StageState
@@ -47,6 +48,14 @@ class LiveEngine:
         """Events that came too late, since the last call."""
         late, self.stage.late = self.stage.late, []
         return late
+
+    def late_warnings(self, kept: str = "") -> list[Diagnostic]:
+        """What is to be said of latecomers in the end."""
+        if not self.stage.refused:
+            return []
+        came = "1 event" if self.stage.refused == 1 else f"{self.stage.refused:,} events"
+        hint = f"a delay of {duration_text(self.stage.sufficient)} would have sufficed"
+        return [Diagnostic(f"{came} came too late: left out{kept}", severity="warning", hint=hint)]
 
     def snapshot(self) -> bytes:
         return sealed(msgspec.msgpack.encode((stored_stage(self.stage.state()), self.engine.snapshot())))

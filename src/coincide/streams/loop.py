@@ -36,21 +36,26 @@ class Clock:
         return self._mark + round((self._now() - self._came) * SECOND)
 
 
+def _nothing(*_: object) -> None:
+    """Nobody looks."""
+
+
 class LiveLoop:
     """Runs until the arrivals end. `positions` tells, for each source, how far it has been dealt with: its position, and the
     number of records."""
 
-    def __init__(self, live: LiveEngine, arrivals: Arrivals, clock: str = "event") -> None:
+    def __init__(self, live: LiveEngine, clock: str, now: Callable[[], float]) -> None:
         self.live = live
-        self.arrivals = arrivals
-        self.clock = Clock(clock == "wall", arrivals.now)
+        self.clock = Clock(clock == "wall", now)
         self.clock.note(live.stage.mark)
         self.positions: dict[int, tuple[Position, int]] = {}
 
-    def detections(self, watch: Callable[[EventBatch], object], after_turn: Callable[[], None]) -> Iterator[EventBatch]:
+    def detections(
+        self, arrivals: Arrivals, watch: Callable[[EventBatch], object] = _nothing, after_turn: Callable[[], object] = _nothing
+    ) -> Iterator[EventBatch]:
         """What is detected while events come. The end of the input is the caller's affair. `watch` is shown what is read; between
         two turns everything that was read has been dealt with, and what it made has been given out."""
-        while (arrived := self.arrivals.next(self.patience())) is not None:
+        while (arrived := arrivals.next(self.patience())) is not None:
             for arrival in arrived:
                 watch(arrival.delivery.batch)
             yield from self.turn(arrived)

@@ -49,14 +49,14 @@ class LiveRun:
         positions = [None if kept is None else kept.sources.get(source.url, (None, 0))[0] for source in sources]
         self.arrivals = Threads(sources, positions, pace.latency)
         clock = pace.clock or ("wall" if any(source.clock == "wall" for source in sources) else "event")
-        self.loop = LiveLoop(self.live, self.arrivals, clock)
+        self.loop = LiveLoop(self.live, clock, self.arrivals.now)
         self._kept_at = self.arrivals.now()
         if self._checkpoints is not None and kept is None:
             self.keep()  # what sinks hold now is what they held before the run
 
     def detections(self, watch: Callable[[EventBatch], object] = lambda batch: None) -> Iterator[EventBatch]:
         """Everything up to the end of the sources, or until it is stopped."""
-        for batch in self.loop.detections(watch, self._keep_if_due):
+        for batch in self.loop.detections(self.arrivals, watch, self._keep_if_due):
             self._write(batch)
             yield batch
 

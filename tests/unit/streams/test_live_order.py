@@ -133,8 +133,7 @@ class Script:
 
 def detected(script: Script, clock: str, delay: int = 0, rules: Rulebook = RULES) -> list[tuple[float, str]]:
     """What is made while events come, with the second in which it is."""
-    loop = LiveLoop(LiveEngine(Engine(rules), delay), script, clock)
-    made = loop.detections(lambda batch: None, lambda: None)
+    made = LiveLoop(LiveEngine(Engine(rules), delay), clock, script.now).detections(script)
     return [(round(script.now(), 4), e.type) for batch in made for e in batch.events]
 
 
@@ -154,8 +153,9 @@ def test_that_time_passes_makes_nothing_late() -> None:
     """Only what was consumed meanwhile does."""
     first, second = event(1, type="a", time=10, k=1), event(2, type="b", time=12, k=1)
     assert detected(Script(first, 0.004, second, 1.0), "wall") == [(0.004, "Pair")]
-    loop = LiveLoop(LiveEngine(Engine(RULES)), Script(first, 0.007, second), "wall")
-    assert [e.type for batch in loop.detections(lambda b: None, lambda: None) for e in batch.events] == ["Silent"]
+    script = Script(first, 0.007, second)
+    loop = LiveLoop(LiveEngine(Engine(RULES)), "wall", script.now)
+    assert [e.type for batch in loop.detections(script) for e in batch.events] == ["Silent"]
     assert (loop.live.stage.refused, loop.live.stage.sufficient) == (1, 5_000)
 
 
