@@ -44,8 +44,8 @@ async def _run(address: str, folder: Path, seconds: float) -> None:
     await stream.add_stream(name="EVENTS", subjects=["events"])
     events = f"nats://{address}/events?stream=EVENTS"
     print(f"A broker at {address}, about {RATE:,} events a second for {seconds:g} seconds, and")
-    print(f"\n    coincide run guessing.say silence.ce --events '{events}' --delay 50ms\n")
-    command = ["run", *map(str, RULES), "--events", events, "--delay", "50ms", "--checkpoint", str(folder / "kept")]
+    print(f"\n    coincide run guessing.say silence.ce --events '{events}' --delay 250ms\n")
+    command = ["run", *map(str, RULES), "--events", events, "--delay", "250ms", "--checkpoint", str(folder / "kept")]
     process = await asyncio.create_subprocess_exec(*COINCIDE, *command, stdout=asyncio.subprocess.PIPE)
     shown = asyncio.create_task(_show(process))
     published = await _generate(client, seconds)
