@@ -10,6 +10,7 @@ from coincide.errors import RuleError
 from coincide.lang.opera.definition import Alternation, Concatenation, Detect, Group, Iteration, Sequence, Timing
 from coincide.lang.opera.parse import parse
 from coincide.lang.opera.print import print_file
+from coincide.lang.opera.times import CYCLE, At
 from coincide.languages.opera import digest
 from coincide.rulebook import loads
 from coincide.source import SourceText
@@ -183,3 +184,9 @@ def test_the_digest_follows_what_is_meant_not_how_it_is_written() -> None:
     assert digests("set S = {A}\ndetect X = [S]") != digests("set S = {B}\ndetect X = [S]")
     assert digests("limit B every 1s\ndetect X = [A]") == digests("detect X = [A]")
     assert digests("limit A every 1s\ndetect X = [A]") == digests("detect X = [A]")  # a limit remembers by itself
+
+
+@pytest.mark.parametrize("cycles", [-300, -5, 5, 300])
+def test_a_time_of_day_comes_in_every_year_that_an_event_may_have(cycles: int) -> None:
+    time, now = At("19:00 Europe/London"), 1_700_000_000_000_000
+    assert time.due(now + cycles * CYCLE) == time.due(now) + cycles * CYCLE

@@ -14,6 +14,11 @@ from coincide.model.stamp import EPOCH, parse_instant
 TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s+(\S+))?")
 
 
+DAY = 86_400_000_000
+CYCLE = 146_097 * DAY  # the days of 400 years: they come again on the same dates and days of the week
+CALENDAR = 1_900 * 365 * DAY  # at least so far to both sides of the epoch there are dates
+
+
 @dataclass(frozen=True)
 class Duration:
     """A relative time, in microseconds; `text` is how it was written."""
@@ -49,6 +54,9 @@ class At:
         return int(hour), int(minute), int(second or 0), ZoneInfo(zone) if zone else UTC
 
     def _next_of_day(self, hi: int) -> int:
+        if not -CALENDAR < hi < CALENDAR:  # no calendar of Python's goes so far, but calendars repeat
+            whole = hi // CYCLE * CYCLE
+            return whole + self._next_of_day(hi - whole)
         hour, minute, second, zone = self._of_day
         today = (EPOCH + timedelta(microseconds=hi)).astimezone(zone).date()
         for days in range(-1, 3):

@@ -39,7 +39,11 @@ class Example:
 
 def examples(folder: Path) -> list[Example]:
     """All cases of known languages below a folder, by name."""
-    found = [_example(case) for case in find_cases(folder) if case.rules and case.is_known]
+    found = [
+        _example(case)
+        for case in find_cases(folder)
+        if case.rules and case.is_known and all(path.is_file() for path in case.rules)
+    ]
     if not found:
         raise CoincideError(f"there are no conformance cases in '{folder}': name their folder with --corpus")
     return found
