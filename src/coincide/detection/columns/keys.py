@@ -84,3 +84,38 @@ def _distinct(combined: Codes, size: int, columns: Sequence[Column]) -> tuple[Co
     numbers = np.full(size + 1, -1, np.int32)
     numbers[present] = np.arange(len(present))
     return numbers[combined], keys
+
+
+def value_codes(column: Column) -> tuple[npt.NDArray[np.int64], int]:
+    """Values as numbers, null among them, and how many there can be: equal values have equal numbers. A set is
+    a value of its own."""
+    codes, size = _codes(column.singles)
+    codes, size = codes.astype(np.int64) + 1, size + 1
+    if column.compounds is None:
+        return codes, size
+    met: dict[object, int] = {}
+    for row in np.flatnonzero([compound is not None for compound in column.compounds]).tolist():
+        compound = column.compounds[row]
+        spelled = (compound, *(type(member) for member in getattr(compound, "members", ())))  # true is not 1
+        codes[row] = size + met.setdefault(spelled, len(met))
+    return codes, size + len(met)
+
+
+def combined_codes(columns: Sequence[Column]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The number of each row's combination of values, without gaps, and a row that has it."""
+    combined, size = value_codes(columns[0])
+    for column in columns[1:]:
+        codes, values = value_codes(column)
+        if size * values >= 1 << 62:
+            _, combined = np.unique(combined, return_inverse=True)
+            size = len(combined)
+        combined, size = combined * values + codes, size * values
+    if size > 4 * len(combined) + 1024:
+        _, rows, numbers = np.unique(combined, return_index=True, return_inverse=True)
+        return numbers, rows
+    rows = np.full(size, -1, np.int64)
+    rows[combined[::-1]] = np.arange(len(combined) - 1, -1, -1)
+    present = np.flatnonzero(rows >= 0)
+    numbers = np.zeros(size, np.int64)
+    numbers[present] = np.arange(len(present))
+    return numbers[combined], rows[present]

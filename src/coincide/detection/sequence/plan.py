@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.sequence import state as states
@@ -21,6 +22,8 @@ ANY_TYPE: tuple[Expr, ...] = (Literal(0.0), Literal(""))
 @dataclass(frozen=True)
 class SequencePlan(PlanOfOne):
     """One query."""
+
+    reads_sets: ClassVar[bool] = True  # and passes them on
 
     @cached_property
     def program(self) -> Program:
@@ -55,17 +58,24 @@ class SequencePlan(PlanOfOne):
         return bool(self.program.trailing)
 
     def tier_reasons(self) -> tuple[str, ...]:
-        return ("EQL has no kernel yet",)
+        return ()
 
     @cached_property
     def _interpreter(self) -> Interpreter:
         return Interpreter(self.program)
 
+    @cached_property
+    def _kernel(self) -> Any:
+        from coincide.detection.sequence.kernel import Kernel
+
+        return Kernel(self.program, self._interpreter)
+
     def initial(self) -> State:
         return states.fresh(self.program)
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        return self._interpreter.step(state, batch, clock)
+        result: tuple[State, EventBatch] = (self._interpreter if self._interpreted else self._kernel).step(state, batch, clock)
+        return result
 
     def pending(self, state: State) -> Pending | None:
         pending: Pending | None = state.timers.pending()
