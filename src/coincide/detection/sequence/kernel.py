@@ -21,7 +21,7 @@ from coincide.expr.tree import And, Expr, Literal, Not, Or, Reference, walk
 from coincide.lang.eql.definition import TIMESTAMP, Filter
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import Column
-from coincide.model.event import Event
+from coincide.model.event import Event, Value
 from coincide.model.table import EventTable
 
 Mask = npt.NDArray[np.bool_]
@@ -86,7 +86,8 @@ class Masks:
 
     @cached_property
     def _primitive(self) -> Mask:
-        return self.table.generation == 0
+        primitive: Mask = self.table.generation == 0
+        return primitive
 
     def _category(self, category: str) -> Mask:
         by_values = self._by_values(("type", CATEGORY), lambda event: is_of(event, category))
@@ -103,9 +104,9 @@ class Masks:
     def _condition(self, tree: Expr) -> Mask:
         match tree:
             case Or(operands=operands):
-                return np.logical_or.reduce([self.condition(o) for o in operands])
+                return np.asarray(np.logical_or.reduce([self.condition(o) for o in operands]))
             case And(operands=operands):
-                return np.logical_and.reduce([self.condition(o) for o in operands])
+                return np.asarray(np.logical_and.reduce([self.condition(o) for o in operands]))
             case Not(operand=operand):
                 return ~self.condition(operand)
             case Literal(value=value):
@@ -131,7 +132,7 @@ class Masks:
         return self.table.column("time" if name == TIMESTAMP else name)
 
     def _event(self, names: Sequence[str], columns: Sequence[Column], row: int) -> Event:
-        values = {name: value for name, column in zip(names, columns, strict=False) if (value := column.value(row)) is not None}
-        envelope = {name: str(values.pop(name)) if name in values else None for name in ("type", "id", "source")}
+        values: dict[str, Value] = {name: column.value(row) for name, column in zip(names, columns, strict=False)}
+        envelope = {name: None if (value := values.pop(name, None)) is None else str(value) for name in ("type", "id", "source")}
         hi = int(self.table.hi[row])
         return Event(envelope["type"] or "", hi, hi, envelope["id"], values, (), envelope["source"])
