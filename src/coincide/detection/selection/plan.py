@@ -15,7 +15,7 @@ from coincide.detection.selection.interpreter import Interpreter
 from coincide.detection.selection.matching import OWN
 from coincide.detection.selection.program import Program
 from coincide.expr.tree import Expr, Literal, Reference
-from coincide.lang.sigma.definition import HIDDEN_NAMES, DetectionRule, SameAs, items_of
+from coincide.lang.sigma.definition import HIDDEN_NAMES, CorrelationRule, DetectionRule, SameAs, items_of
 from coincide.lang.sigma.link import Linked
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
@@ -58,7 +58,7 @@ class SelectionPlan(PlanOfSeveral):
         return frozenset({"source"})
 
     def tier_reasons(self) -> tuple[str, ...]:
-        return ("rules are tested event by event",)
+        return ()
 
     @cached_property
     def program(self) -> Program:
@@ -66,7 +66,19 @@ class SelectionPlan(PlanOfSeveral):
 
     @cached_property
     def _runner(self) -> Any:
-        return Interpreter(self.program)
+        if self._interpreted:
+            return Interpreter(self.program)
+        from coincide.detection.selection.kernel import Kernel
+
+        return Kernel(self.program, self._shown)
+
+    @cached_property
+    def _shown(self) -> frozenset[str]:
+        """Attributes that are read of events that match."""
+        linked = {item.name: item for d in self.detectors for item in d.definition.together}.values()
+        shown = frozenset(field.attribute for item in linked for field in item.rule.fields)
+        grouped = (attributes_of(item) for item in linked if isinstance(item.rule, CorrelationRule))
+        return shown.union(*(names for names in grouped if names is not None))
 
     def initial(self) -> State:
         return states.fresh(self.program, SWEPT)

@@ -1,0 +1,75 @@
+"""A column by its distinct values: tests are made once for each, whatever the number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from coincide.detection.selection.tests import members
+from coincide.model.column import Column
+from coincide.model.compound import Single
+
+Rows = npt.NDArray[np.int64]
+NOTHING: Rows = np.empty(0, np.int64)
+
+
+class Distinct:
+    """`values` of a column, each once; `rows_of` tells where they stand. A row may have several."""
+
+    def __init__(self, column: Column) -> None:
+        self.values: list[Single] = list(column.texts) if column.codes is not None else []
+        parts: list[tuple[Rows, Rows]] = []  # rows, and the number of their value
+        if column.codes is not None:
+            parts.append(_present(column.codes, column.codes >= 0))
+        if column.numbers is not None:
+            there = np.flatnonzero(~np.isnan(column.numbers))
+            numbers, inverse = np.unique(column.numbers[there] + 0.0, return_inverse=True)
+            parts.append((there, inverse.astype(np.int64) + len(self.values)))
+            self.values += numbers.tolist()
+        if column.flags is not None:
+            rows, codes = _present(column.flags, column.flags >= 0)
+            parts.append((rows, codes + len(self.values)))
+            self.values += [False, True]
+        if column.compounds is not None:
+            parts.append(self._several(column))
+        self.rows = np.concatenate([rows for rows, _ in parts]) if parts else NOTHING
+        self.codes = np.concatenate([codes for _, codes in parts]) if parts else NOTHING
+
+    def _several(self, column: Column) -> tuple[Rows, Rows]:
+        assert column.compounds is not None
+        known: dict[tuple[type, Single], int] = {}
+        rows: list[int] = []
+        codes: list[int] = []
+        for row in np.flatnonzero([compound is not None for compound in column.compounds]).tolist():
+            for value in members(column.compounds[row]):
+                code = known.get((type(value), value))
+                if code is None:
+                    code = known[type(value), value] = len(self.values)
+                    self.values.append(value)
+                rows.append(row)
+                codes.append(code)
+        return np.array(rows, np.int64), np.array(codes, np.int64)
+
+    @cached_property
+    def _by_code(self) -> tuple[Rows, Rows]:
+        order = np.argsort(self.codes, kind="stable")
+        return self.rows[order], np.searchsorted(self.codes[order], np.arange(len(self.values) + 1))
+
+    def rows_of(self, codes: Sequence[int] | npt.NDArray[np.int32]) -> Rows:
+        """The rows that have one of these values, in order."""
+        rows, starts = self._by_code
+        pieces = [rows[starts[code] : starts[code + 1]] for code in codes]
+        return pieces[0] if len(pieces) == 1 else np.unique(np.concatenate(pieces)) if pieces else NOTHING
+
+    @cached_property
+    def present(self) -> Rows:
+        """The rows that have a value."""
+        return np.unique(self.rows)
+
+
+def _present(codes: npt.NDArray[np.int32] | npt.NDArray[np.int8], there: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    rows = np.flatnonzero(there)
+    return rows, codes[rows].astype(np.int64)
