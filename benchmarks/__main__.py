@@ -9,6 +9,7 @@ QUESTIONS = (
     "startup",
     "monitor_kernel",
     "many_monitors",
+    "many_sigma",
     "workload_k",
     "late_events",
     "single_events",

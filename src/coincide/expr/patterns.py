@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +35,12 @@ def matches(text: str, pattern: str) -> bool | None:
     """Is the regular expression found anywhere? Null if it is none."""
     compiled = _regular_expression(pattern)
     return None if isinstance(compiled, str) else compiled.search(_bytes(text)) is not None
+
+
+def searcher(pattern: str) -> Callable[[str], bool]:
+    """The same as a function, for a pattern that many texts are tried with."""
+    compiled = _regular_expression(pattern)
+    return lambda text: not isinstance(compiled, str) and compiled.search(_bytes(text)) is not None
 
 
 def pattern_fault(pattern: str) -> str | None:

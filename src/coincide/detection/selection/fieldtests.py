@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from coincide.detection.selection.search import CONTAINS, ENDS, STARTS, Search
-from coincide.detection.selection.tests import folded, shape, spelling, tester
+from coincide.detection.selection.tests import folded, shape, spelling, tester, wild
 from coincide.lang.sigma.definition import Number, Part, Regex, Test, Text, Truth, Wild
 from coincide.model.compound import Single
 
 Holds = Callable[[Single], bool]
+Needles = dict[bytes, list[tuple[int, Test, Holds | None, Callable[[str], bool] | None]]]
+"""Tests that a text found decides, or, with a second look at the value or at the text without case, may pass."""
 BITS = {"contains": CONTAINS, "startswith": STARTS, "endswith": ENDS}
 SHORTEST = 3
 """A text that every match must hold is looked for before a pattern is tried, if it is so long."""
@@ -22,14 +24,14 @@ class FieldTests:
     def __init__(self, tests: Iterable[Test]) -> None:
         self._equal: dict[str, list[tuple[Test, Holds | None]]] = {}
         self._rest: list[tuple[Test, Holds]] = []
-        needles: dict[bytes, list[tuple[int, Test, Holds | None]]] = {}
+        needles: Needles = {}
         for test in tests:
             self._sort(test, needles)
         self._needles = list(needles.values())
-        kinds = [_united(bit for bit, _, _ in uses) for uses in self._needles]
+        kinds = [_united(bit for bit, *_ in uses) for uses in self._needles]
         self._search = Search(list(zip(needles, kinds, strict=True))) if needles else None
 
-    def _sort(self, test: Test, needles: dict[bytes, list[tuple[int, Test, Holds | None]]]) -> None:
+    def _sort(self, test: Test, needles: Needles) -> None:
         verify = tester(test)
         if isinstance(test, (Number, Truth)):
             self._equal.setdefault(folded(spelling(test.value)), []).append((test, verify))
@@ -42,11 +44,12 @@ class FieldTests:
                 return
             kind = shape(parts)
             if kind is not None:
-                needles.setdefault(_bytes(kind[1]), []).append((BITS[kind[0]], test, needed))
+                needles.setdefault(_bytes(kind[1]), []).append((BITS[kind[0]], test, needed, None))
                 return
         literal = _literal(test)
         if len(literal) >= SHORTEST:
-            needles.setdefault(_bytes(literal), []).append((CONTAINS, test, verify))
+            again = wild(parts) if isinstance(test, Text) and not test.cased else None
+            needles.setdefault(_bytes(literal), []).append((CONTAINS, test, verify if again is None else None, again))
         else:
             self._rest.append((test, verify))
 
@@ -68,8 +71,10 @@ class FieldTests:
     def _find(self, search: Search, values: Sequence[Single], texts: Sequence[str], found: dict[Test, list[int]]) -> None:
         for numbers, needles, bits in search.find([_bytes(text) for text in texts]):
             for number, needle, counted in zip(numbers.tolist(), needles.tolist(), bits.tolist(), strict=True):
-                for bit, test, verify in self._needles[needle]:
-                    if bit & counted and (verify is None or verify(values[number])):
+                for bit, test, verify, again in self._needles[needle]:
+                    if not bit & counted or (again is not None and not again(texts[number])):
+                        continue
+                    if verify is None or verify(values[number]):
                         found.setdefault(test, []).append(number)
 
 

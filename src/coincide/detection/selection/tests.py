@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
-from coincide.expr.patterns import matches
+from coincide.expr.patterns import searcher
 from coincide.lang.sigma.definition import COMPARISONS, Compared, Network, Number, Part, Regex, Test, Text, TimePart, Truth, Wild
 from coincide.model.compound import Single, ValueList, ValueSet
 from coincide.model.event import Event, Value, plain_number
@@ -81,7 +81,8 @@ def tester(test: Test) -> Callable[[Single], bool]:
             word = spelling(value)
             return lambda v: v is value or (isinstance(v, str) and folded(v) == word)
         case Regex(pattern):
-            return lambda v: bool(matches(spelling(v), pattern))
+            found = searcher(pattern)
+            return lambda v: found(spelling(v))
         case Network(text):
             return _network(text)
         case Compared(op, value):
@@ -106,7 +107,8 @@ def text_tester(parts: tuple[Part, ...], cased: bool) -> Callable[[Single], bool
         if how == "startswith":
             return lambda v: change(spelling(v)).startswith(needle)
         return lambda v: change(spelling(v)).endswith(needle)
-    return lambda v: wild(change(spelling(v)), fold)
+    matches = wild(fold)
+    return lambda v: matches(change(spelling(v)))
 
 
 def shape(parts: tuple[Part, ...]) -> tuple[str, str] | None:
@@ -121,22 +123,25 @@ def shape(parts: tuple[Part, ...]) -> tuple[str, str] | None:
     return None
 
 
-def wild(text: str, parts: tuple[Part, ...]) -> bool:
+def wild(parts: tuple[Part, ...]) -> Callable[[str], bool]:
     """In time linear in the text: each piece between `*` is looked for once, behind the one before."""
     first, *middle = _pieces(parts)
     if not middle:
-        return first.fullmatch(text) is not None
-    last = middle.pop()
-    found = first.match(text)
-    for piece in middle:
-        found = found and piece.search(text, found.end())
-    if found is None:
-        return False
-    rest = len(text) - _length(parts)
-    return rest >= found.end() and last.match(text, rest) is not None
+        return lambda text: first.fullmatch(text) is not None
+    last, length = middle.pop(), _length(parts)
+
+    def matches(text: str) -> bool:
+        found = first.match(text)
+        for piece in middle:
+            found = found and piece.search(text, found.end())
+        if found is None:
+            return False
+        rest = len(text) - length
+        return rest >= found.end() and last.match(text, rest) is not None
+
+    return matches
 
 
-@lru_cache(maxsize=65536)
 def _pieces(parts: tuple[Part, ...]) -> tuple[re.Pattern[str], ...]:
     """What stands between the `*`, each of a fixed length."""
     pieces = [""]
