@@ -102,7 +102,7 @@ def load(
     What rules name (tables, zones) must be regular files below the folder of the file that names them, or in `allow_paths`;
     databases are asked only with `allow_db`."""
     with allowing(allow_paths, allow_db), loading() as attachments:
-        mapping = None if sigma_mapping is None else _read(named_mapping(sigma_mapping))
+        mapping = None if sigma_mapping is None else _read(_mapping(sigma_mapping))
         given = Reading(mapping, keep_going, _level(level))
         files = [_read(file) for path in paths for file in _files(path, mapping)]
         sources = [_reading(source, given) for source in files]
@@ -120,12 +120,14 @@ def _level(level: str | None) -> str | None:
     raise RuleError(Diagnostic(f"unknown level '{level}': one of {', '.join(LEVELS)}", hint=nearest(level, LEVELS)))
 
 
-def named_mapping(name: RuleSource) -> RuleSource:
-    """A mapping file, or one that comes with the package."""
-    if isinstance(name, SourceText) or Path(name).exists():
-        return name
+def mapping_path(name: str | PathLike[str]) -> Path:
+    """Of a mapping file, or of one that comes with the package."""
     own = Path(__file__).parent / "mappings" / f"{fspath(name)}.yml"
-    return own if own.exists() else name
+    return own if own.exists() and not Path(name).exists() else Path(name)
+
+
+def _mapping(name: RuleSource) -> RuleSource:
+    return name if isinstance(name, SourceText) else mapping_path(name)
 
 
 def _files(path: RuleSource, mapping: SourceText | None) -> list[RuleSource]:

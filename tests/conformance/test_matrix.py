@@ -24,6 +24,7 @@ SAMPLE = {
     "ecco/example-1-average", "ecco/once", "ecco/per-key", "ecco/silence",
     "cdl/paper-physician-visit", "cdl/set-and-range-values", "cdl/time-event-chained", "cdl/within",
     "mixed/five-in-a-row",
+    "sigma/brute-force-chain", "sigma/mapping", "sigma/values",
     "match-recognize/end-open", "match-recognize/timed-out", "match-recognize/v-shape", "match-recognize/views-chained",
     "match-recognize/within-timer",
     "opera-policies/guaranteed-late-event", "opera-policies/policy-per-detector", "opera-policies/probabilistic-time-passes",

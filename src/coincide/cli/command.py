@@ -56,7 +56,8 @@ def load_rules(given: Given) -> Rulebook:
     """The rules that a command is given, read as its options say."""
     from coincide.rulebook import load
 
-    return load(*given.rules, sigma_mapping=given.sigma_mapping, keep_going=given.keep_going, level=given.level)
+    mapping = given.sigma_mapping or getattr(given, "mapping", None)  # one file may serve both
+    return load(*given.rules, sigma_mapping=mapping, keep_going=given.keep_going, level=given.level)
 
 
 def engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,10 +83,12 @@ def field_mapping(given: Given) -> FieldMapping:
     from coincide.adapters.mapping import DEFAULT
 
     mapping = DEFAULT
-    if given.mapping is not None:
+    file = given.mapping or getattr(given, "sigma_mapping", None)
+    if file is not None:
         from coincide.adapters.mappingfile import load_mapping
+        from coincide.rulebook import mapping_path
 
-        mapping = load_mapping(given.mapping).events
+        mapping = load_mapping(mapping_path(file)).events
     said = {
         "type": given.type_field,
         "time": given.time_field,

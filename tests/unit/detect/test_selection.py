@@ -1,0 +1,86 @@
+"""Sigma's model of detection: tiers, cuts and snapshots, many tests at once."""
+
+from __future__ import annotations
+
+from math import fsum
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.read import open_events
+from coincide.detection.selection.fieldtests import FieldTests, regex_literal
+from coincide.detection.selection.tests import tester as function_of
+from coincide.detection.selection.windows import _add_exactly, _percentile
+from coincide.lang.sigma.definition import Number, Regex, Test, Text, Truth, Wild
+from coincide.model.compound import Single
+from coincide.testing.cases import Case, find_cases
+from coincide.testing.check import check_detector
+
+CASES = find_cases(Path(__file__).parents[2] / "conformance" / "cases" / "sigma")
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
+def test_cuts_and_snapshots_change_nothing(case: Case) -> None:
+    book = case.book()
+    assert case.events is not None
+    events = [event for batch in open_events(case.events, book.fields(DEFAULT)) for event in batch.events]
+    check_detector(book, events, [1, 3])
+
+
+texts = st.text("abAB1.*é ", max_size=6)
+parts = st.lists(st.one_of(st.text("abAB1é ", min_size=1, max_size=3), st.sampled_from(Wild)), max_size=4)
+patterns = st.sampled_from(["a+b", "(?i)ab1", "ab|ba", "^ab", "b.b", "[ab]1", "abb", "(?i)aé", "a(b|1)ab"])
+some_tests: st.SearchStrategy[Test] = st.one_of(
+    st.builds(lambda p, c: Text(tuple(p), c), parts, st.booleans()),
+    st.builds(Number, st.sampled_from([1.0, 1.5, 11.0])),
+    st.builds(Truth, st.booleans()),
+    st.builds(Regex, patterns),
+)
+values: st.SearchStrategy[Single] = st.one_of(texts, st.sampled_from([1.0, 11.0, 1.5]), st.booleans())
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(some_tests, max_size=12), st.lists(values, max_size=12))
+def test_many_tests_at_once_are_as_one_by_one(tests: list[Test], given_values: list[Single]) -> None:
+    hits = FieldTests(dict.fromkeys(tests)).hits(given_values)
+    for test in tests:
+        holds = function_of(test)
+        assert sorted(set(hits.get(test, []))) == [n for n, value in enumerate(given_values) if holds(value)], test
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [
+        ("foo.*barbaz", "barbaz"),
+        ("(?i)EVIL", "evil"),
+        ("a|bcd", ""),
+        ("[[:alpha:]]evil", ""),
+        ("(?i)pass", "pa"),
+        ("x(abc)?yz", "yz"),
+    ],
+)
+def test_texts_that_a_pattern_must_contain(pattern: str, literal: str) -> None:
+    assert regex_literal(pattern) == literal
+
+
+def test_more_matches_than_there_is_room_for() -> None:
+    needles: list[Test] = [Text((Wild.ANY, f"{n:02}", Wild.ANY)) for n in range(100)]
+    everything = "".join(f"{n:02}" for n in range(100))
+    hits = FieldTests(needles).hits([f"{everything}{n}" for n in range(2_000)])
+    assert all(hits[needle] == list(range(2_000)) for needle in needles)
+
+
+def test_sums_do_not_drift() -> None:
+    sums: list[float] = []
+    for number in (1e16, 1.0, 0.1, -1e16, 3.3):
+        _add_exactly(sums, number)
+    assert fsum(sums) == fsum([1.0, 0.1, 3.3])
+
+
+def test_percentiles() -> None:
+    assert _percentile([1.0, 2.0, 4.0], 50) == 2.0
+    assert _percentile([1.0, 2.0], 25) == 1.25
+    assert _percentile([7.0], 90) == 7.0

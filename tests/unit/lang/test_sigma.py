@@ -1,0 +1,139 @@
+"""Sigma: what the cases do not say of reading rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import coincide
+from coincide.errors import RuleError
+from coincide.lang.sigma.parse import parse
+from coincide.lang.sigma.print import _text, print_file
+from coincide.rulebook import load, mapping_path
+from coincide.source import Reading, SourceText
+
+CASES = Path(__file__).parents[2] / "conformance" / "cases" / "sigma"
+FILES = sorted(path for path in CASES.rglob("*.y*ml") if path.name != "mapping.yml")
+
+GOOD = "title: good\nlogsource: {category: log}\nlevel: high\ndetection: {s: {a: 1}, condition: s}\n"
+LOW = "title: low\nlogsource: {category: log}\nlevel: low\ndetection: {s: {a: 1}, condition: s}\n"
+BAD = "title: bad\nname: bad\nlogsource: {category: log}\ndetection: {s: {a|nonsense: 1}, condition: s}\n"
+NEEDS_BAD = "title: needs\ncorrelation: {type: event_count, rules: [bad], timespan: 5m, condition: {gte: 2}}\n"
+ODD = ["a\u0085b", "tab\tline\nend ", "\ufeffx", 'it\'s "so" # no comment', "0x1f", "yes", "~", "=", "\U0001f600"]
+EVENT = {"type": "log", "time": 1, "a": 1}
+
+
+@pytest.mark.parametrize("file", [pytest.param(f, id="/".join(f.relative_to(CASES).parts)) for f in FILES])
+def test_what_is_printed_reads_as_the_same(file: Path) -> None:
+    mapping = file.parent / "mapping.yml"
+    reading = Reading(SourceText("mapping.yml", mapping.read_text())) if mapping.exists() else Reading()
+    parsed = parse(SourceText("rules.yml", file.read_text(), reading))
+    assert parse(SourceText("again.yml", print_file(parsed), reading)) == parsed
+
+
+@pytest.mark.parametrize(
+    "text", ["a\u0085b", "tab\tline\nend ", "\ufeffx", 'it\'s "so" # no comment', "0x1f", "yes", "~", "=", "\U0001f600"]
+)
+def test_texts_of_any_kind_are_printed(text: str) -> None:
+    source = SourceText("r.yml", GOOD)
+    parsed = parse(SourceText("r.yml", GOOD.replace("{a: 1}", f"{{a: {_text(text)}}}")))
+    assert parse(SourceText("r.yml", print_file(parsed))) == parsed != parse(source)
+
+
+def test_keep_going(tmp_path: Path) -> None:
+    (tmp_path / "a.yml").write_text("---\n".join([BAD, GOOD, NEEDS_BAD]))
+    (tmp_path / "b.yml").write_text("title: [no")
+    with pytest.raises(RuleError, match="unknown modifier"):
+        load(tmp_path)
+    book = load(tmp_path, keep_going=True)
+    assert [d.name for d in book.detectors] == ["good"]
+    heads = [warning.head.removeprefix(f"{tmp_path}/") for warning in book.warnings]
+    assert heads[0] == "a.yml:4:17: warning: unknown modifier 'nonsense'"
+    assert [head.partition(": ")[0] for head in heads] == ["a.yml:4:17", "b.yml:1:11", "a.yml:12:42"]
+    assert "rule 'bad' is not loaded" in heads[2]
+
+
+def test_level() -> None:
+    source = SourceText("r.yml", f"{GOOD}---\n{LOW}")
+    assert [d["type"] for d in coincide.detect(load(source), [EVENT])] == ["good", "low"]
+    assert [d["type"] for d in coincide.detect(load(source, level="high"), [EVENT])] == ["good"]
+    with pytest.raises(RuleError, match="unknown level 'hihg'"):
+        load(source, level="hihg")
+
+
+def test_a_level_counts_for_correlations_not_for_what_they_refer_to() -> None:
+    many = "title: many\nlevel: high\ncorrelation: {type: event_count, rules: [low], timespan: 5m, condition: {gte: 1}}\n"
+    found = coincide.detect(load(SourceText("r.yml", f"{many}---\n{LOW}"), level="high"), [EVENT])
+    assert [d["type"] for d in found] == ["many"]
+
+
+def test_records_without_a_type_piece_by_piece() -> None:
+    engine = coincide.Engine(load(SourceText("r.yml", GOOD)))
+    assert engine.process({"@timestamp": "2026-01-01T00:00:00Z", "a": 1}).records()[0]["type"] == "good"
+
+
+def test_detections_of_other_languages_where_types_name_them(tmp_path: Path) -> None:
+    (tmp_path / "m.yml").write_text("logsources: [{category: alerts, types: hot}]")
+    (tmp_path / "r.yml").write_text("title: seen\nlogsource: {category: alerts}\ndetection: {s: {v|gt: 35}, condition: s}\n")
+    (tmp_path / "h.ecl").write_text("monitor hot = repeat { push(hot, v: v) { reading and v > 30 } }")
+    book = load(tmp_path / "r.yml", tmp_path / "h.ecl", sigma_mapping=tmp_path / "m.yml")
+    readings = [{"type": "reading", "time": t, "v": v} for t, v in enumerate((20, 32, 40))]
+    assert [d["time"] for d in coincide.detect(book, readings) if d["type"] == "seen"] == [2]
+
+
+RULE = "title: found\nlogsource: {%s}\ndetection: {s: {%s}, condition: s}\n"
+SAMPLES: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
+    (
+        "sysmon", "category: process_creation, product: windows", r"Image|endswith: '\whoami.exe', User|contains: ann",
+        {"EventID": 1, "Image": "C:\\Windows\\System32\\whoami.exe", "User": "LAB\\ann"},
+        {"EventID": 5, "Image": "C:\\Windows\\System32\\whoami.exe", "User": "LAB\\ann"},
+    ),
+    (
+        "ecs", "category: process_creation, product: windows", r"Image|endswith: '\whoami.exe', ParentImage|endswith: '\cmd.exe'",
+        {"event": {"category": ["process"], "type": ["start"], "code": "1"},
+         "process": {"executable": "C:\\Windows\\whoami.exe", "parent": {"executable": "C:\\Windows\\cmd.exe"}}},
+        {"event": {"category": ["process"], "type": ["end"]}, "process": {"executable": "C:\\Windows\\System32\\whoami.exe"}},
+    ),
+    (
+        "ecs", "product: windows, service: security", "EventID: 4625, SubjectUserName: ann",
+        {"event": {"code": 4625}, "winlog": {"channel": "Security", "event_data": {"SubjectUserName": "ANN"}}},
+        {"event": {"code": 4625}, "winlog": {"channel": "System", "event_data": {"SubjectUserName": "ANN"}}},
+    ),
+    (
+        "windows-security", "category: process_creation", r"Image|endswith: '\net.exe', CommandLine|contains: ' /add'",
+        {"EventID": 4688, "NewProcessName": "C:\\Windows\\System32\\net.exe", "CommandLine": "net user bob /add"},
+        {"EventID": 4689, "NewProcessName": "C:\\Windows\\System32\\net.exe", "CommandLine": "net user bob /add"},
+    ),
+    (
+        "auditd", "product: linux, service: auditd", "type: EXECVE, a0: chattr, a1|contains: -i",
+        {"type": "EXECVE", "argc": 3, "a0": "chattr", "a1": "-i", "a2": "/etc/passwd"},
+        {"type": "SYSCALL", "a0": "chattr", "a1": "-i"},
+    ),
+    (
+        "auditd", "category: process_creation, product: linux", "Image|endswith: /nc",
+        {"type": "SYSCALL", "syscall": 59, "exe": "/usr/bin/nc"},
+        {"type": "CWD", "exe": "/usr/bin/nc"},
+    ),
+    (
+        "cloudtrail", "product: aws, service: cloudtrail", "eventName: StopLogging, userIdentity.type: IAMUser",
+        {"eventSource": "cloudtrail.amazonaws.com", "eventName": "StopLogging", "userIdentity": {"type": "IAMUser"}},
+        {"eventName": "StopLogging", "userIdentity": {"type": "IAMUser"}},
+    ),
+    (
+        "okta", "product: okta, service: okta", "eventtype: user.account.lock, actor.alternateid: ann@example.com",
+        {"eventType": "user.account.lock", "actor": {"alternateId": "ann@example.com"}, "outcome": {"result": "FAILURE"}},
+        {"eventType": "user.session.start", "actor": {"alternateId": "ann@example.com"}},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "logsource", "selection", "match", "other"), SAMPLES)
+def test_mappings_of_the_package(name: str, logsource: str, selection: str, match: dict[str, Any], other: dict[str, Any]) -> None:
+    from coincide.adapters.mappingfile import load_mapping
+
+    book = load(SourceText("r.yml", RULE % (logsource, selection)), sigma_mapping=name)
+    fields = load_mapping(mapping_path(name)).events
+    records = [{fields.time: f"2026-01-01T00:00:0{n}Z", **record} for n, record in enumerate((match, other))]
+    assert [d["from"] for d in coincide.detect(book, records, mapping=fields)] == [[d.get("id", "1")] for d in records[:1]]
