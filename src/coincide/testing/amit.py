@@ -155,7 +155,7 @@ def _operator(dice: Random, form: OperatorKind, readable: tuple[str, ...]) -> Op
         mode=dice.choice((*form.modes, form.modes[0])),
         where=_where(dice, len(operands)) if "where" in form.attributes else None,
         repeat=dice.choice(("once", "always")) if "repeatMode" in form.attributes else form.repeat,
-        quantity=dice.choice((2, 1, 3, 0, -1)) if "quantity" in form.attributes else 1,
+        quantity=dice.choice(form.quantities) if "quantity" in form.attributes else 1,
         interval=_interval(dice) if "interval" in form.attributes else 0,
         pattern=dice.choice(_patterns) if "timePattern" in form.attributes else "",
         correlate=_after_correlate(dice, operands) if "correlate" in form.attributes else "ignore",

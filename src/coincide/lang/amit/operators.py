@@ -48,6 +48,7 @@ class OperatorKind:
     repeat: str = "always"
     quantifier: str = "each"
     quantity: int | None = 1  # if it is not given; None: it must be
+    quantities: tuple[int, ...] = (2, 1, 3, 0, -1)  # that random rules take
     synonyms: tuple[str, ...] = ()  # other names of its element
     method: str = ""  # what `coincide.amit` calls it, if not by its name
     leading: str = ""  # the attribute that comes first there, before the operands
