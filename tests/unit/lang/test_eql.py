@@ -27,8 +27,8 @@ def test_print_parses_back(case: Case) -> None:
     for path in case.rules:
         file = parse(SourceText(path.name, path.read_text(encoding="utf-8")))
         printed = print_file(file)
-        assert parse(SourceText("printed.eql", printed)) == file
-        assert print_file(parse(SourceText("printed.eql", printed))) == printed
+        assert parse(SourceText(f"printed{path.suffix}", printed)) == file
+        assert print_file(parse(SourceText(f"printed{path.suffix}", printed))) == printed
 
 
 @pytest.mark.parametrize(

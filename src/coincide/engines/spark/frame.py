@@ -110,6 +110,7 @@ class Source:
     def _written_interval(self) -> tuple[Column, Column]:
         name = self.mapping.time
         other = None if self.mapping.other_time is None else self._found.get(self.mapping.other_time)
+        other = None if other is None or other[1] in (MIXED, COMPOUND) else other  # an attribute of events that have a time
         if name in self._found and other is not None:
             both = [interval(*found, self.mapping) for found in (self._found[name], other)]
             there = self._found[name][0].isNotNull()

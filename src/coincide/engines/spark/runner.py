@@ -91,7 +91,7 @@ def _found(
     closed: bool = True,
 ) -> tuple[pa.Table, list[str]]:
     """The resulting frame, and the names of its columns."""
-    source = Source(spark.read.parquet(str(spool.folder / "events")).toDF(*spool.names), MAPPING, NUMBER)
+    source = Source(spark.read.parquet(str(spool.folder / "events")).toDF(*spool.names), rules.fields(MAPPING), NUMBER)
     found = detect_batch(rules, source, until, tier, policy, late, late, CLOSING, closed=closed)
     return found.toDF(*_numbered(found)).toArrow(), found.columns
 
@@ -108,7 +108,7 @@ def _streamed(
     folder = str(spool.folder / "events")
     schema = spark.read.parquet(folder).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
-    source = Source(stream.toDF(*spool.names), MAPPING, NUMBER)
+    source = Source(stream.toDF(*spool.names), rules.fields(MAPPING), NUMBER)
     found = detect_streaming(rules, source, delay, tier, closing=CLOSING, policy=policy, late=late, latency=late)
     target = spool.folder / "detections"
     _awaited(found.toDF(*_numbered(found)), target, spool.folder / "checkpoint")

@@ -127,8 +127,9 @@ class Query:
 
 @dataclass(frozen=True)
 class File:
-    """`skipped` says why a rule of a `.toml` file is not loaded."""
+    """`skipped` says why a rule of a `.toml` file (`in_toml`) is not loaded."""
 
     queries: tuple[Query, ...]
     skipped: str | None = field(default=None, compare=False)
+    in_toml: bool = field(default=False, compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)

@@ -33,8 +33,8 @@ def parse(source: SourceText) -> File:
     if is_toml(source.name):
         rule = rule_of(source)
         if rule.skipped is not None:
-            return File((), rule.skipped, source.span(0, 0))
-        return _queries(rule.query, rule.spans, made_name(rule.name))
+            return File((), rule.skipped, True, source.span(0, 0))
+        return replace(_queries(rule.query, rule.spans, made_name(rule.name)), in_toml=True)
     return _queries(source.text, source.span, made_name(_stem(source.name)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 
@@ -20,6 +21,20 @@ OR, AND, NOT, COMPARISON, SUM, TERM, UNARY, TESTED, PRIMARY = range(9)
 
 
 def print_file(file: File) -> str:
+    """In the form in which it came."""
+    return _toml(_text(file)) if file.in_toml else _text(file)
+
+
+def _toml(text: str) -> str:
+    """As a rule of elastic/detection-rules; one that was skipped has nothing to say."""
+    if not text:
+        return "[rule]\n"
+    name = text.partition("\n")[0].removeprefix("// @name ")
+    query = f"'''\n{text}'''" if "'''" not in text else json.dumps(text)
+    return f'[rule]\nlanguage = "eql"\nname = {json.dumps(name)}\nquery = {query}\n'
+
+
+def _text(file: File) -> str:
     return ";\n\n".join(print_query(query) for query in file.queries) + "\n" if file.queries else ""
 
 
