@@ -13,6 +13,7 @@ QUESTIONS = (
     "workload_k",
     "late_events",
     "single_events",
+    "live_nats",
     "amit_worlds",
     "cdl_visit",
     "ecco_windows",

@@ -11,6 +11,7 @@ from coincide.model.space import Space
 Record = Mapping[str, object]
 
 ARRAYS = (list, tuple)
+PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def flattened(raw: Record, mapping: FieldMapping) -> Record:
@@ -19,6 +20,8 @@ def flattened(raw: Record, mapping: FieldMapping) -> Record:
     Where a name comes from several places, the key that is written with more dots wins. Objects in an array add their
     values to the same names. What serves as time, and a spacestamp, stay whole. To rules that know records without a type, an
     array in an array adds its values to it."""
+    if PLAIN.issuperset(map(type, raw.values())):  # nearly all: a test for an abstract class takes time
+        return raw
     if not any(isinstance(value, (Mapping, *ARRAYS)) for value in raw.values()):
         return raw
     if mapping.untyped:

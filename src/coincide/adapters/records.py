@@ -63,7 +63,7 @@ def event_of(raw: object, mapping: FieldMapping, position: int, huge: Counter[st
     """The event of a record that stands at `position` (from 1). Raises BadRecord.
 
     `huge` counts, by attribute, the integers that lose digits as doubles."""
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, (dict, Mapping)):  # the most likely first: a test for an abstract class takes time
         raise BadRecord(
             "a record must be an object of fields, one a line" if isinstance(raw, list) else "not an object of fields"
         )
@@ -110,7 +110,7 @@ def _interval(raw: Mapping[str, object], mapping: FieldMapping) -> tuple[int, in
         time = raw.get(mapping.other_time)
     if time is None:
         raise BadRecord(missing("time"))
-    if isinstance(time, Mapping) and time.keys() == {"lo", "hi"}:
+    if not isinstance(time, (int, float, str)) and isinstance(time, Mapping) and time.keys() == {"lo", "hi"}:
         time = [time["lo"], time["hi"]]
     if isinstance(time, (list, tuple)):
         if len(time) != 2:
@@ -127,7 +127,8 @@ def _interval(raw: Mapping[str, object], mapping: FieldMapping) -> tuple[int, in
 
 def instant(raw: object, mapping: FieldMapping, field: str) -> int:
     """Microseconds of a number in the mapping's unit, of an ISO-8601 text or of a datetime."""
-    raw = raw if (plain := _of_numpy(raw)) is None else plain
+    if type(raw) not in (str, int, float):
+        raw = raw if (plain := _of_numpy(raw)) is None else plain
     if isinstance(raw, str):
         moment = _parsed(raw, field)
     elif isinstance(raw, date):

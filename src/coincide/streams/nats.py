@@ -159,9 +159,11 @@ class NatsSource(Source):
                 self.closed.wait(pause)
                 pause = min(2 * pause, BACK_OFF[1])
             else:
-                fresh = [message for message in messages if message.metadata.sequence.stream > last]
+                fresh = messages
+                if _sequence(messages[0]) <= last:  # after a connection was made again
+                    fresh = [message for message in messages if _sequence(message) > last]
                 if fresh:
-                    last = fresh[-1].metadata.sequence.stream
+                    last = _sequence(fresh[-1])
                     if self.address.durable:
                         self._unacknowledged.append((last, fresh[-1]))
                     yield self.delivery(self._events([message.data for message in fresh]), last)
@@ -189,6 +191,10 @@ class NatsSource(Source):
     def _events(self, messages: list[bytes]) -> EventBatch:
         """A message is a record, or several, one a line."""
         return EventBatch(events_of_messages(messages, self.address.subject, self.reading.mapping, self.reading.intake))
+
+
+def _sequence(message: Any) -> int:
+    return int(message.metadata.sequence.stream)
 
 
 async def _forget(stream: Any, name: str | None, durable: str) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cli_support import written
 
 RUN = [sys.executable, "-c", "from coincide.cli.main import entry; entry()"]
@@ -19,8 +22,8 @@ def live(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*RUN, "run", *map(str, arguments)], **{**streams, **options})
 
 
-def line(type: str, time: int, **more: object) -> bytes:
-    return json.dumps({"type": type, "time": time, "door": "a", **more}).encode() + b"\n"
+def line(type: str, at: int, **more: object) -> bytes:
+    return json.dumps({"type": type, "time": at, "door": "a", **more}).encode() + b"\n"
 
 
 def test_a_detection_leaves_at_once(tmp_path: Path) -> None:
@@ -28,9 +31,80 @@ def test_a_detection_leaves_at_once(tmp_path: Path) -> None:
     with live(rules, "--events", "-") as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        for time in (0, 10):
-            process.stdin.write(line("open", time) + line("close", time + 5))
+        for at in (0, 10):
+            process.stdin.write(line("open", at) + line("close", at + 5))
             process.stdin.flush()
-            assert json.loads(process.stdout.readline())["time"] == time + 5  # the input has not ended, nor gone on
+            assert json.loads(process.stdout.readline())["time"] == at + 5  # the input has not ended, nor gone on
         process.communicate(timeout=60)
     assert process.returncode == 0
+
+
+def given(*arguments: object, lines: bytes) -> tuple[list[dict[str, Any]], str, int]:
+    done = subprocess.run([*RUN, "run", *map(str, arguments)], input=lines, capture_output=True, timeout=60, check=False)
+    return [json.loads(found) for found in done.stdout.splitlines()], done.stderr.decode(), done.returncode
+
+
+def test_what_is_late_is_kept_and_told(tmp_path: Path) -> None:
+    rules, late = written(tmp_path / "pair.ecl", PAIR), tmp_path / "late.jsonl"
+    lines = line("open", 1000) + line("open", 4000, door="b") + line("close", 2500) + line("close", 5000, door="b")
+    found, errors, code = given(rules, "--events", "-", "--late", late, lines=lines)
+    assert ([made["door"] for made in found], code) == (["b"], 0)
+    assert "1 event came too late: left out, kept in" in errors
+    assert "a delay of 1500ms would have sufficed" in errors
+    assert json.loads(late.read_text())["time"] == 2500
+    for option in (["--delay", "1500ms"], ["--sort"]):
+        found, errors, code = given(rules, "--events", "-", *option, lines=lines)
+        assert ([made["door"] for made in found], errors, code) == (["a", "b"], "", 0)
+
+
+def test_csv_has_the_types_of_its_first_cells(tmp_path: Path) -> None:
+    rules = written(tmp_path / "hot.ecl", "monitor hot = repeat { push(hot, celsius: celsius) { celsius > 30 } }")
+    lines = b"type,time,celsius,zip\nt,1,20,007\nt,2,40,12\nt,3,warm,12\n"
+    found, errors, _ = given(rules, "--events", "-", "--format", "csv", lines=lines)
+    assert [made["celsius"] for made in found] == [40]
+    assert "'celsius' must be a number" in errors
+
+
+def test_several_sources_at_once(tmp_path: Path) -> None:
+    rules, out = written(tmp_path / "pair.ecl", PAIR), tmp_path / "found.jsonl"
+    logs = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
+    for log, kind, at in zip(logs, ("open", "close"), (1, 2), strict=True):
+        log.write_bytes(line(kind, at))
+    sources = [f"tail:{log}" for log in logs]
+    with live(rules, "--events", *sources, "--delay", "1min", "--clock", "event", "--out", out, stdout=None) as process:
+        for _ in range(200):
+            if out.exists():  # it has begun
+                break
+            process.poll()
+            time.sleep(0.05)
+        logs[0].open("ab").write(line("other", 100_000))
+        for _ in range(200):
+            if out.read_bytes():
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert [json.loads(made)["from"] for made in out.read_text().splitlines()] == [["1000000000001"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--events", "gnats://x/y"], "no streams of the kind 'gnats'"),
+        (["--events", "-", "--delay", "5 lightyears"], "--delay: "),
+        (["--events", "-", "--clock", "wal"], "unknown clock 'wal'"),
+        (["--events", "-", "--checkpoint", "kept"], "'-' cannot be read again"),
+        (["--events", "events.jsonl", "--checkpoint", "kept"], "--checkpoint is for live events"),
+        (["--events", "tail:log.jsonl", "events.jsonl"], "one run cannot read both"),
+        (["--events", "watch:nowhere"], "'nowhere' is not a folder"),
+        (["--events", "tail:log.parquet"], "cannot be read while it is written"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    rules = written(tmp_path / "pair.ecl", PAIR)
+    found, errors, code = given(rules, *options, lines=b"")
+    assert (found, code) == ([], 2)
+    assert message in errors
+    assert "Traceback" not in errors
