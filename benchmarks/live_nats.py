@@ -1,8 +1,8 @@
 """How many events a second does a live run take from NATS, and how long after an event does its detection leave?
 
-One message an event, a detection every other event. Throughput is that of CPU time of the run with its client; latency is measured
-with a publisher in a process of its own that keeps a constant rate, from the time that it wrote into the event to that at which the
-detection is written."""
+One message an event, a detection every other event. Throughput is that of CPU time of the run with its client; latency is
+measured with a publisher in a process of its own that keeps a constant rate, from the time that it wrote into the event to that
+at which the detection is written."""
 
 from __future__ import annotations
 
