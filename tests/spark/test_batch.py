@@ -143,7 +143,7 @@ def test_frames_that_cannot_serve(spark: Any) -> None:
     with pytest.raises(InputError, match="no column 'time'"):
         on_spark.detect(rules, spark.createDataFrame([("a", 1)], "type string, at int"))
     with pytest.raises(InputError, match="attribute 'v'"):
-        on_spark.detect(rules, spark.createDataFrame([("a", 1, [1])], "type string, time int, v array<int>"))
+        on_spark.detect(rules, spark.createDataFrame([("a", 1, {"x": 1})], "type string, time int, v map<string,int>"))
 
 
 NESTED = [

@@ -249,7 +249,8 @@ class Bucket:
 
 def _waiting(table: pa.Table) -> pa.Table:
     """Events that this query could have kept."""
-    if "id" not in table.column_names or not pa.types.is_string(table.column("id").type):
+    kind = table.column("id").type if "id" in table.column_names else pa.null()
+    if not (pa.types.is_string(kind) or pa.types.is_integer(kind)):  # given ids are texts or, as generated ones, whole numbers
         damaged("its events have no 'id'")
     return fitting(table, "hi", "page")
 
