@@ -73,6 +73,7 @@ class Detector:
     kind: str = "detector"  # what its language calls it
     awaited: frozenset[str] = frozenset()  # types of events that end limits on what it makes
     policy: Policy | None = None  # under which it is detected, where its definition says so
+    stateless: bool = False  # is each event judged by itself?
 
 
 class Policy(Protocol):

@@ -79,6 +79,7 @@ def _detector(linked: Linked) -> Detector:
         digest=linked.digest,
         span=linked.rule.head.span,
         kind="rule",
+        stateless=isinstance(linked.rule, DetectionRule),
     )
 
 

@@ -16,6 +16,8 @@ from coincide.detection.selection.tests import tester as function_of
 from coincide.detection.selection.windows import _add_exactly, _percentile
 from coincide.lang.sigma.definition import Number, Regex, Test, Text, Truth, Wild
 from coincide.model.compound import Single
+from coincide.rulebook import load
+from coincide.source import SourceText
 from coincide.testing.cases import Case, find_cases
 from coincide.testing.check import check_detector
 
@@ -84,3 +86,13 @@ def test_percentiles() -> None:
     assert _percentile([1.0, 2.0, 4.0], 50) == 2.0
     assert _percentile([1.0, 2.0], 25) == 1.25
     assert _percentile([7.0], 90) == 7.0
+
+
+def test_rules_of_one_event_run_where_events_are() -> None:
+    pytest.importorskip("pyspark")
+    from coincide.engines.spark.groups import groups
+
+    rule = "title: %s\nlogsource: {category: log}\ndetection: {s: {a: 1}, condition: s}\n"
+    many = "title: many\ncorrelation: {type: event_count, rules: [b], timespan: 5m, condition: {gte: 2}}\n"
+    book = load(SourceText("r.yml", "---\n".join([rule % "a", rule % "b", many])))
+    assert [(group.key, group.names) for group in groups(book)] == [((), ("a", "b")), (None, ("many",))]

@@ -87,7 +87,9 @@ def _detected(
     layout = pushdown.layout(source, plans)
     task = Task(sources_of(rules), group.members, tier, layout, shape, tables)
     rows = source.frame.filter(pushdown.wanted(source, plans, group.key))
-    if group.key is None:
+    if group.key == ():
+        placed = rows.select(*source.wire_columns(layout))
+    elif group.key is None:
         placed = rows.select(*source.wire_columns(layout)).repartition(1)
     else:
         spread = F.xxhash64(*pushdown.key_columns(source, group.key)).alias("spread")

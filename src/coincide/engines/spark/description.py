@@ -26,7 +26,9 @@ class Pass:
     def lines(self) -> Iterator[str]:
         key = self.group.key
         yield f"detectors: {', '.join(self.group.names)}"
-        if key is not None:
+        if key == ():
+            yield "in the partitions that events are in: each is judged by itself"
+        elif key is not None:
             yield f"partitioned by: {', '.join(key)}"
         else:
             yield f"in one partition: {'; '.join(self.group.reasons)}"

@@ -20,7 +20,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Group:
-    """Detectors that run in one pass. No key: in one partition, for the reasons given."""
+    """Detectors that run in one pass. No key: in one partition, for the reasons given; an empty one: wherever events are."""
 
     key: Key | None
     detectors: tuple[Detector, ...]
@@ -73,6 +73,8 @@ def components(detectors: Sequence[Detector]) -> list[list[Detector]]:
 
 
 def _key(rules: Rulebook, component: Sequence[Detector]) -> tuple[Key | None, list[str]]:
+    if all(d.stateless for d in component) and not rules.compiled.limits:
+        return (), []
     unkeyed = [d.name for d in component if not d.partition]
     if unkeyed:
         return None, [f"{_quoted(unkeyed)} {'has' if len(unkeyed) == 1 else 'have'} no key"]

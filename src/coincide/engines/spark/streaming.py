@@ -149,7 +149,8 @@ class _Branch:
     def _place(self) -> tuple[Column, Column]:
         if self.group.key is None:
             return F.lit(0), F.lit(0)
-        spread = F.xxhash64(*pushdown.key_columns(self.source, self.group.key))
+        by = pushdown.key_columns(self.source, self.group.key) if self.group.key else [self.source.hi]
+        spread = F.xxhash64(*by)
         page = F.pmod(F.shiftright(spread, 32), F.lit(self.pages))
         return page.cast("int"), F.pmod(spread, F.lit(self.buckets)).cast("int")
 
