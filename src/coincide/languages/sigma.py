@@ -61,9 +61,13 @@ class Sigma(Language):
         return Reads(mentions, (), frozenset(field.name for field in shown))
 
     def explained(self, detector: Detector) -> Iterable[tuple[str, str]]:
-        head = detector.definition.rule.head
-        rows = (("title", head.title), ("id", head.id), ("level", head.level), ("tags", ", ".join(head.tags)))
-        return [(what, text) for what, text in rows if text]
+        rule = detector.definition.rule
+        kept = "nothing is kept"
+        if isinstance(rule, CorrelationRule):
+            groups = ", ".join(shown.name for shown in rule.group_by)
+            kept = f"keeps what matched within {rule.timespan / 1e6:g} s{f', by {groups}' if groups else ''}"
+        known = (rule.head.title, rule.head.id, rule.head.level, *rule.head.tags, kept)
+        return [(f"rule {detector.name}", "; ".join(text for text in known if text))]
 
 
 def _detector(linked: Linked) -> Detector:

@@ -137,3 +137,10 @@ def test_mappings_of_the_package(name: str, logsource: str, selection: str, matc
     fields = load_mapping(mapping_path(name)).events
     records = [{fields.time: f"2026-01-01T00:00:0{n}Z", **record} for n, record in enumerate((match, other))]
     assert [d["from"] for d in coincide.detect(book, records, mapping=fields)] == [[d.get("id", "1")] for d in records[:1]]
+
+
+def test_explained() -> None:
+    many = "title: many\ntags: [attack.t1110]\ncorrelation: {type: event_count, rules: [low], group-by: u, timespan: 5m, "
+    text = coincide.explain(load(SourceText("r.yml", f"{many}condition: {{gte: 2}}}}\n---\n{LOW}---\n{GOOD}")))
+    assert "rule many many; attack.t1110; keeps what matched within 300 s, by u" in " ".join(text.split())
+    assert "rule good good; high; nothing is kept" in " ".join(text.split())

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from coincide.adapters.mapping import CATEGORY
-from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.base import LARGE, Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.detection.selection import state as states
 from coincide.detection.selection.correlating import SWEPT
 from coincide.detection.selection.interpreter import Interpreter
@@ -56,6 +56,11 @@ class SelectionPlan(PlanOfSeveral):
     @property
     def envelope(self) -> frozenset[str]:
         return frozenset({"source"})
+
+    @property
+    def pays_from(self) -> int:
+        """The interpreter tries an event with one rule after another."""
+        return LARGE // (1 + len(self.detectors) // 10)
 
     def tier_reasons(self) -> tuple[str, ...]:
         return ()

@@ -165,7 +165,7 @@ class Matches:
         return self.table.column("time" if name == TIMESTAMP else name)
 
     def _same(self, attribute: str, test: SameAs) -> Rows:
-        left, right = self.table.column(attribute), self._column(test.attribute)
+        left, right = self._column(attribute), self._column(test.attribute)
         rows = np.intersect1d(self.distinct(attribute).present, self.distinct(test.attribute).present, assume_unique=True)
         pairs = ((row, members(left.value(row)), members(right.value(row))) for row in rows.tolist())
         holding = [row for row, a, b in pairs if any(compared(x, y, test.how, test.cased) for y in b for x in a)]
