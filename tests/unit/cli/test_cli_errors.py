@@ -122,7 +122,7 @@ def test_an_unknown_monitor(coincide: Coincide, rules: Path) -> None:
 
 
 def test_a_mistake_of_ours_leaves_its_trace_in_a_file(coincide: Coincide, rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coincide.rulebook.load", lambda *_: 1 // 0)
+    monkeypatch.setattr("coincide.rulebook.load", lambda *_, **__: 1 // 0)
     outcome = coincide("check", rules)
     assert outcome.code == 1
     assert outcome.err.startswith("error: internal error (ZeroDivisionError: ")

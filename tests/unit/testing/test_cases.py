@@ -176,7 +176,7 @@ def test_what_cannot_be_run_fails_with_a_reason(tmp_path: Path) -> None:
 
 
 def test_a_mistake_of_ours_fails_its_case_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coincide.testing.kinds.load", lambda *_: 1 // 0)
+    monkeypatch.setattr("coincide.rulebook.load", lambda *_, **__: 1 // 0)
     outcome = result(tmp_path, events__jsonl=lines(*EVENTS), expected__jsonl=lines(*FOUND))
     assert outcome.problems[0].text.startswith("ZeroDivisionError: ")
     assert "test_cases.py:" in outcome.problems[1].text
