@@ -49,13 +49,13 @@ def test_what_is_not_there(coincide: Coincide, office: Path) -> None:
 
 
 def test_rules_without_drawings(coincide: Coincide, tmp_path: Path) -> None:
-    sql = next(iter(sorted((CASES / "match-recognize").glob("*/rules.mr.sql"))))
-    outcome = coincide("draw", sql)
+    sigma = CASES / "sigma" / "values" / "rules.yml"
+    outcome = coincide("draw", sigma)
     assert outcome.code == 2
     assert "there is nothing to draw" in outcome.err
-    mixed = coincide("draw", sql, written(tmp_path / "rules.ecl", RULES))
+    mixed = coincide("draw", sigma, written(tmp_path / "rules.ecl", RULES))
     assert mixed.code == 0
-    assert "there are no drawings of matchrecognize" in mixed.err
+    assert "there are no drawings of sigma" in mixed.err
     assert coincide("draw").code == 2
 
 
