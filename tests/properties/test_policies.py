@@ -142,7 +142,7 @@ def test_every_language_in_runs_is_as_event_by_event(policy: str | None) -> None
     """The cases of all languages, with their events shuffled a little on the way."""
     random = Random(7)
     for case in CASES:
-        rules, until = load(*case.rules), until_microseconds(case.text("until"))
+        rules, until = case.book(), until_microseconds(case.text("until"))
         events = [event for batch in open_events(case.folder / "events.jsonl") for event in batch.events]
         sent = [structs.replace(e, source=random.choice("st"), arrival=e.hi + random.choice([0, 0, 1000, 9000])) for e in events]
         some = sorted(sent, key=arrival_of)
