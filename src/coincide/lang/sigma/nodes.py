@@ -122,7 +122,7 @@ def _finite(number: float, text: str) -> Value:
 def data_of(node: Node) -> Any:
     """Plain data that compares: mappings as tuples of pairs, marked as what they are; numbers and the like as written."""
     if isinstance(node, Scalar):
-        return ("text" if isinstance(value_of(node), str) else "plain", node.text)
+        return ("text", node.text) if isinstance(value_of(node), str) else ("plain", node.text or "null")
     if isinstance(node, Items):
         return ("list", tuple(data_of(member) for member in node.nodes))
     return ("map", tuple((key.text, data_of(value)) for key, value in node.pairs))

@@ -22,7 +22,7 @@ def _written(data: Any) -> str:
         return "{" + ", ".join(f"{_text(key)}: {_written(inner)}" for key, inner in value) + "}"
     if kind == "list":
         return "[" + ", ".join(_written(inner) for inner in value) + "]"
-    return _text(value) if kind == "text" else value or "null"
+    return _text(value) if kind == "text" else value
 
 
 def _text(text: str) -> str:
