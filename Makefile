@@ -9,7 +9,7 @@ BIN := .venv/bin
 BASE := .venv/.base
 FULL := .venv/.full
 LIVE := .venv/.live
-PARALLEL := -n 2 --dist loadgroup --durations 10
+PARALLEL := -n 2 --durations 10
 CHECKED := src tests examples $(wildcard benchmarks)
 
 help:  ## this list

@@ -17,7 +17,7 @@ from coincide.detection.machine.construction import construct
 from coincide.detection.machine.literal import LiteralTransducer
 from coincide.detection.machine.transducer import OUTCOMES, ExpressionTransducer, Transducer
 from coincide.expr.scalar import EventScope, condition
-from coincide.lang.ecl.definition import File, Monitor
+from coincide.lang.ecl.definition import File, Mode, Monitor
 from coincide.lang.ecl.names import predicates
 from coincide.model.event import Event, Value, primitive
 from coincide.testing.ecl import KEY, TEXT, TYPES, VALUES, rule_files
@@ -157,7 +157,7 @@ def test_distinguish_is_the_length_of_a_shortest_witness(file: File, data: st.Da
 
 def _inside(monitor: Monitor) -> Iterator[Any]:
     yield monitor.body
-    yield from monitor.body.parts_in_order
+    yield from (part.body if isinstance(part, Mode) else part for part in monitor.body.parts_in_order)
 
 
 def _shortest(one: Monitor, other: Monitor, letters: Letters, longest: int) -> int | None:
