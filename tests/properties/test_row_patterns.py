@@ -233,3 +233,29 @@ def test_equal_to_the_literal_evaluation(problem: tuple[Any, ...], cuts: list[in
         made = check_detector(rules, events, cuts) if closed else detections(rules, events, closed=False)
         found = [(d.get("m"), int(d["from"][0]) - 1, tuple(d.get("path", ()))) for d in made]  # type: ignore[index, arg-type]
         assert found == expected, (query_text(pattern, defined, within, timed_out, to_next), values, times, closed)
+
+
+ROW_CONDITIONS = sorted(text for text in CONDITIONS if text.startswith("v ") and "PREV" not in text)
+"""With these nothing is kept of a partition that has no undecided row: it is forgotten."""
+
+
+@st.composite
+def partitioned(draw: st.DrawFn) -> tuple[str, list[dict[str, Any]]]:
+    pattern = draw(st.sampled_from(["A+", "A B", "A B?", "A* B", "(A | B) C", "A+ B+", "A B{2} $"]))
+    conditions = ", ".join(f"{name} AS {draw(st.sampled_from(ROW_CONDITIONS))}" for name in "ABC" if name in pattern)
+    within = draw(st.sampled_from(["", "WITHIN 0 ms", "WITHIN 2 ms", "WITHIN 5 ms"]))
+    text = f"""SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k MEASURES ARRAY_AGG(CLASSIFIER()) AS path
+        AFTER MATCH SKIP {draw(st.sampled_from(["TO NEXT ROW", "PAST LAST ROW"]))}
+        PATTERN ({pattern}) {within} DEFINE {conditions}) AS m"""
+    rows = draw(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("xyz"), st.integers(0, 2)), min_size=6, max_size=20))
+    times = itertools.accumulate(gap for gap, _, _ in rows)
+    return text, [{"type": "t", "time": time, "k": k, "v": v} for time, (_, k, v) in zip(times, rows, strict=True)]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(partitioned(), st.lists(st.integers(0, 20), max_size=2))
+def test_partitions_have_the_same_turn_at_the_end_however_the_rows_come(
+    problem: tuple[str, list[dict[str, Any]]], cuts: list[int]
+) -> None:
+    text, records = problem
+    check_detector(coincide.loads(text, "matchrecognize"), [event_of(r, DEFAULT, n + 1) for n, r in enumerate(records)], cuts)

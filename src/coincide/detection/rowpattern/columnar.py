@@ -31,13 +31,18 @@ LABEL = " label"
 
 @dataclass(eq=False)
 class Segments:
-    """Where each partition's rows begin (and the last one's end), and where its scan has come to."""
+    """Where each partition's rows begin (and the last one's end), and where its scan has come to. `anew` is the row with which a
+    partition began again after it had been forgotten; -1: it was not."""
 
     bounds: Numbers
     starts: Numbers
     numbers: Numbers
     covered: Numbers
     begins: npt.NDArray[np.bool_]
+    anew: Numbers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.anew = np.full(len(self.starts), -1, np.int64)
 
     @staticmethod
     def fresh(bounds: Numbers) -> Segments:
@@ -131,6 +136,7 @@ class Columnar:
             segments.starts,
             segments.numbers,
             segments.covered,
+            segments.anew,
             closed,
             self._truth(rows, segments),
             self._ahead,
@@ -142,6 +148,7 @@ class Columnar:
             tables.anchors,
             tables.targets,
             clause.within is None,
+            not self.program.remembers,
             clause.unmatched_rows,
             clause.timed_out,
             self._skip,

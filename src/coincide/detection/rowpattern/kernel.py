@@ -155,10 +155,11 @@ class Kernel:
         bases = np.concatenate((state.bases, np.zeros(grown, np.int64)))
         rows = columnar.Rows(len(table), _Fields(table, order), table.hi[order])
         matches = self.columnar.find(rows, segments, closing, passed)
+        turns = _turns(segments, order, len(state.keys))
         made = EMPTY
         if len(matches):
-            made = _Emission(self, table, order, rows, segments, keys, (closing and passed) or 0).detections(matches)
-        return self._kept(table, order, segments, keys, bases, passed), made
+            made = _Emission(self, table, order, rows, segments, keys, turns, (closing and passed) or 0).detections(matches)
+        return self._kept(table, order, segments, keys, turns, bases, passed), made
 
     def _joined(self, state: KernelState, tables: list[EventTable], kept: int) -> tuple[EventTable, Numbers, list[Key]]:
         """All rows as one table, the number of each one's partition, and the keys of these."""
@@ -182,26 +183,33 @@ class Kernel:
         return _behind(tables[0], tables[1]), codes, keys
 
     def _kept(
-        self, table: EventTable, order: Numbers, segments: Segments, keys: list[Key], bases: Numbers, passed: int
+        self, table: EventTable, order: Numbers, segments: Segments, keys: list[Key], turns: Numbers, bases: Numbers, passed: int
     ) -> KernelState:
         low, high = segments.bounds[:-1], segments.bounds[1:]
         begin = np.maximum(low, segments.starts - self.program.back)
-        whole = self.program.back or self.program.keeps_number or self.program.keeps_beginning
-        stay = np.ones(len(keys), np.bool_) if whole else segments.starts < high
+        left = np.argsort(turns)
+        stay = left if self.program.remembers else left[(segments.starts < high)[left]]
+        first = np.where(segments.anew >= 0, segments.anew, low - bases)  # the row from which each counts
         sizes = (high - begin)[stay]
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         rows = np.arange(offsets[-1]) + np.repeat(begin[stay] - offsets[:-1], sizes)
-        moved = begin - low
         return KernelState(
-            [key for key, here in zip(keys, stay.tolist(), strict=True) if here],
-            (bases + moved)[stay],
+            [keys[number] for number in stay.tolist()],
+            (begin - first)[stay],
             (segments.starts - begin)[stay],
             segments.numbers[stay],
-            (bases + segments.covered - low)[stay],
+            np.maximum(segments.covered - first, 0)[stay],
             sizes,
             _projected(table, self.columns).take(order[rows]) if len(rows) else None,
             passed,
         )
+
+
+def _turns(segments: Segments, order: Numbers, known: int) -> Numbers:
+    """The order of partitions: those that were known, then by the rows with which the others began or began anew."""
+    of_known = np.arange(known) - known
+    turns = np.concatenate((of_known, order[segments.bounds[known:-1]]))
+    return np.where(segments.anew >= 0, order[np.maximum(segments.anew, 0)], turns)
 
 
 def _projected(table: EventTable, columns: frozenset[str] | None) -> EventTable:
@@ -254,16 +262,18 @@ class _Emission:
         rows: columnar.Rows,
         segments: Segments,
         keys: list[Key],
+        turns: Numbers,
         end: int,
     ) -> None:
-        self.kernel, self.table, self.order, self.rows, self.segments, self.keys, self.end = (
-            kernel, table, order, rows, segments, keys, end,
+        self.kernel, self.table, self.order, self.rows, self.segments, self.keys, self.turns, self.end = (
+            kernel, table, order, rows, segments, keys, turns, end,
         )  # fmt: skip
         self.clause = kernel.clause
 
     def detections(self, matches: Matches) -> EventBatch:
         moments = self._moments(matches)
-        sorted_by = np.lexsort((np.arange(len(matches)), moments.last, moments.kind, moments.time))
+        turns = np.where(moments.kind == AT_THE_END, self.turns[self._segment(matches.start)], 0)
+        sorted_by = np.lexsort((np.arange(len(matches)), turns, moments.last, moments.kind, moments.time))
         matches, moments = matches.take(sorted_by), moments.take(sorted_by)
         shown = self.kernel.columnar.shown(matches)
         columns = self._columns(shown)
@@ -288,11 +298,14 @@ class _Emission:
             names = (*self.table.attributes, "type", "id", "source", "time")
             wanted = [n for n in names if self._is_wanted(n)]
             columns = {name: self.rows.columns[name].take(row) for name in wanted}
-        segment = np.searchsorted(self.segments.bounds, shown.row, side="right") - 1
+        segment = self._segment(shown.row)
         for number, column in enumerate(self.clause.partition):
             values = column_of([key[number][1] for key in self.keys])
             columns[column.name] = taken(values, segment)
         return {**columns, **measures}
+
+    def _segment(self, rows: Numbers) -> Numbers:
+        return np.searchsorted(self.segments.bounds, rows, side="right") - 1
 
     def _is_wanted(self, name: str) -> bool:
         columns = self.kernel.columns

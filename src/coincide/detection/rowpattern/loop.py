@@ -173,11 +173,11 @@ def _recorded(made: Any, labels: Any, counts: Any, row: Any, path: Any, size: in
 
 @compiled
 def _scan(
-    segments: Any, begins: Any, starts: Any, numbers: Any, covered: Any, closed: bool, truth: Any, ahead: Any, times: Any,
-    within: int, passed: int, variable: Any, offsets: Any, anchors: Any, targets: Any, shares: bool, unmatched: bool,
-    timed_out: bool, skip: int, members: Any, asking: Any, askers: Any, hidden: Any, shown_only: bool, budget: int,
-    widest: int, cursor: Any, tried: Any, ways: Any, rows: Any, path: Any, cut_path: Any, made: Any, labels: Any, counts: Any,
-    seen: Any, row: Any,
+    segments: Any, begins: Any, starts: Any, numbers: Any, covered: Any, anew: Any, closed: bool, truth: Any, ahead: Any,
+    times: Any, within: int, passed: int, variable: Any, offsets: Any, anchors: Any, targets: Any, shares: bool, forgets: bool,
+    unmatched: bool, timed_out: bool, skip: int, members: Any, asking: Any, askers: Any, hidden: Any, shown_only: bool,
+    budget: int, widest: int, cursor: Any, tried: Any, ways: Any, rows: Any, path: Any, cut_path: Any, made: Any, labels: Any,
+    counts: Any, seen: Any, row: Any,
 ) -> int:  # fmt: skip
     """Scan the segments from the one that the cursor is at on, until there is no room. Returns an outcome; the cursor then has
     the row, and the last mark of rows that were tried."""
@@ -229,6 +229,9 @@ def _scan(
                     tried[path[at] * widest + s + at - low] = 0
             s += onward
             starts[segment] = s
+            # Was all before this row decided before the row came? Then the partition was forgotten in between.
+            if forgets and s < high and row[7] == 0 and row[4] < s and row[5] < times[s]:
+                anew[segment], numbers[segment] = s, 1
         cursor[1] = -1
     cursor[0], cursor[2] = len(segments) - 1, mark
     return NOTHING
@@ -240,6 +243,7 @@ def find(
     starts: Any,  # by segment: the row at which its scan begins; where it has come to is written here
     numbers: Any,  # by segment: of the next match; likewise
     covered: Any,  # by segment: rows before this one lie in a match; likewise
+    anew: Any,  # by segment: the row with which it began anew after it had been forgotten is written here
     closed: bool,
     truth: Any,  # by variable and row
     ahead: Any,  # by variable: so many rows its condition looks ahead
@@ -251,6 +255,7 @@ def find(
     anchors: Any,
     targets: Any,
     shares: bool,  # does what failed from one start fail from every other?
+    forgets: bool,  # is a partition forgotten while it has no undecided row?
     unmatched: bool,  # are unmatched rows told?
     timed_out: bool,  # are matches that ran out of time?
     skip: int,  # 0 past the last row, 1 to the next row, 2 to the first and 3 to the last of `members`
@@ -272,9 +277,9 @@ def find(
     seen, row = np.zeros(4, np.int64), np.zeros(8, np.int64)
     while True:
         outcome = _scan(
-            segments, begins, starts, numbers, covered, closed, truth, ahead, times, within, passed, variable, offsets, anchors,
-            targets, shares, unmatched, timed_out, skip, members, asking, askers, hidden, shown_only, budget, widest, cursor,
-            tried, ways, rows, path, cut_path, made, labels, counts, seen, row,
+            segments, begins, starts, numbers, covered, anew, closed, truth, ahead, times, within, passed, variable, offsets,
+            anchors, targets, shares, forgets, unmatched, timed_out, skip, members, asking, askers, hidden, shown_only, budget,
+            widest, cursor, tried, ways, rows, path, cut_path, made, labels, counts, seen, row,
         )  # fmt: skip
         if outcome != ROOM:
             return outcome, int(cursor[1]), made[: counts[0]], labels[: counts[1]]

@@ -81,9 +81,14 @@ class Program:
     def keeps_beginning(self) -> bool:
         return any(isinstance(node, Anchor) and not node.end for node in walk_pattern(self.clause.pattern))
 
+    @cached_property
+    def remembers(self) -> bool:
+        """Is there something that a partition keeps while it has no undecided row?"""
+        return bool(self.back or self.keeps_number or self.keeps_beginning)
+
     def forgets(self, partition: Partition) -> bool:
         """Is there nothing that the partition must remember?"""
-        return partition.start >= partition.count and not (self.back or self.keeps_number or self.keeps_beginning)
+        return partition.start >= partition.count and not self.remembers
 
     def key_of(self, row: Event) -> Key:
         return tuple(key_part(read(row)) for read in self._key_fields)
