@@ -42,7 +42,7 @@ def report_afresh(book: Rulebook, path: Path) -> None:
     from coincide.engines.snapshots import GraphSnapshot, read_snapshot
 
     parts = read_snapshot(path.read_bytes(), GraphSnapshot).parts
-    if afresh := [detector.name for detector in book.detectors if detector.digest not in parts]:
+    if afresh := [detector.name for detector in book.detectors if detector.part_of(parts) is None]:
         shown = ", ".join(afresh[:10]) + (f" and {len(afresh) - 10:,} more" if len(afresh) > 10 else "")
         print(f"note: new or changed since '{path}' was taken, so starting afresh: {shown}", file=sys.stderr)
 

@@ -5,7 +5,7 @@ wall clock. Both tiers of a plan (interpreter, kernel) read and write the same e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -74,6 +74,12 @@ class Detector:
     awaited: frozenset[str] = frozenset()  # types of events that end limits on what it makes
     policy: Policy | None = None  # under which it is detected, where its definition says so
     stateless: bool = False  # is each event judged by itself?
+    former: Callable[[], str] | None = field(default=None, compare=False, repr=False)  # digest, in older snapshots
+
+    def part_of(self, parts: Mapping[str, bytes]) -> bytes | None:
+        """Its own among the parts of a snapshot; None: it has none."""
+        found = parts.get(self.digest)
+        return parts.get(self.former()) if found is None and self.former is not None else found
 
 
 class Policy(Protocol):

@@ -120,7 +120,7 @@ class Engine:
         """Goes on from a snapshot: definitions whose text is unchanged have their state again, others start afresh. Raises
         InputError for what is not a snapshot and, unless the rules may have `changed` in all, for one of other rules."""
         kept = read_snapshot(snapshot, GraphSnapshot)
-        if not changed and kept.parts and self._graphs.digests.isdisjoint(kept.parts):
+        if not changed and kept.parts and all(d.part_of(kept.parts) is None for d in self._graphs.book.detectors):
             raise InputError("not a snapshot of these rules: it has none of their definitions as they are now")
         self._state = self._graph.restored(kept)
 
@@ -177,7 +177,6 @@ class Graphs:
     def __init__(self, book: Rulebook, tier: str) -> None:
         self.book = book
         self.tier = tier
-        self.digests = {detector.digest for detector in book.detectors}
         self._sizes = sorted({p.pays_from for p in book.plans()}) if tier == "auto" else []
         self._level = 0
         self._small = 0  # batches in a row that are of a lower level

@@ -13,10 +13,12 @@ from coincide.lang.amit.arrange import arranged, partitions
 from coincide.lang.amit.definition import File, Situation
 from coincide.lang.amit.forms import printed as printed_as
 from coincide.lang.amit.parse import parse as parse_xml_file
+from coincide.lang.amit.print import resolved_text
 from coincide.lang.amit.reads import reads_of
 from coincide.lang.amit.resolve import Resolved, resolve
 from coincide.lang.amit.templates import expand
 from coincide.lang.amit.warnings import warnings_of
+from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import Reads
 from coincide.languages.base import Language
 from coincide.source import SourceText
@@ -92,7 +94,8 @@ def _detector(situation: Resolved, partition: tuple[str, ...] | None) -> Detecto
         inputs=Inputs(situation.reads, situation.reads),
         outputs=(situation.name,),
         partition=partition,
-        digest=situation.digest,
+        digest=digest_of("amit", resolved_text(situation)),
+        former=situation.former_digest,
         kind="situation",
         span=situation.situation.span,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from hashlib import blake2b
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.correlation.plan import plans as correlation_plans
@@ -18,6 +17,7 @@ from coincide.lang.cdl.print import print_file as print_xml
 from coincide.lang.cdl.typing import KINDS
 from coincide.lang.cdl.versions import in_force
 from coincide.lang.cdl.warning import warnings_of
+from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute
 from coincide.languages.base import Language
 from coincide.source import SourceText
@@ -72,8 +72,7 @@ class Cdl(Language):
     def printed_digest(self, detector: Detector) -> str:
         """In the one form that both can be written in."""
         cd: Description = detector.definition
-        text = print_xml(File((cd,), cd.shared, single=not cd.shared))
-        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return digest_of("cdl", print_xml(File((cd,), cd.shared, single=not cd.shared)))
 
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
         return [warning for detector in detectors for warning in warnings_of(detector.definition)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from coincide.detection.algebra.given import results_of
 from coincide.detection.algebra.plan import plans as algebra_plans
-from coincide.detection.algebra.program import CERTAINTY, digest
+from coincide.detection.algebra.program import CERTAINTY, former_digest
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic, nearest
 from coincide.expr.tree import with_aliases
@@ -30,8 +31,10 @@ from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.lasting import warnings as definition_warnings
 from coincide.lang.ecco.link import Linked, Setting, components, link, reads_any, referred
 from coincide.lang.ecco.parse import parse as parse_text
+from coincide.lang.ecco.print import linked_text
 from coincide.lang.ecco.print import print_file as print_text
 from coincide.lang.ecco.unbounded import unbounded, unbounded_duplicates
+from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, keys_of, mentions_of
 from coincide.languages.base import Language
 from coincide.model.area import Area
@@ -140,7 +143,8 @@ def _linked(detector: Detector, item: Linked, foreign: frozenset[str], key: tupl
     everything = any(reads_any(used.definition.body) for used in item.together)
     types = frozenset().union(*(referred(used.definition.body) for used in item.together))
     inputs = Inputs(None if everything else types, foreign)
-    return replace(detector, definition=item, inputs=inputs, partition=key, digest=digest(item))
+    digest, former = digest_of("ecco", linked_text(item)), partial(former_digest, item)
+    return replace(detector, definition=item, inputs=inputs, partition=key, digest=digest, former=former)
 
 
 def _downstream(names: set[str], others: Sequence[Detector]) -> set[str]:

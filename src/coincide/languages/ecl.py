@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 
 from coincide.analysis.report import monitor_warnings
 from coincide.analysis.settle import check_settles
@@ -16,6 +15,7 @@ from coincide.lang.ecl.parse import mentions, outputs
 from coincide.lang.ecl.parse import parse as parse_text
 from coincide.lang.ecl.print import definition_text
 from coincide.lang.ecl.print import print_file as print_text
+from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import Reads, keys_of, mentions_of
 from coincide.languages.base import Language
 from coincide.source import SourceText
@@ -47,7 +47,7 @@ class Ecl(Language):
         return machine_plans(detectors)
 
     def printed_digest(self, detector: Detector) -> str:
-        return blake2b(definition_text(detector.definition).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return digest_of("ecl", definition_text(detector.definition))
 
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
         return [warning for d in detectors for warning in monitor_warnings(d.definition)]

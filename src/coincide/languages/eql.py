@@ -10,6 +10,8 @@ from coincide.expr.tree import Expr, Reference, walk
 from coincide.lang.eql.definition import SEQUENCE, File, Item, Query
 from coincide.lang.eql.parse import parse as parse_text
 from coincide.lang.eql.print import print_file as print_text
+from coincide.lang.eql.print import print_query
+from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
 from coincide.languages.base import Language
 from coincide.source import SourceText
@@ -81,7 +83,7 @@ def _detector(query: Query) -> Detector:
         inputs=Inputs(None, query.categories),  # the category may stand in `event.category`, whatever the type
         outputs=(query.name,),
         partition=None,
-        digest=query.digest,
+        digest=digest_of(NAME, print_query(query)),
         kind="rule",
         span=query.span,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from hashlib import sha256
 
 from coincide.detection.automaton.partition import partition
 from coincide.detection.automaton.plan import plans as automaton_plans
@@ -29,7 +30,9 @@ from coincide.lang.opera.definition import (
     walk,
 )
 from coincide.lang.opera.parse import parse as parse_text
+from coincide.lang.opera.print import definition_text
 from coincide.lang.opera.print import print_file as print_text
+from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute, mentions_of
 from coincide.languages.base import Language
 from coincide.source import SourceText, room_for_recursion
@@ -98,17 +101,17 @@ def _detector(definition: Definition) -> Detector:
         inputs=Inputs(None if every else types, types),
         outputs=(definition.name,),
         partition=partition(definition),
-        digest=digest(definition),
+        digest=digest_of("opera", definition_text(definition)),
+        former=partial(_former_digest, definition),
         policy=definition.policy,
         span=definition.span,
     )
 
 
-def digest(definition: Definition) -> str:
-    """Of the definition with all names resolved; its place in the file, and how it is laid out, do not count."""
+def _former_digest(definition: Definition) -> str:
     with room_for_recursion():
         condition = "" if definition.condition is None else f" where {definition.condition.value!r}"
-        return hashlib.sha256(f"{'opera'} {definition!r}{condition}".encode()).hexdigest()
+        return sha256(f"opera {definition!r}{condition}".encode()).hexdigest()
 
 
 def _of_aliases(attribute: Attribute) -> Iterator[Mention]:

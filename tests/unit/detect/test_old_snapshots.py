@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coincide.engines.embedded import Engine
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.event import primitive, record
@@ -22,3 +23,13 @@ def test_correlations_of_version_1(tier: str) -> None:
     events = [primitive("out", n * 1000, n * 1000, f"e{n}", {"room": float(n % 3)}) for n in range(20, 23)]
     found = [tuple(record(d)["from"]) for d in graph.advance(state, EventBatch(events)).events]  # type: ignore[arg-type]
     assert found == [("e5", "e20"), ("e3", "e21"), ("e1", "e22"), ("e7", "e22")]
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+@pytest.mark.parametrize("rules", ["pair.amit.xml", "pair.ce", "pair.ecco"])
+def test_state_kept_by_a_digest_of_older_releases(rules: str, tier: str) -> None:
+    """Written after `a` with k = 0, 1, 2, a millisecond apart, when digests were not yet made of the printed text."""
+    engine = Engine(load(SNAPSHOTS / rules), tier)
+    engine.restore((SNAPSHOTS / f"pair-{rules.split('.')[1]}-v1.snapshot").read_bytes())
+    made = [*engine.process([{"type": "b", "time": 5, "k": 2, "id": "e"}]).events, *engine.finish().events]
+    assert [(d.type, record(d)["from"][-1]) for d in made] == [("pair", "e")]  # type: ignore[index]

@@ -9,9 +9,8 @@ import pytest
 from coincide.errors import RuleError
 from coincide.lang.opera.definition import Alternation, Concatenation, Detect, Group, Iteration, Sequence, Timing
 from coincide.lang.opera.parse import parse
-from coincide.lang.opera.print import print_file
+from coincide.lang.opera.print import definition_text, print_file
 from coincide.lang.opera.times import CYCLE, At
-from coincide.languages.opera import digest
 from coincide.rulebook import loads
 from coincide.source import SourceText
 from coincide.testing.cases import find_cases, run_case
@@ -46,7 +45,7 @@ def test_error_cases(case) -> None:
 def test_printing_a_case_and_parsing_it_gives_the_same(path: Path) -> None:
     file = parsed(path.read_text())
     assert parsed(print_file(file)) == file
-    assert [digest(d) for d in parsed(print_file(file)).definitions] == [digest(d) for d in file.definitions]
+    assert [definition_text(d) for d in parsed(print_file(file)).definitions] == [definition_text(d) for d in file.definitions]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.conditions import resolved
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.link import Linked, reads_any, referred
-from coincide.lang.ecco.print import definition_text
+from coincide.lang.ecco.print import definition_text, linked_text
+from coincide.lang.shared.digest import digest_of
 from coincide.model.event import Value, source_of
 
 CERTAINTY = "certainty"
@@ -40,7 +41,7 @@ class Program:
 
     @cached_property
     def digest(self) -> str:
-        return digest(self.linked)
+        return digest_of("ecco", linked_text(self.linked))
 
     @cached_property
     def _built(self) -> tuple[Node, tuple[Node, ...]]:
@@ -151,8 +152,8 @@ def key_rank(key: Key) -> str:
     return repr([part + 0.0 if isinstance(part, float) else part for part in key])
 
 
-def digest(linked: Linked) -> str:
-    """Of all that its meaning depends on."""
+def former_digest(linked: Linked) -> str:
+    """By which older snapshots know it."""
     settings = [repr((item.setting, definition_text(item.definition))) for item in linked.together]
     text = "\n".join(["ecco", *settings, *sorted(linked.foreign)])
     return hashlib.sha256(text.encode()).hexdigest()

@@ -11,7 +11,7 @@ import msgspec
 from coincide.detection.algebra.intake import Latest, Seen
 from coincide.detection.algebra.nodes.prefix import Prefix
 from coincide.detection.algebra.occurrence import Leaf, Occurrence
-from coincide.detection.algebra.program import Program
+from coincide.detection.algebra.program import Program, former_digest
 from coincide.detection.eventwise import Timer, Timers
 from coincide.detection.keys import Key, key_value
 from coincide.detection.snapshots import (
@@ -204,7 +204,7 @@ def decode(programs: Sequence[Program], parts: Mapping[str, bytes]) -> PlanState
     """A definition without a part starts afresh."""
     state = fresh(programs)
     for number, program in enumerate(programs):
-        data = parts.get(program.digest)
+        data = parts.get(program.digest) or parts.get(former_digest(program.linked))
         if data is not None:
             _restore(state, number, program, decoded(data, Part, VERSION))
     return state

@@ -88,7 +88,7 @@ class AutomatonPlan(PlanOfOne):
         return {self.detector.digest: encoding.encode(self.program, objects)}
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        data = parts.get(self.detector.digest)
+        data = self.detector.part_of(parts)
         if data is None:
             return self.initial()
         objects = encoding.decode(self.program, data)

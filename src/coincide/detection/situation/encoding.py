@@ -156,7 +156,7 @@ def decode(group: Group, parts: Mapping[str, bytes]) -> SituationState:
         lifespans=[Counter() for _ in group.lifespans],
     )
     for situation in group.situations:
-        data = parts.get(situation.detector.digest)
+        data = situation.detector.part_of(parts)
         part = None if data is None else decoded(data, SituationPart, VERSION)
         if part is None or not part.begun:
             state.fresh.add(situation.number)
@@ -169,7 +169,7 @@ def decode(group: Group, parts: Mapping[str, bytes]) -> SituationState:
 
 def _untouched(group: Group, parts: Mapping[str, bytes]) -> bool:
     """Was this taken before any event came? Then all begins with the first event, as usual."""
-    return all(s.detector.digest in parts for s in group.situations)
+    return all(s.detector.part_of(parts) is not None for s in group.situations)
 
 
 def _complete(group: Group, state: SituationState) -> None:

@@ -7,11 +7,25 @@ from xml.sax.saxutils import quoteattr
 
 from coincide.lang.amit.definition import File
 from coincide.lang.amit.elements import element_of
+from coincide.lang.amit.resolve import KeyTable, Resolved
 from coincide.lang.shared.xml import Element
 
 
 def print_file(file: File) -> str:
     return print_elements(map(element_of, file.items))
+
+
+def resolved_text(resolved: Resolved) -> str:
+    """A situation with all that its meaning depends on."""
+    read = [f"event {event} {' '.join(map(' '.join, attributes))}" for event, attributes in resolved.types]
+    keys = [f"{kind} {' '.join(map(' '.join, table))}" for kind, table in _key_tables(resolved)]
+    definitions = print_elements([element_of(resolved.lifespan), element_of(resolved.situation)])
+    return "\n".join([*read, *keys, definitions])
+
+
+def _key_tables(resolved: Resolved) -> Iterator[tuple[str, KeyTable]]:
+    yield from (("global", table) for table in resolved.global_keys)
+    yield from (("local", table) for table in resolved.local_keys)
 
 
 def print_elements(elements: Iterable[Element]) -> str:

@@ -68,8 +68,7 @@ class Resolved:
             return {attribute for _, attribute in tables[int(tree.name)]} == {key}
         return tree.alias.startswith((INITIATOR, TERMINATOR)) and tree.name == key
 
-    @property
-    def digest(self) -> str:
+    def former_digest(self) -> str:
         return sha256(repr(self).encode("utf-8", "backslashreplace")).hexdigest()
 
 

@@ -39,6 +39,7 @@ from coincide.lang.ecco.definition import (
     Within,
     ZoneFile,
 )
+from coincide.lang.ecco.link import Linked
 from coincide.lang.ecco.words import EXPRESSION_RESERVED, quoted
 from coincide.source import room_for_recursion
 
@@ -53,6 +54,19 @@ def print_file(file: File) -> str:
         lines += [f"space {quoted(name)} = {_place(place)}" for name, place in file.spaces]
         lines += [definition_text(definition) for definition in file.definitions]
     return "".join(f"{line}\n" for line in lines)
+
+
+def linked_text(linked: Linked) -> str:
+    """A definition with all that its meaning depends on: those below it, each in its setting, and what is foreign to them."""
+    settings = [print_file(_as_file(item)) for item in linked.together]
+    areas = [area for item in linked.together for area in item.setting.areas]
+    zones = [f"{area.name} {[polygon.rings for polygon in area.polygons]}" for area in areas]
+    return "\n".join([*settings, *zones, *sorted(linked.foreign)])
+
+
+def _as_file(item: Linked) -> File:
+    s = item.setting
+    return File(s.options, s.stamps, s.duplicates, s.spaces, (item.definition,))
 
 
 # Statements.

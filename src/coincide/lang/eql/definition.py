@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
 
 from coincide.expr.tree import Expr, Literal
 from coincide.source import Span
@@ -113,10 +112,6 @@ class Query:
     def keeps_back(self) -> bool:
         """Does it wait for the end of the input?"""
         return any(pipe.name == "tail" for pipe in self.pipes)
-
-    @cached_property
-    def digest(self) -> str:
-        return blake2b(repr(self).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def trees(self) -> Iterator[Expr]:
         for item in self.everything:

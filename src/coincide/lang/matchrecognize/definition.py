@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
 
 from coincide.expr.tree import Expr
+from coincide.lang.shared.digest import digest_of
 from coincide.source import Span
 
 
@@ -262,7 +262,7 @@ class Query(Placed):
     def digest(self) -> str:
         from coincide.lang.matchrecognize.print import print_query
 
-        return blake2b(print_query(self).encode(), digest_size=16).hexdigest()
+        return digest_of("matchrecognize", print_query(self))
 
 
 @dataclass(frozen=True)

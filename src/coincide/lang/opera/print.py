@@ -14,6 +14,7 @@ from coincide.lang.opera.definition import (
     Atom,
     Bind,
     Concatenation,
+    Definition,
     Detect,
     Difference,
     Empty,
@@ -41,6 +42,7 @@ from coincide.lang.opera.definition import (
     Terms,
     Timing,
     Union,
+    walk,
 )
 from coincide.lang.opera.sets import RESERVED
 from coincide.lang.opera.times import At, TimeSpec
@@ -60,6 +62,13 @@ def statement_text(statement: Statement) -> str:
     return text
 
 
+def definition_text(definition: Definition) -> str:
+    """With the sets that it names."""
+    with room_for_recursion():
+        sets = {node.name: node.contents for node in walk(definition) if isinstance(node, OfSet)}
+        return "\n".join([*(f"set {_name(name)} = {set_text(sets[name])}" for name in sorted(sets)), _detect(definition)])
+
+
 def _name(name: str) -> str:
     return name_text(name, RESERVED)
 
@@ -75,7 +84,7 @@ def _limit(statement: Limit) -> str:
     return f"limit {_name(statement.type)}{per}{every}{until}"
 
 
-def _detect(statement: Detect) -> str:
+def _detect(statement: Detect | Definition) -> str:
     head = f"detect {_name(statement.name)}{' restart' if statement.restart else ''}"
     if statement.policy is not None:
         head += f" policy {policy_text(statement.policy)}"

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 
 from coincide.errors import Diagnostic, RuleError, nearest
+from coincide.lang.shared.digest import digest_of
 from coincide.lang.sigma.definition import LEVELS, Alias, CorrelationRule, DetectionRule, File, Rule
 from coincide.lang.sigma.print import print_rule
 from coincide.source import Reading, SourceText, Span
@@ -31,7 +31,7 @@ class Linked:
     def digest(self) -> str:
         """Of the texts of all that takes part."""
         parts = [self.name, str(self.shown), print_rule(self.rule), self.mapping, *(need.digest for need in self.needs)]
-        return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return digest_of("sigma", "\0".join(parts))
 
     @cached_property
     def together(self) -> tuple[Linked, ...]:
