@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
@@ -78,6 +78,11 @@ class Rulebook:
             for fault in self.compiled.languages[detector.language].endless_faults(detector):
                 raise RuleError(fault)
 
+    def only(self, orders: Collection[int]) -> Rulebook:
+        """The same with some of the detectors, by their numbers; none of these may be fed by one that is left out."""
+        chosen = tuple(detector for detector in self.detectors if detector.order in orders)
+        return replace(self, compiled=replace(self.compiled, detectors=chosen, plans=tuple(self.compiled.plans_for(chosen))))
+
     def plans(self, tier: str = "interpreter", size: int = 0) -> list[DetectorPlan]:
         """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier is
         interpreted."""
@@ -104,9 +109,17 @@ def load(
     with allowing(allow_paths, allow_db), loading() as attachments:
         mapping = None if sigma_mapping is None else _read(_mapping(sigma_mapping))
         given = Reading(mapping, keep_going, _level(level))
-        files = [_read(file) for path in paths for file in _files(path, mapping)]
-        sources = [_reading(source, given) for source in files]
+        sources = [_reading(source, given) for source in _texts(paths, mapping)]
         return Rulebook(compile_rules(sources), attachments)
+
+
+def rule_files(paths: Iterable[RuleSource], sigma_mapping: RuleSource | None = None) -> list[SourceText]:
+    """The texts that `load` would read. Raises RuleError."""
+    return _texts(paths, None if sigma_mapping is None else _read(_mapping(sigma_mapping)))
+
+
+def _texts(paths: Iterable[RuleSource], mapping: SourceText | None) -> list[SourceText]:
+    return [_read(file) for path in paths for file in _files(path, mapping)]
 
 
 def _reading(source: SourceText, given: Reading) -> SourceText:

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from coincide import __version__
-from coincide.cli import check, debug, divide, draw, explain, guess, place, plan, run, test
+from coincide.cli import check, debug, divide, draw, explain, guess, place, plan, run, serve, test
 
 DESCRIPTION = "Find situations in streams of events: patterns written as rules, run over files or on Spark."
 EPILOG = """\
@@ -27,6 +27,7 @@ def arguments() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (
         run.RUN,
+        serve.SERVE,
         test.TEST,
         check.CHECK,
         check.ANALYSE,

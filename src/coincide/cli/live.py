@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coincide.adapters.mapping import FieldMapping
     from coincide.model.batch import EventBatch
     from coincide.rulebook import Rulebook
-    from coincide.streams.arrivals import Arrivals
+    from coincide.streams.arrivals import Arrival, Arrivals
     from coincide.streams.base import Sink, Source
     from coincide.streams.run import LiveRun
 
@@ -29,7 +29,8 @@ SECOND = 1_000_000
 APART = 10**12
 """Ids of records that have none: those of the second source begin here."""
 
-Watch = Callable[["EventBatch"], object]
+Watch = Callable[["Arrival"], object]
+Write = Callable[["EventBatch"], object]
 
 
 def live_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,18 +48,25 @@ def live_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check_live_arguments(given: Given) -> None:
     """Durations become microseconds."""
-    from coincide.engines.choice import check_name, duration_microseconds
-    from coincide.errors import CoincideError
+    from coincide.engines.choice import check_name
 
-    for option in ("delay", "latency", "checkpoint_every"):
-        try:
-            setattr(given, option, duration_microseconds(getattr(given, option)))
-        except CoincideError as error:
-            raise CoincideError(f"--{option.replace('_', '-')}: {error}") from error
+    check_durations(given, "delay", "latency", "checkpoint_every")
     if given.clock is not None:
         check_name("clock", given.clock, ("event", "wall"))
     if given.checkpoint is not None:
         _check_checkpoint(given)
+
+
+def check_durations(given: Given, *options: str) -> None:
+    """Become microseconds."""
+    from coincide.engines.choice import duration_microseconds
+    from coincide.errors import CoincideError
+
+    for option in options:
+        try:
+            setattr(given, option, duration_microseconds(getattr(given, option)))
+        except CoincideError as error:
+            raise CoincideError(f"--{option.replace('_', '-')}: {error}") from error
 
 
 def _check_checkpoint(given: Given) -> None:
@@ -99,9 +107,9 @@ def run_live(book: Rulebook, given: Given) -> int:
     sources = _sources(given, mapping)
     with Progress(quiet=given.out is None) as progress:
 
-        def watch(batch: EventBatch) -> None:
-            seen.add(batch)
-            progress.read(len(batch))
+        def watch(arrival: Arrival) -> None:
+            seen.add(arrival.delivery.batch)
+            progress.read(len(arrival.delivery.batch))
 
         run = _under_policies if has_policy(book, given, live=True) else _in_order
         received = run(book, given, sources, watch, progress.found)
@@ -121,28 +129,33 @@ def run_live(book: Rulebook, given: Given) -> int:
 
 
 def _sources(given: Given, mapping: FieldMapping) -> list[Source]:
-    """Of several sources each has ids of its own, so that they do not depend on which was faster."""
-    from coincide.adapters.report import Intake
     from coincide.errors import CoincideError
-    from coincide.streams.base import Reading
-    from coincide.streams.registry import open_source
 
     if given.rejects is not None and len(given.events) > 1:
         raise CoincideError("--rejects is for one source")
-    intakes = [Intake(strict=given.strict, rejects=given.rejects, before=n * APART) for n in range(len(given.events))]
-    return [open_source(url, Reading(mapping, own, given.format)) for url, own in zip(given.events, intakes, strict=True)]
+    return live_sources(given.events, mapping, given.format, strict=given.strict, rejects=given.rejects)
 
 
-def _sink(given: Given) -> Sink:
+def live_sources(urls: Sequence[str], mapping: FieldMapping, format: str | None = None, **options: Any) -> list[Source]:
+    """Of several sources each has ids of its own, so that they do not depend on which was faster."""
+    from coincide.adapters.report import Intake
+    from coincide.streams.base import Reading
+    from coincide.streams.registry import open_source
+
+    intakes = [Intake(before=n * APART, **options) for n in range(len(urls))]
+    return [open_source(url, Reading(mapping, own, format)) for url, own in zip(urls, intakes, strict=True)]
+
+
+def open_named_sink(name: str) -> Sink:
+    """By its URL, or a file."""
     from coincide.streams.files import GrowingFile
     from coincide.streams.registry import SINKS, open_sink, scheme_of
 
-    name = "-" if given.out is None else given.out
     return GrowingFile(name) if scheme_of(name, SINKS) is None else open_sink(name)
 
 
 @contextmanager
-def _parquet(book: Rulebook, given: Given) -> Iterator[Watch | None]:
+def _parquet(book: Rulebook, given: Given) -> Iterator[Write | None]:
     """Parquet has no lines: it is there when all is done."""
     from coincide.adapters.write import open_detections
     from coincide.engines.identity import Keys, digests_of
@@ -166,7 +179,7 @@ def _under_policies(
         if getattr(given, option):
             raise CoincideError(f"--{option} is not offered under a policy")
     warn_of_sources(book, given.policy)
-    encoder, sink = Encoder(book, shown=given.keys, time_format=given.time_format), _sink(given)
+    encoder, sink = Encoder(book, shown=given.keys, time_format=given.time_format), open_named_sink(given.out or "-")
     arrivals = Threads(sources, [None for _ in sources], given.latency / SECOND)
     with _heeding_signals(arrivals.stop) as received, _parquet(book, given) as write:
         if write is None:
@@ -181,9 +194,9 @@ def _under_policies(
 
 def _batches(arrivals: Arrivals, watch: Watch) -> Iterator[EventBatch]:
     while (arrived := arrivals.next(1.0)) is not None:
-        for _, delivery in arrived:
-            watch(delivery.batch)
-            yield delivery.batch
+        for arrival in arrived:
+            watch(arrival)
+            yield arrival.delivery.batch
 
 
 def _in_order(
@@ -200,7 +213,7 @@ def _in_order(
     pace = Pace(given.delay, given.clock, given.latency / SECOND, given.checkpoint_every / SECOND)
     with ExitStack() as stack:
         write = stack.enter_context(_parquet(book, given))
-        sinks = [_sink(given)] if write is None else []
+        sinks = [open_named_sink(given.out or "-")] if write is None else []
         kept = any(sink.once for sink in sinks) and given.checkpoint is not None
         encoder = Encoder(book, shown=given.keys, kept=kept, time_format=given.time_format)
         run = LiveRun(engine, sources, sinks, encoder, pace, given.checkpoint)

@@ -18,10 +18,11 @@ MOST = 65_536
 
 
 class Arrival(NamedTuple):
-    """A delivery, and the number of its source."""
+    """A delivery, the number of its source, and when it came, by the wall clock of the arrivals."""
 
     source: int
     delivery: Delivery
+    came: float = 0.0
 
 
 class Arrivals(Protocol):
@@ -87,7 +88,7 @@ class Threads:
         try:
             for delivery in source.deliveries(position):
                 self._room.acquire()
-                self._queue.put(Arrival(number, delivery))
+                self._queue.put(Arrival(number, delivery, self.now()))
                 if source.closed.is_set():
                     break
             self._queue.put(None)

@@ -64,11 +64,13 @@ class Source(ABC):
 
 
 class Made(NamedTuple):
-    """A detection as sinks see it: its key, its type, and its record as a line of JSON, with the line break."""
+    """A detection as sinks see it: its key, its type, its record as a line of JSON, with the line break, and the name of the rule
+    that made it, where anybody asks for that."""
 
     key: str
     type: str
     line: bytes
+    rule: str = ""
 
 
 class Sink(ABC):

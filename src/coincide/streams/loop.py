@@ -51,19 +51,19 @@ class LiveLoop:
         self.positions: dict[int, tuple[Position, int]] = {}
 
     def detections(
-        self, arrivals: Arrivals, watch: Callable[[EventBatch], object] = _nothing, after_turn: Callable[[], object] = _nothing
+        self, arrivals: Arrivals, watch: Callable[[Arrival], object] = _nothing, after_turn: Callable[[], object] = _nothing
     ) -> Iterator[EventBatch]:
         """What is detected while events come. The end of the input is the caller's affair. `watch` is shown what is read; between
         two turns everything that was read has been dealt with, and what it made has been given out."""
         while (arrived := arrivals.next(self.patience())) is not None:
             for arrival in arrived:
-                watch(arrival.delivery.batch)
+                watch(arrival)
             yield from self.turn(arrived)
             after_turn()
 
     def turn(self, arrived: Sequence[Arrival]) -> Iterator[EventBatch]:
         """What has come, and the time that has passed."""
-        for source, (batch, position, records) in arrived:
+        for source, (batch, position, records), _ in arrived:
             yield from self.live.arrive(batch)
             self.positions[source] = position, records
         self.clock.note(self.live.stage.mark)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from coincide.engines.embedded import Engine
+from coincide.engines.identity import maker
 from coincide.engines.live import LiveEngine
 from coincide.errors import CoincideError, Diagnostic
 from coincide.model.batch import EventBatch
-from coincide.streams.arrivals import Threads
+from coincide.rulebook import Rulebook
+from coincide.streams.arrivals import Arrival, Threads
 from coincide.streams.base import Sink, Source
 from coincide.streams.checkpoints import Checkpoint, Checkpoints
 from coincide.streams.encode import Encoder
@@ -42,6 +44,7 @@ class LiveRun:
     ) -> None:
         self.live = LiveEngine(engine, pace.delay)
         self.sources, self.sinks, self.encoder, self.pace = sources, sinks, encoder, pace
+        self.silent: frozenset[int] = frozenset()
         self._checkpoints = None if folder is None else Checkpoints(folder)
         kept = None if self._checkpoints is None else self._checkpoints.last()
         self.goes_on = kept is not None
@@ -50,23 +53,39 @@ class LiveRun:
         self.arrivals = Threads(sources, positions, pace.latency)
         clock = pace.clock or ("wall" if any(source.clock == "wall" for source in sources) else "event")
         self.loop = LiveLoop(self.live, clock, self.arrivals.now)
-        self._kept_at = self.arrivals.now()
+        self.kept_at: float | None = None
+        self.kept_size: int | None = None
         if self._checkpoints is not None and kept is None:
             self.keep()  # what sinks hold now is what they held before the run
 
-    def detections(self, watch: Callable[[EventBatch], object] = lambda batch: None) -> Iterator[EventBatch]:
-        """Everything up to the end of the sources, or until it is stopped."""
-        for batch in self.loop.detections(self.arrivals, watch, self._keep_if_due):
-            self._write(batch)
-            yield batch
+    def detections(
+        self, watch: Callable[[Arrival], object] = lambda arrival: None, between: Callable[[], object] = lambda: None
+    ) -> Iterator[EventBatch]:
+        """Everything up to the end of the sources, or until it is stopped. `watch` is shown what is read, `between` is called
+        when all of it is dealt with: then rules may be changed."""
+
+        def after_turn() -> None:
+            between()
+            self._keep_if_due()
+
+        for batch in self.loop.detections(self.arrivals, watch, after_turn):
+            yield from self._written(batch)
 
     def rest(self, until: float | None = None, *, ended: bool = True, closed: bool = True) -> Iterator[EventBatch]:
         """What the end of the input brings. A run that will go on from a checkpoint is not `ended`: what waits, waits on."""
         if ended:
             for batch in self.live.finish(until, closed) if closed or until is not None else self.live.flush():
-                self._write(batch)
-                yield batch
+                yield from self._written(batch)
         self.keep()
+
+    def change_rules(self, rules: Rulebook, silent: Collection[int] = ()) -> None:
+        """Go on with other rules: unchanged definitions keep their state. What the `silent` ones among them (by their numbers)
+        make is for the others only."""
+        self.live.engine.change_rules(rules)
+        self.encoder.change_rules(rules)
+        self.silent = frozenset(silent)
+        for source in self.sources:
+            source.reading.mapping = rules.fields(source.reading.mapping)
 
     def stop(self) -> None:
         """Come to an end soon. May be called at any time."""
@@ -80,8 +99,9 @@ class LiveRun:
         positions = self.loop.positions
         sources = {self.sources[number].url: position for number, position in positions.items()}
         keys = self.encoder.keys.state() if self.encoder.keys is not None else ()
-        self._checkpoints.keep(self.live.snapshot(), {**self._positions, **sources}, sinks, keys)
-        self._kept_at = self.arrivals.now()
+        state = self.live.snapshot()
+        self._checkpoints.keep(state, {**self._positions, **sources}, sinks, keys)
+        self.kept_at, self.kept_size = self.arrivals.now(), len(state)
         for number, (position, _) in positions.items():
             self.sources[number].acknowledge(position)
 
@@ -92,13 +112,22 @@ class LiveRun:
         if self._checkpoints is not None:
             self._checkpoints.close()
 
-    def _write(self, batch: EventBatch) -> None:
-        if self.sinks and (made := self.encoder.made(batch)):
+    def _written(self, batch: EventBatch) -> Iterator[EventBatch]:
+        """The detections that are shown, once all sinks have them."""
+        if self.silent:
+            batch = EventBatch([event for event in batch.events if maker(event) not in self.silent])
+        if len(batch):
+            made = self.encoder.made(batch) if self.sinks else []
             for sink in self.sinks:
                 sink.write(made)
+            yield batch
 
     def _keep_if_due(self) -> None:
-        if self._checkpoints is not None and self.arrivals.now() - self._kept_at >= self.pace.checkpoint_every:
+        if self._checkpoints is None:
+            return
+        now = self.arrivals.now()
+        self.kept_at = now if self.kept_at is None else self.kept_at
+        if now - self.kept_at >= self.pace.checkpoint_every:
             self.keep()
 
     def _restore(self, kept: Checkpoint | None) -> None:
