@@ -15,12 +15,10 @@ from coincide.attachments import Attachments, loading
 from coincide.compile import Compiled, compile_rules
 from coincide.detection.base import Detector, DetectorPlan, in_tier
 from coincide.errors import Diagnostic, RuleError, nearest
+from coincide.lang.shared.about import LEVELS, About
 from coincide.lang.shared.reads import Reads
 from coincide.languages.registry import ending_of, is_of
 from coincide.source import Reading, SourceText
-
-LEVELS = ("informational", "low", "medium", "high", "critical")
-"""Of Sigma's rules."""
 
 RuleSource = str | PathLike[str] | SourceText
 
@@ -56,6 +54,11 @@ class Rulebook:
     def reads(self) -> tuple[Reads, ...]:
         """What each detector reads of events, and where it says so."""
         return tuple(self.compiled.languages[d.language].reads(d) for d in self.detectors)
+
+    @cached_property
+    def about(self) -> tuple[About, ...]:
+        """What each detector says of itself."""
+        return tuple(self.compiled.languages[d.language].about(d) for d in self.detectors)
 
     @cached_property
     def attributes(self) -> frozenset[str] | None:

@@ -21,6 +21,7 @@ from coincide.cli.command import (
     part_rules_from_events,
     rules_argument,
 )
+from coincide.cli.findings import Reporting, check_report_arguments, report_arguments
 from coincide.cli.live import check_live_arguments, is_live, live_arguments, run_live
 from coincide.cli.policies import check_policy_arguments, has_policy, policy_arguments, under_policies
 from coincide.cli.progress import Progress
@@ -48,6 +49,7 @@ example:
   coincide run office.ce --events arrivals.jsonl --policy 'probabilistic 0.95' --late late.jsonl
   coincide run theft.ecl --events readings.parquet --time-field ts --out found.jsonl
   coincide run theft.ecl --events monday.jsonl --why
+  coincide run rules/windows --events security.jsonl --sigma-mapping sysmon --report found.html
 """
 
 
@@ -85,6 +87,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--why", action="store_true", help="print what led to each detection, as a tree (all events are kept in memory)"
     )
+    report_arguments(parser)
     engine_arguments(parser)
     parser.add_argument("--strict", action="store_true", help="stop at the first bad record")
     parser.add_argument("--rejects", metavar="FILE", help="keep bad records in FILE")
@@ -107,7 +110,7 @@ def run(given: Given) -> int:
     show_warnings(book.warnings)
     if is_live(given):
         return run_live(book, given)
-    unmet, seen = Unmet(book), Seen()
+    unmet, seen, report = Unmet(book), Seen(), Reporting(book, given)
     mapping = book.fields(field_mapping(given))
     reader = open_events(given.events, mapping, strict=given.strict, rejects=given.rejects, format=given.format)
     find = _under_policies if has_policy(book, given) else _detections
@@ -117,12 +120,13 @@ def run(given: Given) -> int:
         explaining(book, given, whole=find is _detections and given.resume is None) as observe,
     ):
         batches = observe.reading(seen.watch(progress.watch(reader)))
-        for batch in observe.making(find(book, batches, given)):
+        for batch in report.making(observe.making(find(book, batches, given))):
             write(batch)
             progress.found(len(batch))
     report_reading(reader.report, given.rejects, book.attributes)
     if all_left_out(reader.report):
         return REFUSED
+    report.write(seen, mapping)
     report_times(seen, mapping)
     show_warnings(unmet.after(seen, part=given.snapshot is not None or given.resume is not None))
     return 0
@@ -164,6 +168,7 @@ def _check(given: Given) -> None:
         raise CoincideError("--stats is for the embedded engine; Spark shows its own counts")
     _check_outputs(given)
     check_policy_arguments(given)
+    check_report_arguments(given)
     check_live_arguments(given)
     given.until = until_microseconds(given.until)
 
@@ -175,7 +180,7 @@ def _check_outputs(given: Given) -> None:
     from coincide.streams.registry import SINKS, scheme_of
 
     taken = {Path(name.removeprefix("tail:")).resolve(): "is read" for name in (*given.rules, *given.events) if name != "-"}
-    for option in ("snapshot", "resume", "out", "rejects", "stats", "late", "latencies"):
+    for option in ("snapshot", "resume", "out", "rejects", "stats", "late", "latencies", "report"):
         name = getattr(given, option)
         if (
             name is None

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from coincide.detection.base import Detector, DetectorPlan
 from coincide.errors import Diagnostic
 from coincide.lang.opera.definition import Limit
+from coincide.lang.shared.about import About
 from coincide.lang.shared.reads import Reads
 from coincide.source import SourceText
 
@@ -73,6 +74,10 @@ class Language(ABC):
     @abstractmethod
     def reads(self, detector: Detector) -> Reads:
         """What a definition reads of events, and where it says so."""
+
+    def about(self, detector: Detector) -> About:
+        """What a definition says of itself to those who read what it found."""
+        return About(detector.name)
 
     def printed_digest(self, detector: Detector) -> str:
         """Of what the printer makes of a definition with all names resolved: how it is written does not count. The digest by

@@ -11,6 +11,7 @@ from coincide.lang.eql.definition import SEQUENCE, File, Item, Query
 from coincide.lang.eql.parse import parse as parse_text
 from coincide.lang.eql.print import print_file as print_text
 from coincide.lang.eql.print import print_query
+from coincide.lang.shared.about import About
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
 from coincide.languages.base import Language
@@ -66,6 +67,9 @@ class Eql(Language):
 
     def left_out(self, files: Sequence[tuple[SourceText, File]]) -> list[Diagnostic]:
         return [Diagnostic(f.skipped, f.span, "warning", name="skipped") for _, f in files if f.skipped is not None]
+
+    def about(self, detector: Detector) -> About:
+        return detector.definition.about or About(detector.name)
 
     def reads(self, detector: Detector) -> Reads:
         query: Query = detector.definition

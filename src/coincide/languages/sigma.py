@@ -9,6 +9,7 @@ from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.selection.plan import attributes_of
 from coincide.detection.selection.plan import plans as selection_plans
 from coincide.errors import Diagnostic
+from coincide.lang.shared.about import About
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
 from coincide.lang.sigma.definition import CorrelationRule, DetectionRule, File
 from coincide.lang.sigma.link import Linked, linked_files
@@ -60,13 +61,17 @@ class Sigma(Language):
         mentions = tuple(Mention(what, name, detector.span) for name in names if is_attribute(name))
         return Reads(mentions, (), frozenset(field.name for field in shown))
 
+    def about(self, detector: Detector) -> About:
+        head = detector.definition.rule.head
+        return head.about  # type: ignore[no-any-return]
+
     def explained(self, detector: Detector) -> Iterable[tuple[str, str]]:
         rule = detector.definition.rule
         kept = "nothing is kept"
         if isinstance(rule, CorrelationRule):
             groups = ", ".join(shown.name for shown in rule.group_by)
             kept = f"keeps what matched within {rule.timespan / 1e6:g} s{f', by {groups}' if groups else ''}"
-        known = (rule.head.title, rule.head.id, rule.head.level, *rule.head.tags, kept)
+        known = (rule.head.title, rule.head.id, rule.head.level, *rule.head.about.tags, kept)
         return [(f"rule {detector.name}", "; ".join(text for text in known if text))]
 
 

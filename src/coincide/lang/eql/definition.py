@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from coincide.expr.tree import Expr, Literal
+from coincide.lang.shared.about import About
 from coincide.source import Span
 
 FILTER, SEQUENCE, SAMPLE, JOIN = "filter", "sequence", "sample", "join"
@@ -91,6 +92,7 @@ class Query:
     fields: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     name_span: Span | None = field(default=None, compare=False, repr=False)
+    about: About | None = field(default=None, compare=False, repr=False)  # what its file says of it
 
     @cached_property
     def steps(self) -> tuple[Item, ...]:

@@ -34,7 +34,8 @@ def parse(source: SourceText) -> File:
         rule = rule_of(source)
         if rule.skipped is not None:
             return File((), rule.skipped, True, source.span(0, 0))
-        return replace(_queries(rule.query, rule.spans, made_name(rule.name)), in_toml=True)
+        found = _queries(rule.query, rule.spans, made_name(rule.name))
+        return replace(found, queries=tuple(replace(query, about=rule.about) for query in found.queries), in_toml=True)
     return _queries(source.text, source.span, made_name(_stem(source.name)))
 
 

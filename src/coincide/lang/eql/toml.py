@@ -10,6 +10,7 @@ from typing import Any
 
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.eql.tokens import Spans
+from coincide.lang.shared.about import About
 from coincide.source import SourceText, Span
 
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
@@ -26,6 +27,7 @@ class TomlRule:
     query: str
     spans: Spans
     skipped: str | None = None
+    about: About | None = None
 
 
 def is_toml(path: str) -> bool:
@@ -41,7 +43,47 @@ def rule_of(source: SourceText) -> TomlRule:
         return TomlRule("", "", source.span, skipped)
     if not isinstance(name, str) or not isinstance(query, str):
         raise RuleError(Diagnostic("a rule needs 'name' and 'query'", source.span(0, 0)))
-    return TomlRule(name, query, _spans(source, query))
+    return TomlRule(name, query, _spans(source, query), about=_about(name, table))
+
+
+def _about(name: str, table: dict[str, Any]) -> About:
+    """What means nothing to detection: nothing of it can be wrong."""
+    return About(
+        name,
+        _one(table, "rule_id") or None,
+        _one(table, "severity").lower() or None,
+        _one(table, "description").strip(),
+        tuple(dict.fromkeys(_attack(table.get("threat")))),
+        _texts(table, "references"),
+        _texts(table, "false_positives"),
+        ", ".join(_texts(table, "author")),
+    )
+
+
+def _one(table: dict[str, Any], name: str) -> str:
+    value = table.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _texts(table: dict[str, Any], name: str) -> tuple[str, ...]:
+    value = table.get(name)
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
+
+
+def _attack(threats: object) -> Iterator[str]:
+    """Tactics and techniques of MITRE ATT&CK, as tags."""
+    for threat in _tables(threats):
+        tactic = threat.get("tactic")
+        if isinstance(tactic, dict) and (name := _one(tactic, "name")):
+            yield f"attack.{name.lower().replace(' ', '-')}"
+        for technique in _tables(threat.get("technique")):
+            for each in (technique, *_tables(technique.get("subtechnique"))):
+                if identity := _one(each, "id"):
+                    yield f"attack.{identity.lower()}"
+
+
+def _tables(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _loaded(source: SourceText) -> dict[str, Any]:

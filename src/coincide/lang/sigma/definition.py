@@ -8,9 +8,9 @@ from enum import Enum
 from typing import Any
 
 from coincide.errors import Diagnostic
+from coincide.lang.shared.about import About
 from coincide.source import Span
 
-LEVELS = ("informational", "low", "medium", "high", "critical")
 HIDDEN_NAMES = frozenset({"type", "id", "time", "source", "space", "from", "rule_id", "level", "count", "value"})
 """Section 7: no attribute of a detection is called so but its own."""
 
@@ -171,8 +171,8 @@ class Head:
     name: str | None
     id: str | None
     level: str | None
-    tags: tuple[str, ...]
     data: Any
+    about: About = field(compare=False, repr=False)
     span: Span = field(compare=False, repr=False)
     name_span: Span | None = field(default=None, compare=False, repr=False)
     id_span: Span | None = field(default=None, compare=False, repr=False)

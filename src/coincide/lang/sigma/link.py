@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from coincide.errors import Diagnostic, RuleError, nearest
+from coincide.lang.shared.about import LEVELS
 from coincide.lang.shared.digest import digest_of
-from coincide.lang.sigma.definition import LEVELS, Alias, CorrelationRule, DetectionRule, File, Rule
+from coincide.lang.sigma.definition import Alias, CorrelationRule, DetectionRule, File, Rule
 from coincide.lang.sigma.print import print_rule
 from coincide.source import Reading, SourceText, Span
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from coincide.errors import Diagnostic, RuleError
+from coincide.lang.shared.about import About
 from coincide.lang.shared.yaml import Entries, Items, Node, Scalar
 from coincide.lang.sigma.condition import condition_of
 from coincide.lang.sigma.correlation import correlation_of
@@ -15,7 +16,7 @@ from coincide.lang.sigma.selections import selection_of
 from coincide.source import SourceText
 
 NAME = re.compile(r"[^\W\d][\w.-]*")
-KEPT = ("title", "name", "id", "level", "tags", "fields", "logsource", "detection", "correlation", "generate")
+KEPT = ("title", "name", "id", "level", "fields", "logsource", "detection", "correlation", "generate")
 """What of a document means something."""
 
 
@@ -64,19 +65,39 @@ def _head(node: Entries, document: Map) -> Head:
         fail("a rule needs a title or a name", node.span)
     if name is not None and NAME.fullmatch(name.text) is None:
         fail(f"'{name.text}' is not a name", name.span)
-    tags = document.get("tags")
     kept = Entries(tuple(pair for pair in node.pairs if pair[0].text in KEPT), node.span)
     return Head(
         None if title is None else title.text,
         None if name is None else name.text,
         None if identity is None else identity.text,
         None if level is None else level.text,
-        tuple(s.text for s in tags.nodes if isinstance(s, Scalar)) if isinstance(tags, Items) else (),
         data_of(kept),
+        _about(document),
         node.span,
         None if name is None else name.span,
         None if identity is None else identity.span,
     )
+
+
+def _about(document: Map) -> About:
+    """What means nothing to detection: nothing of it can be wrong."""
+    texts = {name: " ".join(_said(document, name)) for name in ("title", "name", "id", "level", "description", "author")}
+    return About(
+        texts["title"] or texts["name"],
+        texts["id"] or None,
+        texts["level"].lower() or None,
+        texts["description"].strip(),
+        _said(document, "tags"),
+        _said(document, "references"),
+        _said(document, "falsepositives"),
+        texts["author"],
+    )
+
+
+def _said(document: Map, name: str) -> tuple[str, ...]:
+    node = document.get(name)
+    nodes = node.nodes if isinstance(node, Items) else (node,)
+    return tuple(member.text for member in nodes if isinstance(member, Scalar) and not is_null(member))
 
 
 def _text(document: Map, name: str) -> Scalar | None:

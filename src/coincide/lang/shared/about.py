@@ -1,0 +1,21 @@
+"""What rules say of themselves, for those who read what they found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LEVELS = ("informational", "low", "medium", "high", "critical")
+
+
+@dataclass(frozen=True)
+class About:
+    """`tags` are as Sigma writes them: `attack.execution`, `attack.t1059.001`, `cve.2021-44228`."""
+
+    title: str
+    id: str | None = None
+    level: str | None = None
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    false_positives: tuple[str, ...] = ()
+    author: str = ""

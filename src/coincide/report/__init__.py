@@ -1,0 +1,1 @@
+"""What a run has found, for those who must look into it: one page."""
