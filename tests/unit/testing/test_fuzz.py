@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import pytest
 
 from coincide.errors import CoincideError
 from coincide.testing.fuzz.__main__ import main
+from coincide.testing.fuzz.events import LARGE, EventFuzzer, answer
 from coincide.testing.fuzz.mutation import mutate_packed, mutate_text, packed, unpacked
 from coincide.testing.fuzz.rules import RuleFuzzer
 from coincide.testing.fuzz.work import Difference, outcomes, random_of, tried
@@ -83,6 +85,18 @@ def test_an_attempt_here_tells_where_it_went_wrong() -> None:
     outcome = tried(BadFuzzer(), 0, number, armed=False)
     assert outcome.finding == "crash: KeyError at testing/fuzz/work.py:tried"
     assert "KeyError: 'crash'" in outcome.detail
+
+
+def test_rules_that_name_a_policy_are_compared_as_events_arrive(tmp_path: Path) -> None:
+    """What came too late and how late detections were made is a part of the answer."""
+    fuzzer = EventFuzzer(CASES / "opera-policies/policy-per-detector")
+    attempt = next(a for n in range(50) if len((a := fuzzer.attempt(random_of(1, n))).lines) < LARGE)
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(b"\n".join(json.dumps(event).encode() for event in attempt.example.events))
+    answers = [answer(str(file), attempt.example, "embedded", tier, 1 << 20) for tier in ("interpreter", "kernel")]
+    assert answers[0] == answers[1]
+    assert {"latency", "read"} <= {name for told in answers[0] for name in told}
+    assert attempt.run() == "small"
 
 
 @pytest.mark.parametrize(("what", "count"), [("rules", 400), ("events", 8), ("state", 40)])

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
@@ -16,9 +16,11 @@ from typing import Any
 
 from coincide.adapters.order import in_total_order
 from coincide.adapters.read import open_events
-from coincide.engines.choice import detections
-from coincide.engines.policies import names_policies
+from coincide.engines.choice import arrivals_on_spark, detections
+from coincide.engines.instance import StabilityPolicy
+from coincide.engines.policies import PolicyEngine, PolicyRun, names_policies
 from coincide.errors import RunError
+from coincide.model.batch import EventBatch
 from coincide.model.event import record
 from coincide.testing.compare import Record, plain_detection, same, unmatched
 from coincide.testing.fuzz.corpus import Example, runnable
@@ -30,6 +32,9 @@ OBJECTS, COLUMNS = 1 << 30, 1 << 12
 
 MOST_CALLS = 2_000
 """Calls of the interpreter for an event, where an example is tried with many of them."""
+
+POLICIES = (*[None] * 9, "best-effort", "guaranteed", "probabilistic 0.9")
+"""For definitions that name none: most runs are in the total order."""
 
 AWKWARD: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 0.5, -0.0, 1e300, -1e300, 5e-324, 2**53, 2**53 + 1, -(2**63), 2**63, 2**64,
@@ -50,6 +55,7 @@ LINES = (
 class EventAttempt:
     example: Example
     lines: list[bytes]
+    policy: str | None = None
     spark: bool = False
 
     @property
@@ -59,7 +65,8 @@ class EventAttempt:
     def shown(self) -> str:
         rules = "\n".join(source.text for source in self.example.rules)
         lines = [line.decode("utf-8", "backslashreplace") for line in self.lines[:200]]
-        return "\n".join([f"{self.example.name}, {len(self.lines)} lines", rules, *lines])
+        head = f"{self.example.name}, {self.policy or 'no policy'}, {len(self.lines)} lines"
+        return "\n".join([head, rules, *lines])
 
     def run(self) -> str:
         descriptor, name = tempfile.mkstemp(suffix=".jsonl")
@@ -72,36 +79,63 @@ class EventAttempt:
         return "large" if len(self.lines) >= LARGE else "small"
 
     def _compare(self, name: str) -> None:
-        expected = answer(name, self.example, "embedded", "interpreter", OBJECTS)
-        found = answer(name, self.example, "embedded", "kernel", COLUMNS)
+        expected = answer(name, self.example, "embedded", "interpreter", OBJECTS, self.policy)
+        found = answer(name, self.example, "embedded", "kernel", COLUMNS, self.policy)
         if not _in_order(expected, found):
             raise Difference(f"{self.example.name}: kernel\n{_first_difference(expected, found)}")
         if self.spark:
-            on_spark = answer(name, self.example, "spark", "kernel", COLUMNS)
+            on_spark = answer(name, self.example, "spark", "kernel", COLUMNS, self.policy)
             missing, unexpected = unmatched(expected, on_spark)
             if missing or unexpected:
                 raise Difference(f"{self.example.name}: Spark\nmissing {missing[:3]}\nunexpected {unexpected[:3]}")
 
 
-def answer(name: str, example: Example, engine: str, tier: str, block: int) -> list[Record]:
+def answer(name: str, example: Example, engine: str, tier: str, block: int, policy: str | None = None) -> list[Record]:
     """The detections, then what became of the records, then the error that stopped the run, if there was one."""
     reader = open_events(name, block_size=block)
     out: list[Record] = []
     try:
-        for batch in detections(example.book, in_total_order(reader), example.until, engine, tier):
-            out += [record(event) for event in batch.events]
+        if policy is not None or names_policies(example.book):
+            out += _under_policies(reader, example, engine, tier, policy)
+        else:
+            for batch in detections(example.book, in_total_order(reader), example.until, engine, tier):
+                out += [record(event) for event in batch.events]
     except RunError as error:
         out.append({"stopped": str(error)})
     out.append({"read": reader.report.read, "rejected": reader.report.rejected})
     return out
 
 
+def _under_policies(
+    batches: Iterable[EventBatch], example: Example, engine: str, tier: str, policy: str | None
+) -> Iterator[Record]:
+    """Records as they arrive: detections, then how late each was made, where a policy says it, and which events came too late."""
+    default = None if policy is None else StabilityPolicy.parse(policy)
+    further: list[Record] = []
+    for run in _policy_runs(batches, example, engine, tier, default):
+        yield from map(record, run.detections)
+        further += [latency.record() for latency in run.latencies]
+        further += [{"late": record(event), "under": [str(p) for p in under]} for event, under in run.latecomers()]
+    yield from sorted(further, key=lambda told: "late" in told)
+
+
+def _policy_runs(
+    batches: Iterable[EventBatch], example: Example, engine: str, tier: str, policy: StabilityPolicy | None
+) -> Iterator[PolicyRun]:
+    if engine != "embedded":
+        yield arrivals_on_spark(example.book, batches, policy, example.until, engine, tier)
+        return
+    going = PolicyEngine(example.book, policy, tier)
+    for batch in batches:
+        yield from going.process(EventBatch(table=batch.table) if tier == "kernel" else batch)
+    yield from going.end(example.until)
+
+
 class EventFuzzer:
     """One in ten is large, of the rules that bear it: a rule may well ask for all pairs."""
 
     def __init__(self, corpus: Path, spark: bool = False) -> None:
-        # Rules that name a policy take events as they arrive: no engine is asked to order them.
-        self._examples = [example for example in runnable(corpus) if not names_policies(example.book)]
+        self._examples = runnable(corpus)
         self._spark = spark
         self._warm: set[str] = set()
         self._large: dict[str, bool] = {}
@@ -114,14 +148,15 @@ class EventFuzzer:
         count = random.randrange(LARGE + 1, LARGE * 3 // 2) if large else random.choice((3, 10, 20, 30, 40))
         self._compile(example)
         keys = LARGE if large else random.choice((0, 5, 1000))
-        return EventAttempt(example, list(_Stream(example, random, count, keys).lines()), self._spark)
+        policy = None if large else random.choice(POLICIES)  # under most policies events are taken one by one
+        return EventAttempt(example, list(_Stream(example, random, count, keys).lines()), policy, self._spark)
 
     def _compile(self, example: Example) -> None:
         """No attempt has to wait for a compiler, or for Spark to start."""
         if example.name not in self._warm:
             self._warm.add(example.name)
             with suppress(Difference):  # it will be found again, and told
-                EventAttempt(example, [json.dumps(event).encode() for event in example.events], self._spark).run()
+                EventAttempt(example, [json.dumps(event).encode() for event in example.events], spark=self._spark).run()
 
     def _bears_large(self, example: Example) -> bool:
         """Twice the events, little more than twice the work: counted in calls, which are the same on every machine."""
@@ -165,7 +200,7 @@ class _Stream:
         self.random = random
         self.count = count
         self.events = [dict(event) for event in example.events]
-        self.names = sorted({name for event in self.events for name in event} - {"type", "time", "id"})
+        self.names = sorted({name for event in self.events for name in event} - {"type", "time", "id", "arrival"})
         self.values = {name: [event[name] for event in self.events if name in event] for name in self.names}
         self.step = _usual_step(self.events)
         self.dirt = random.choice((0.0, 0.02, 0.02, 0.2))
@@ -185,6 +220,8 @@ class _Stream:
         event = dict(random.choice(self.events))
         event.pop("id", None)
         event["time"] = self._time(round(now, 3))
+        if "arrival" in event:
+            event["arrival"] = round(now + random.choice((0, 1, self.step, 3 * self.step)), 3)
         for name in self.names:
             if random.random() < 0.3:
                 event[name] = random.choice(self.values[name])
@@ -219,6 +256,7 @@ class _Stream:
             lambda: event.update(type=random.choice((*AWKWARD, "heartbeat"))),
             lambda: event.update(id=random.choice((*AWKWARD, "7", "-7", "007", "9" * 5000))),
             lambda: event.update(source=random.choice(AWKWARD)),
+            lambda: event.update(arrival=random.choice(TIMES)),
             lambda: event.update(space=random.choice((*AWKWARD, {"x": 1e300, "y": 1}, {"lat": 91, "lon": 0}, {"zone": 5}))),
         )
         random.choice(changes)()
