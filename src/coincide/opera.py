@@ -24,6 +24,7 @@ from coincide.lang.opera.definition import (
     Concatenation,
     Condition,
     Detect,
+    Element,
     Empty,
     EventSet,
     Expression,
@@ -31,7 +32,6 @@ from coincide.lang.opera.definition import (
     Item,
     Iteration,
     Named,
-    Node,
     Parallel,
     Policy,
     Sequence,
@@ -246,7 +246,7 @@ class _Numbering:
     def numbered(self, node: Any) -> Any:
         if isinstance(node, tuple):
             return tuple(map(self.numbered, node))
-        if not isinstance(node, Node):
+        if not isinstance(node, Element):
             return node
         inside = {f.name: self.numbered(getattr(node, f.name)) for f in fields(node)}
         if isinstance(node, Timing):
@@ -262,6 +262,6 @@ def _renamed(node: Any, timer: str) -> Any:
         return Named(timer)
     if isinstance(node, tuple):
         return tuple(_renamed(part, timer) for part in node)
-    if isinstance(node, Node):
+    if isinstance(node, Element):
         return replace(node, **{f.name: _renamed(getattr(node, f.name), timer) for f in fields(node)})
     return node

@@ -157,7 +157,7 @@ def test_distinguish_is_the_length_of_a_shortest_witness(file: File, data: st.Da
 
 def _inside(monitor: Monitor) -> Iterator[Any]:
     yield monitor.body
-    yield from (part.body if isinstance(part, Mode) else part for part in monitor.body.parts_in_order)
+    yield from (part.body if isinstance(part, Mode) else part for part in monitor.body.children)
 
 
 def _shortest(one: Monitor, other: Monitor, letters: Letters, longest: int) -> int | None:

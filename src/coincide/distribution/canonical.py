@@ -9,10 +9,10 @@ from typing import Any
 from coincide.lang.opera.definition import (
     Alternation,
     Atom,
+    Element,
     EventSet,
     Expression,
     Item,
-    Node,
     OwnTimer,
     Parallel,
     Timing,
@@ -33,7 +33,7 @@ def canonical(body: Expression, used_aliases: Collection[str] = ()) -> Expressio
 
 
 def _without_aliases(body: Expression, used: Collection[str]) -> Expression:
-    def change(node: Node) -> Node:
+    def change(node: Element) -> Element:
         return replace(node, alias=None) if isinstance(node, Item) and node.alias not in used else node
 
     changed = _mapped(body, change)
@@ -41,15 +41,15 @@ def _without_aliases(body: Expression, used: Collection[str]) -> Expression:
     return changed
 
 
-def _mapped(node: Node, change: Any) -> Node:
+def _mapped(node: Element, change: Any) -> Element:
     """The node with `change` made to it and to all below it, the innermost first."""
     inside = {f.name: _mapped_value(getattr(node, f.name), change) for f in fields(node) if f.name != "span"}
-    changed: Node = change(replace(node, **inside))
+    changed: Element = change(replace(node, **inside))
     return changed
 
 
 def _mapped_value(value: Any, change: Any) -> Any:
-    if isinstance(value, Node):
+    if isinstance(value, Element):
         return _mapped(value, change)
     return tuple(_mapped_value(part, change) for part in value) if isinstance(value, tuple) else value
 
@@ -61,7 +61,7 @@ def _arranged(body: Expression) -> Expression:
     return changed
 
 
-def _sorted(node: Node) -> Node:
+def _sorted(node: Element) -> Element:
     if isinstance(node, Alternation):
         flat = [part for one in node.parts for part in (one.parts if isinstance(one, Alternation) else (one,))]
         return Alternation(_in_order(flat))

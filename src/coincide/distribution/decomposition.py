@@ -20,12 +20,12 @@ from coincide.lang.opera.definition import (
     Bind,
     Chain,
     Concatenation,
+    Element,
     EventSet,
     Expression,
     Group,
     Item,
     Iteration,
-    Node,
     OfType,
     OwnTimer,
     Parallel,
@@ -261,5 +261,5 @@ def _own(item: Item) -> Iterator[Bind]:
     return bindings_of_items(Atom((item,)))
 
 
-def atoms(node: Node) -> int:
+def atoms(node: Element) -> int:
     return sum(isinstance(one, Atom) for one in walk(node))

@@ -89,7 +89,7 @@ def _operands(node: Expression) -> Iterator[tuple[Expression, str]]:
             yield node.operand, ""
             yield node.until, "until"
         case _:
-            yield from ((part, "") for part in node.parts)
+            yield from ((part, "") for part in node.children)
 
 
 def _element(element: Expression, number: int) -> tuple[Expression, str]:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from coincide.model.compound import Single
-from coincide.source import Span
+from coincide.syntax import Node
+from coincide.syntax import walk as walk  # noqa: PLC0414 - told on
 
 
 @dataclass(frozen=True)
-class Expr:
+class Expr(Node["Expr"]):
     """A node. Every node class below is final."""
-
-    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        out: list[Expr] = []
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if isinstance(value, Expr):
-                out.append(value)
-            elif isinstance(value, tuple):
-                out.extend(v for v in value if isinstance(v, Expr))
-        return tuple(out)
 
 
 @dataclass(frozen=True)
@@ -138,13 +126,6 @@ class Call(Expr):
 
 
 TRUE = Literal(True)
-
-
-def walk(tree: Expr) -> Iterator[Expr]:
-    """The node and all below it, parents first."""
-    yield tree
-    for child in tree.children:
-        yield from walk(child)
 
 
 def transform(tree: Expr, rewrite: Callable[[Expr], Expr]) -> Expr:

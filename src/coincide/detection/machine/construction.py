@@ -93,7 +93,7 @@ class _Builder:
                 return self._repetition(expression)
             case Modes():
                 return self._modes(expression)
-        parts = [self.module(part) for part in expression.parts_in_order]
+        parts = [self.module(part) for part in expression.children]
         initial = parts[0].initial if isinstance(expression, Sequential) else _initial(parts)
         return self._composite(parts, initial, lambda s, f: _steps(expression, parts, (s,), (f,)))
 

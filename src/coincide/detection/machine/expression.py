@@ -258,7 +258,7 @@ def compile_expression(expression: Correlation, bits: dict[str, int], pushes: li
         case Predicate():
             return Test(bits[expression.label])
         case Accumulate() | Select() | SelectStar() | Parallel() | DoUnless():
-            return Group([compiled(part) for part in expression.parts_in_order], GROUPS[type(expression)])
+            return Group([compiled(part) for part in expression.children], GROUPS[type(expression)])
         case Sequential():
             return Sequence_([compiled(part) for part in expression.parts])
         case Fail():

@@ -50,7 +50,7 @@ class Aliases:
         if isinstance(expression, Neg):
             return self.bound(expression.left)
         if isinstance(expression, (Chain, Alt)):
-            return NONE.union(*map(self.bound, expression.parts))
+            return NONE.union(*map(self.bound, expression.children))
         return NONE
 
     def counted(self, expression: Expression) -> Names:

@@ -100,7 +100,7 @@ def _structure(node: Expression, in_sequence: bool) -> Iterator[RuleError]:
         if isinstance(node, Not) and node.over is None:
             yield _error("'not' needs 'over T' here", node.span)
     sequence = isinstance(node, Chain) and node.operator == SEQUENCE
-    for index, part in enumerate(node.parts):
+    for index, part in enumerate(node.children):
         if sequence:
             assert isinstance(node, Chain)
             yield from _element(node, index)

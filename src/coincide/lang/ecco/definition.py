@@ -4,11 +4,13 @@ specification's abstract syntax. Durations are in milliseconds, as users write t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from coincide.expr.tree import Expr
 from coincide.model.area import Area
 from coincide.source import Span
+from coincide.syntax import Node
+from coincide.syntax import walk as walk  # noqa: PLC0414 - told on
 
 SEQUENCE, CONJUNCTION, CONCURRENCY, CONCATENATION = ";", "+", "||", " "
 RELATIONS = ("before", "meets", "overlaps", "finishes", "includes", "starts", "equals")
@@ -18,22 +20,8 @@ AGGREGATES = {"AVG": "avg", "MIN": "min", "MAX": "max", "SUM": "sum", "COUNT": "
 
 
 @dataclass(frozen=True)
-class Expression:
+class Expression(Node["Expression"]):
     """An event expression. Each span is that of the word that errors and warnings about the node point at."""
-
-    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        """The expressions directly inside, left to right."""
-        found: list[Expression] = []
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if isinstance(value, Expression):
-                found.append(value)
-            elif isinstance(value, tuple):
-                found.extend(v for v in value if isinstance(v, Expression))
-        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -175,13 +163,6 @@ class Policy:
 @dataclass(frozen=True)
 class With(Wrapper):
     policies: tuple[Policy, ...]
-
-
-def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and all inside it, outer before inner, left to right."""
-    yield expression
-    for part in expression.parts:
-        yield from walk(part)
 
 
 def core(expression: Expression, through: tuple[type[Expression], ...] = (Wrapper,)) -> Expression:

@@ -59,7 +59,7 @@ def _visit(node: Expression, policy: str, bounded: bool, names: Names, whole: bo
 def _parts(node: Expression) -> tuple[Expression, ...]:
     """Groups and gaps are kept no longer than what stands before them."""
     inner = {id(e) for e in inner_elements(node)} if isinstance(node, Chain) else set()
-    return tuple(part for part in node.parts if id(part) not in inner)
+    return tuple(part for part in node.children if id(part) not in inner)
 
 
 def _grows(node: Expression, policy: str, names: Names, whole: bool) -> str | None:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from coincide.expr.tree import Expr
 from coincide.source import Span
+from coincide.syntax import Node
+from coincide.syntax import walk as walk  # noqa: PLC0414 - told on
 
 
 @dataclass(frozen=True)
-class Correlation:
-    """A correlation expression."""
-
-    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
-
-    @property
-    def parts_in_order(self) -> tuple[Correlation, ...]:
-        """The expressions directly inside, left to right (guards included)."""
-        found: list[Correlation] = []
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if isinstance(value, Correlation):
-                found.append(value)
-            elif isinstance(value, tuple):
-                found.extend(v for v in value if isinstance(v, Correlation))
-        return tuple(found)
+class Correlation(Node["Correlation"]):
+    """A correlation expression. The guards of modes are among its children."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +112,6 @@ class Mode(Correlation):
 @dataclass(frozen=True)
 class Modes(Correlation):
     modes: tuple[Mode, ...]
-
-
-def walk(expression: Correlation) -> Iterator[Correlation]:
-    """The expression and all inside it, outer before inner, left to right."""
-    yield expression
-    for part in expression.parts_in_order:
-        yield from walk(part)
 
 
 @dataclass(frozen=True)

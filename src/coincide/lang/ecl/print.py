@@ -113,7 +113,7 @@ def _blocks(expression: Correlation) -> list[Block]:
     word = WORDS[type(expression)]
     if isinstance(expression, Persist | Repeat | Loop) and expression.maximum is not None:
         word = f"{word}({expression.maximum})"
-    return [(word, expression.parts_in_order)]
+    return [(word, expression.children)]
 
 
 def _flat(expression: Correlation) -> str:

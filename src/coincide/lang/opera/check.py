@@ -15,13 +15,13 @@ from coincide.lang.opera.definition import (
     Condition,
     Definition,
     Difference,
+    Element,
     EventDeclaration,
     EventSet,
     Expression,
     Group,
     Intersection,
     Iteration,
-    Node,
     OfSet,
     OfType,
     OwnTimer,
@@ -181,7 +181,7 @@ def plain_types(events: EventSet) -> list[str] | None:
     return None if any(isinstance(node, All | Difference | Intersection) for node in opened) else types(events)
 
 
-def used_types(body: Node) -> list[str]:
+def used_types(body: Element) -> list[str]:
     """Types that stand in any atom or domain."""
     return list(dict.fromkeys(node.name for node in walk(body) if isinstance(node, OfType)))
 

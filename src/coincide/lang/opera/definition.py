@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from coincide.expr.tree import Expr
 from coincide.lang.opera.times import TimeSpec
 from coincide.source import Span
+from coincide.syntax import Node
+from coincide.syntax import walk as walk  # noqa: PLC0414 - told on
 
 
 @dataclass(frozen=True)
-class Node:
-    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """The nodes directly inside, left to right."""
-        found: list[Node] = []
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if isinstance(value, Node):
-                found.append(value)
-            elif isinstance(value, tuple):
-                found.extend(v for v in value if isinstance(v, Node))
-        return tuple(found)
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, parents first, left to right."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
+class Element(Node["Element"]):
+    """Of a definition."""
 
 
 # Describable event sets.
 
 
 @dataclass(frozen=True)
-class Bind(Node):
+class Bind(Element):
     """`attribute = ?parameter`."""
 
     attribute: str
@@ -46,7 +28,7 @@ class Bind(Node):
 
 
 @dataclass(frozen=True)
-class Condition(Node):
+class Condition(Element):
     """A term of a filter that is an expression of one event."""
 
     test: Expr
@@ -56,7 +38,7 @@ Terms = tuple[Bind | Condition, ...]
 
 
 @dataclass(frozen=True)
-class EventSet(Node):
+class EventSet(Element):
     """A set of events."""
 
 
@@ -120,12 +102,12 @@ class Intersection(EventSet):
 
 
 @dataclass(frozen=True)
-class Expression(Node):
+class Expression(Element):
     """A composite event expression."""
 
 
 @dataclass(frozen=True)
-class Item(Node):
+class Item(Element):
     events: EventSet
     alias: str | None = None
 
@@ -148,7 +130,7 @@ class Atom(Expression):
         return (Item(Difference(self.domain, item.events), item.alias, span=item.span),)
 
 
-def aliased_items(body: Node) -> list[Item]:
+def aliased_items(body: Element) -> list[Item]:
     """What atoms match under an alias."""
     return [item for atom in walk(body) if isinstance(atom, Atom) for item in atom.matched if item.alias is not None]
 
@@ -247,7 +229,7 @@ def nullable(expression: Expression) -> bool:
 
 
 @dataclass(frozen=True)
-class Policy(Node):
+class Policy(Element):
     """When an event may be consumed. `kind` is best-effort, guaranteed or probabilistic (which has a threshold)."""
 
     kind: str
@@ -255,18 +237,18 @@ class Policy(Node):
 
 
 @dataclass(frozen=True)
-class Sources(Node):
+class Sources(Element):
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class EventDeclaration(Node):
+class EventDeclaration(Element):
     name: str
     attributes: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Limit(Node):
+class Limit(Element):
     """At most one event of the type, or detection of that name, per `every` for the same values of the keys; of detections also:
     until an event of a set has come that has these values."""
 
@@ -277,19 +259,19 @@ class Limit(Node):
 
 
 @dataclass(frozen=True)
-class SetDefinition(Node):
+class SetDefinition(Element):
     name: str
     events: EventSet
 
 
 @dataclass(frozen=True)
-class ExpressionDefinition(Node):
+class ExpressionDefinition(Element):
     name: str
     body: Expression
 
 
 @dataclass(frozen=True)
-class Attribute(Node):
+class Attribute(Element):
     """`name = value` of a `with` clause; under the name `where`, the condition of a detection."""
 
     name: str
@@ -297,7 +279,7 @@ class Attribute(Node):
 
 
 @dataclass(frozen=True)
-class Detect(Node):
+class Detect(Element):
     """`detect name … = body with …`, as written; its span is that of the name."""
 
     name: str
@@ -312,7 +294,7 @@ Statement = Sources | EventDeclaration | Limit | SetDefinition | ExpressionDefin
 
 
 @dataclass(frozen=True)
-class Definition(Node):
+class Definition(Element):
     """A detector with all names resolved: what is planned. `attributes` have aliases told from dotted names."""
 
     name: str

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from coincide.lang.opera.definition import Bind, Expression, Named, Node, Timing, walk
+from coincide.lang.opera.definition import Bind, Element, Expression, Named, Timing, walk
 
 
 def with_parameters(pattern: Expression, parameters: Sequence[Bind]) -> Expression:
@@ -21,7 +21,7 @@ def _bound(node: Any, parameters: tuple[Bind, ...], timers: set[str]) -> Any:
         return node if node.name in timers else replace(node, terms=(*node.terms, *parameters))
     if isinstance(node, tuple):
         return tuple(_bound(part, parameters, timers) for part in node)
-    if isinstance(node, Node):
+    if isinstance(node, Element):
         return replace(
             node, **{f.name: _bound(getattr(node, f.name), parameters, timers) for f in fields(node) if f.name != "span"}
         )

@@ -106,7 +106,7 @@ def _between(builder: Builder, chain: Chain, index: int, around: Surroundings) -
     element, around_it, alias, _ = _unwrapped(chain.elements[index], around)
     counts = builder.tests(chain, COUNTS, index)
     if is_gap(element):
-        operand = element if isinstance(element, Null) else element.parts[0]
+        operand = element if isinstance(element, Null) else element.children[0]
         return Between(builder.node(operand, around_it), False, counts=counts)
     assert isinstance(element, Iter)
     node = builder.node(element.operand, around_it)

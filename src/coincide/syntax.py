@@ -1,0 +1,42 @@
+"""Syntax trees: what the trees of all languages have in common. Nodes compare by structure; spans do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar, cast
+
+from coincide.source import Span
+
+Family = TypeVar("Family", bound="Node[Any]")
+
+
+@dataclass(frozen=True)
+class Node(Generic[Family]):
+    """A class that is directly below it begins a family: the trees of one kind. Other trees may stand in its fields."""
+
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+    _family: ClassVar[type]
+
+    def __init_subclass__(cls) -> None:
+        if Node in cls.__bases__:
+            cls._family = cls
+
+    @property
+    def children(self) -> tuple[Family, ...]:
+        """The nodes of its family directly inside, left to right."""
+        found: list[Any] = []
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if isinstance(value, self._family):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(item for item in value if isinstance(item, self._family))
+        return tuple(found)
+
+
+def walk(node: Node[Family]) -> Iterator[Family]:
+    """The node and all of its family below it, parents first, left to right."""
+    yield cast(Family, node)
+    for child in node.children:
+        yield from walk(child)
