@@ -214,7 +214,7 @@ def _in_order(
     with ExitStack() as stack:
         write = stack.enter_context(_parquet(book, given))
         sinks = [open_named_sink(given.out or "-")] if write is None else []
-        kept = any(sink.once for sink in sinks) and given.checkpoint is not None
+        kept = any(sink.keyed or (sink.once and given.checkpoint is not None) for sink in sinks)
         encoder = Encoder(book, shown=given.keys, kept=kept, time_format=given.time_format)
         run = LiveRun(engine, sources, sinks, encoder, pace, given.checkpoint)
         stack.callback(run.close)

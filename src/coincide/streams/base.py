@@ -43,6 +43,9 @@ class Source(ABC):
     repeatable = True
     """Can it be read again from a position?"""
 
+    awaits_checkpoints = False
+    """Will `acknowledge` be called? If not, what was given out is taken to be dealt with."""
+
     def __init__(self, url: str, reading: Reading) -> None:
         self.url = url
         self.reading = reading
@@ -78,6 +81,9 @@ class Sink(ABC):
 
     once = False
     """Does it see to it that a detection which is written again after a restart is there once?"""
+
+    keyed = False
+    """Does it need keys even where nothing is ever written again?"""
 
     def __init__(self, url: str) -> None:
         self.url = url

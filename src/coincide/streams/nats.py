@@ -24,6 +24,7 @@ from coincide.adapters.jsonlines import events_of_messages
 from coincide.errors import CoincideError, Diagnostic
 from coincide.model.batch import EventBatch
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
+from coincide.streams.connection import secret
 
 FETCHED = 1_000
 """Messages that are asked for at a time."""
@@ -66,9 +67,9 @@ async def connected(address: Address) -> Client:
     """A connection that mends itself. The first attempt must succeed: a wrong address should be told."""
     said = {
         "user_credentials": os.environ.get("NATS_CREDS"),
-        "token": os.environ.get("NATS_TOKEN"),
+        "token": secret("NATS_TOKEN"),
         "user": os.environ.get("NATS_USER"),
-        "password": os.environ.get("NATS_PASSWORD"),
+        "password": secret("NATS_PASSWORD"),
         "tls": ssl.create_default_context(cafile=ca) if (ca := os.environ.get("NATS_CA")) else None,
     }
     given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}

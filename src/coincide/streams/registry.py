@@ -14,9 +14,24 @@ SOURCES = {
     "tail": "follow.Tail",
     "watch": "folder.WatchedFolder",
     "nats": "nats.NatsSource",
+    "mqtt": "mqtt.MqttSource",
+    "mqtts": "mqtt.MqttSource",
+    "http": "http.ServerSentEvents",
+    "https": "http.ServerSentEvents",
+    "ws": "websocket.WebSocketSource",
+    "wss": "websocket.WebSocketSource",
 }
-SINKS = {"-": "standard.StandardOutput", "nats": "nats.NatsSink"}
-EXTRAS = {"nats": "nats"}
+SINKS = {
+    "-": "standard.StandardOutput",
+    "nats": "nats.NatsSink",
+    "mqtt": "mqtt.MqttSink",
+    "mqtts": "mqtt.MqttSink",
+    "http": "http.WebhookSink",
+    "https": "http.WebhookSink",
+    "ws": "websocket.WebSocketSink",
+    "wss": "websocket.WebSocketSink",
+}
+EXTRAS = {"nats": "nats", "paho": "mqtt", "httpx": "http", "websockets": "http"}
 """What to install, by the client that is missing."""
 
 _scheme = re.compile(r"([a-z][a-z0-9+.-]+):(//)?").match

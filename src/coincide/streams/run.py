@@ -50,6 +50,8 @@ class LiveRun:
         self.goes_on = kept is not None
         self._restore(kept)
         positions = [None if kept is None else kept.sources.get(source.url, (None, 0))[0] for source in sources]
+        for source in sources:
+            source.awaits_checkpoints = self._checkpoints is not None
         self.arrivals = Threads(sources, positions, pace.latency)
         clock = pace.clock or ("wall" if any(source.clock == "wall" for source in sources) else "event")
         self.loop = LiveLoop(self.live, clock, self.arrivals.now)

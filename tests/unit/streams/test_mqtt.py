@@ -1,0 +1,112 @@
+"""MQTT, against a broker that tests start: NATS, which speaks MQTT too, and mosquitto where it is installed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from paho.mqtt.client import Client
+from paho.mqtt.enums import CallbackAPIVersion
+from servers import Reader, Server, free_port, lines, until
+
+from coincide.errors import CoincideError
+from coincide.streams.base import Made, Reading
+from coincide.streams.registry import open_sink, open_source
+
+NATS = """
+server_name: broker
+listen: "127.0.0.1:{other}"
+jetstream {{ store_dir: "{store}" }}
+mqtt {{ listen: "127.0.0.1:{port}", ack_wait: "500ms", max_ack_pending: 1000 }}
+"""
+MOSQUITTO = """
+listener {port} 127.0.0.1
+allow_anonymous true
+persistence true
+persistence_location {store}/
+autosave_interval 1
+autosave_on_changes true
+"""
+
+
+@pytest.fixture(scope="module", params=["nats-server", "mosquitto"])
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder, port = tmp_path_factory.mktemp(request.param), free_port()
+    program = shutil.which(request.param, path=f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/usr/local/bin")
+    if program is None:
+        pytest.skip(f"{request.param} is not installed")
+    text = (NATS if request.param == "nats-server" else MOSQUITTO).format(port=port, other=free_port(), store=folder)
+    (folder / "conf").write_text(text)
+    server = Server([program, "-c", str(folder / "conf")], port)
+    yield server
+    server.stop()
+
+
+def publish(broker: Server, topic: str, *messages: bytes) -> None:
+    client = Client(CallbackAPIVersion.VERSION2)
+    client.connect("127.0.0.1", broker.port)
+    client.loop_start()
+    for message in messages:
+        client.publish(topic, message, qos=1).wait_for_publish(10)
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_what_is_not_acknowledged_comes_again_and_what_was_dealt_with_does_not(broker: Server) -> None:
+    url = f"mqtt://{broker.address}/doors/+?client=again"
+    first = open_source(url, Reading())
+    first.awaits_checkpoints = True
+    assert first.repeatable
+    with Reader(first) as reader:
+        until(first.subscribed.is_set)  # type: ignore[attr-defined]
+        publish(broker, "doors/a", *lines([1, 2]))
+        assert reader.take(2) == [1, 2]
+        checkpoint = reader.position
+        first.acknowledge(checkpoint[:1])
+        publish(broker, "doors/b", *lines([3]))
+        assert reader.take(1) == [3]
+    publish(broker, "doors/c", *lines([4]))
+    with Reader(open_source(url, Reading()), checkpoint) as later:
+        assert sorted(later.take(2)) == [3, 4]
+
+
+def test_without_a_session_messages_are_of_the_moment(broker: Server) -> None:
+    source = open_source(f"mqtt://{broker.address}/loose/#", Reading())
+    assert not source.repeatable
+    with Reader(source) as reader:
+        until(source.subscribed.is_set)  # type: ignore[attr-defined]
+        publish(broker, "loose/x/y", b"\n".join(lines([1, 2])), *lines(range(3, 8)))
+        assert reader.take(7) == [*range(1, 8)]
+
+
+def test_a_broker_that_comes_back_is_found_again(broker: Server) -> None:
+    source = open_source(f"mqtt://{broker.address}/found/+?client=comes-back", Reading())
+    sink = open_sink(f"mqtt://{broker.address}/found/{{type}}")
+    sink.open(None)
+    with Reader(source) as reader:
+        until(source.subscribed.is_set)  # type: ignore[attr-defined]
+        sink.write([Made("", "a", line + b"\n") for line in lines([1])])
+        assert reader.take(1) == [1]
+        broker.stop()
+        broker.start()
+        sink.write([Made("", "b", line + b"\n") for line in lines([2, 3])])
+        assert reader.take(2) == [2, 3]
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("mqtt://127.0.0.1:1/x", "cannot reach 'mqtt://127.0.0.1:1': .*refused"),
+        ("mqtt://127.0.0.1:1/", "names no topic"),
+        ("mqtt://127.0.0.1:1/x?cleint=c", "unknown option 'cleint'"),
+        ("mqtt://me:secret@host/x", "'host': credentials belong into MQTT_USER"),
+    ],
+)
+def test_what_is_wrong_is_told(url: str, message: str) -> None:
+    with pytest.raises(CoincideError, match=message) as caught:
+        next(open_source(url, Reading()).deliveries(None))
+    assert "secret" not in str(caught.value)
