@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 
 from coincide.compile.graph import feeds, stages
-from coincide.detection.base import LARGE, Detector, DetectorPlan
+from coincide.detection.base import COMPILED, Detector, DetectorPlan
 from coincide.detection.limits import LimitedPlan, Wrapped
 from coincide.detection.machine.plan import MonitorPlan
 from coincide.detection.suppression import SuppressedPlan
@@ -143,9 +143,8 @@ def _tier(plan: DetectorPlan, tier: str) -> str:
     if reasons:
         return f"interpreter, because {'; '.join(reasons)}"
     if tier == "auto":
-        if plan.pays_from != LARGE:
-            return f"kernel (over columns) from {plan.pays_from:,} events on, interpreter below: it starts at once"
-        return f"kernel (compiled) from {LARGE:,} events on, interpreter below: a small input would wait for the compiler"
+        why = "a small input would wait for the compiler" if plan.manner == COMPILED else "it starts at once"
+        return f"kernel ({plan.manner}) from {plan.pays_from:,} events on, interpreter below: {why}"
     return f"{tier}, as asked for"
 
 

@@ -19,6 +19,8 @@ from coincide.source import Span
 LARGE = 20_000
 """From so many events on, compiling a kernel pays."""
 
+COMPILED = "compiled"
+
 Attributes = Mapping[str, tuple[Expr, ...]]
 """By name, the expressions that can make the value."""
 
@@ -148,6 +150,10 @@ class DetectorPlan(Protocol):
     def pays_from(self) -> int:
         """The number of events from which on its kernel tier is the faster one."""
 
+    @property
+    def manner(self) -> str:
+        """How its kernel tier works, in words: `compiled`, or what it does without waiting for a compiler."""
+
     def kernel(self) -> DetectorPlan:
         """The same plan in the kernel tier."""
 
@@ -192,6 +198,10 @@ class Tiered:
     @property
     def pays_from(self) -> int:
         return LARGE
+
+    @property
+    def manner(self) -> str:
+        return COMPILED
 
     @property
     def envelope(self) -> frozenset[str] | None:

@@ -124,6 +124,10 @@ class Wrapped:
     def pays_from(self) -> int:
         return self.plan.pays_from
 
+    @property
+    def manner(self) -> str:
+        return self.plan.manner
+
     def statistics(self, state: State) -> Mapping[str, Any]:
         return self.plan.statistics(state.inner)
 

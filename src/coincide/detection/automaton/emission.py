@@ -18,6 +18,7 @@ from coincide.detection.automaton.sets import Assignment
 from coincide.detection.automaton.state import Aliases, Match
 from coincide.detection.automaton.support import key
 from coincide.detection.columns.compiling import compiled
+from coincide.detection.columns.origins import coded
 from coincide.detection.columns.places import caused_places, ranks_of
 from coincide.detection.columns.store import gathered
 from coincide.detection.keys import key_value
@@ -130,23 +131,7 @@ def _origins(memory: Memory, moments: Moments, paths: Paths) -> Origins:
     origins = table.origin()
     if not (table.generation > 0).any() and (origins.offsets is None or len(origins.lo) == len(table)):
         return replace(Origins(origins.lo, origins.hi, origins.ids).take(index), offsets=kept)
-    return _united(origins, index, kept)
-
-
-def _united(origins: Origins, index: Numbers, offsets: Numbers) -> Origins:
-    """Where composites are among the events: unions, through the order of all primitive events that occur."""
-    keys = origins.keys()
-    ordered = sorted({key for row in keys for key in row})
-    number = {key: n for n, key in enumerate(ordered)}
-    sizes = np.array([len(row) for row in keys], np.int64)[index]
-    flat = np.array([number[key] for event in index.tolist() for key in keys[event]], np.int64)
-    owner = np.repeat(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), sizes)
-    pairs = np.unique(owner * max(len(ordered), 1) + flat)
-    owner, flat = np.divmod(pairs, max(len(ordered), 1))
-    counts = np.bincount(owner, minlength=len(offsets) - 1)
-    hi, lo = (np.array([key[end] for key in ordered], np.int64)[flat] for end in (0, 1))
-    ids = pa.array([key[4] for key in ordered], pa.string()).take(pa.array(flat))
-    return Origins(lo, hi, ids, np.concatenate(([0], np.cumsum(counts))))
+    return coded([table]).united(index, kept).origins()
 
 
 # Attributes.

@@ -99,6 +99,10 @@ class CorrelationPlan(PlanOfOne):
 
         return Kernel(self.program, self.detector.order, fed=self.inputs.detections)
 
+    @property
+    def manner(self) -> str:
+        return "over columns"
+
     def tier_reasons(self) -> tuple[str, ...]:
         """What the join tier cannot do."""
         return self._reasons

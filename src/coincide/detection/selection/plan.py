@@ -62,6 +62,10 @@ class SelectionPlan(PlanOfSeveral):
         """The interpreter tries an event with one rule after another."""
         return LARGE // (1 + len(self.detectors) // 10)
 
+    @property
+    def manner(self) -> str:
+        return "over columns"
+
     def tier_reasons(self) -> tuple[str, ...]:
         return ()
 

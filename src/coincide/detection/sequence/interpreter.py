@@ -11,7 +11,7 @@ from coincide.detection.eventwise import Cause, Timer, Timers, step_eventwise
 from coincide.detection.keys import Key
 from coincide.detection.sequence.output import Output
 from coincide.detection.sequence.program import Program
-from coincide.detection.sequence.state import KeyState, Pending, State, Trace, Waiting, fresh_key, trace_of
+from coincide.detection.sequence.state import KeyState, Pending, Piped, State, Trace, Waiting, fresh_key, trace_of
 from coincide.detection.snapshots import NEVER
 from coincide.lang.eql.definition import JOIN, SAMPLE
 from coincide.model.batch import EventBatch
@@ -46,7 +46,7 @@ class Interpreter:
         self._advance(state, event, matched, cause)
         self._forget(state, event.hi)
 
-    def ended(self, state: State, made: EventBatch, clock: Clock) -> EventBatch:
+    def ended(self, state: Piped, made: EventBatch, clock: Clock) -> EventBatch:
         if not clock.closing or not any(state.kept):
             return made
         cause = Cause((clock.bound - 1, AT_THE_END, (0, 0, self.program.order, 0), 0), Timers(), list(made.events))

@@ -1,42 +1,81 @@
-"""Queries over columns: each test once for each distinct value of what it reads, then the interpreter on the rows that are some
-item."""
+"""Queries over columns: tests by the distinct values of what they read, keys as slots, stages by a compiled loop.
+
+What has no such loop (`coverage`) takes the interpreter's stages on the rows that are some item."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.base import Clock
+from coincide.detection.base import Clock, Pending
 from coincide.detection.columns.keys import combined_codes
+from coincide.detection.columns.store import NOTHING
 from coincide.detection.eventwise import Cause, step_eventwise
+from coincide.detection.keys import Key, key_part
+from coincide.detection.sequence import loop
+from coincide.detection.sequence.conversion import compiled_state, interpreted
+from coincide.detection.sequence.coverage import reasons
+from coincide.detection.sequence.emission import Emission, Fired, Made
 from coincide.detection.sequence.interpreter import Interpreter
-from coincide.detection.sequence.program import CATEGORY, Program, is_of
-from coincide.detection.sequence.state import State
-from coincide.detection.sequence.values import condition
-from coincide.expr.tree import And, Expr, Literal, Not, Or, Reference, walk
-from coincide.lang.eql.definition import TIMESTAMP, Filter
-from coincide.model.batch import EMPTY, EventBatch
+from coincide.detection.sequence.masks import Mask, Masks, SharedMasks
+from coincide.detection.sequence.memory import Memory, begin, fresh, keep_waits, retain, with_room, with_slots
+from coincide.detection.sequence.program import Program
+from coincide.detection.sequence.state import Kept, State
+from coincide.detection.sequence.ways import Ways, shown_table, ways_to
+from coincide.expr.tree import Reference, walk
+from coincide.lang.eql.definition import FILTER
+from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.column import Column
-from coincide.model.event import Event, Value
+from coincide.model.event import Event, Place, timer_place
 from coincide.model.table import EventTable
 
-Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+Either = Memory | State
+"""The interpreter's own where it has made the last step."""
+
 ENVELOPE = frozenset({"type", "id", "source", "arrival"})
 
 
 class Kernel:
     """Steps one query."""
 
-    def __init__(self, program: Program, interpreter: Interpreter) -> None:
+    def __init__(self, program: Program, interpreter: Interpreter, masks: SharedMasks) -> None:
         self.program = program
         self.interpreter = interpreter
-        self.tests = Tests()
+        self.masks = masks
+        self.compiled = not reasons(program.query)
+        if self.compiled:
+            self.order = _order(program)
+            self.shape = _shape(program, self.order)
 
-    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+    def fresh(self) -> Memory:
+        return fresh(self.program)
+
+    def objects(self, state: Either) -> State:
+        """As the interpreter would hold it."""
+        return interpreted(self.program, state) if isinstance(state, Memory) else state
+
+    def pending(self, state: Either) -> Pending | None:
+        if isinstance(state, State):
+            return state.timers.pending()
+        return Pending(int(state.waits["due"].min()), True) if len(state.waits) else None
+
+    def step(self, state: Either, batch: EventBatch, clock: Clock) -> tuple[Either, EventBatch]:
+        if clock.arrival is not None or (len(batch) and batch.table.foreign_places is not None):
+            # arrivals come one by one, and places with timers in them are no plain numbers: few events as a rule
+            return self.interpreter.step(self.objects(state), batch, clock)
+        if not self.compiled:
+            return self._step_rows(self.objects(state), batch, clock)
+        memory = compiled_state(self.program, state) if isinstance(state, State) else state
+        made = self._consume(memory, batch.table if len(batch) else NOTHING, clock)
+        return memory, self.interpreter.ended(memory, self._piped(memory, made), clock)
+
+    # Stages by the interpreter.
+
+    def _step_rows(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         events, matched = self._matching(batch.table) if len(batch) else (EMPTY, [])
         following = iter(matched)
 
@@ -48,8 +87,7 @@ class Kernel:
 
     def _matching(self, table: EventTable) -> tuple[EventBatch, list[int]]:
         """Rows that are some item, and which, as bits."""
-        masks = Masks(table, self.tests)
-        items = np.array([masks.item(item.filter) for item in self.program.items])
+        items = np.array(self._items(self.masks.of(table)))
         rows = np.flatnonzero(items.any(axis=0))
         if not len(rows):
             return EMPTY, []
@@ -57,82 +95,178 @@ class Kernel:
         fields = {name: table.fields[name] for name in table.fields if name in self.program.columns or name in ENVELOPE}
         return EventBatch(replace(table, fields=fields).take(rows).events()), bits
 
+    def _items(self, masks: Masks) -> list[Mask]:
+        return [masks.item(item.filter) for item in self.program.items]
 
-class Tests:
-    """Conditions as functions of one event, each compiled once."""
+    # Stages by the compiled loop.
 
-    def __init__(self) -> None:
-        self._compiled: dict[Expr, Callable[[Event], bool]] = {}
+    def _consume(self, memory: Memory, table: EventTable, clock: Clock) -> EventBatch:
+        if self.program.query.kind == FILTER:
+            return self._filtered(table)
+        shown = shown_table(table, self.program.fields)
+        base, known = len(memory.store), int(memory.pools.n[loop.NODES])
+        begin(memory)
+        rows = self._rows(memory, table, base)
+        while loop.run(memory.pools, rows, self.shape) != loop.DONE:
+            memory.pools = with_room(memory.pools, self.shape.stages)
+        emission = Emission(self.program, [*memory.store.chunks, shown], list(memory.keys))
+        made = merged([self._made(memory, emission), self._fired(memory, emission, table, clock.bound)])
+        retain(memory, shown, base, known, clock.bound, self.program.query.maxspan)
+        return made
 
-    def __getitem__(self, tree: Expr) -> Callable[[Event], bool]:
-        if tree not in self._compiled:
-            self._compiled[tree] = condition(tree)
-        return self._compiled[tree]
+    def _filtered(self, table: EventTable) -> EventBatch:
+        """Each event by itself."""
+        rows = np.flatnonzero(self._items(self.masks.of(table))[0]) if len(table) else np.zeros(0, np.int64)
+        if not len(rows):
+            return EMPTY
+        emission = Emission(self.program, [shown_table(table, self.program.fields)], [()])
+        zeros = np.zeros(len(rows), np.int64)
+        return emission.of_rows(Made(rows, zeros, zeros, Ways(rows, np.arange(len(rows) + 1))))
+
+    def _rows(self, memory: Memory, table: EventTable, base: int) -> loop.Rows:
+        """What rows do to keys, in order: row by row, in each item by item as they count."""
+        found: list[tuple[Numbers, Numbers]] = []
+        if len(table):
+            masks = self.masks.of(table)
+            keys = Keys(self.program, masks)
+            for item in self.order:
+                rows, numbers, known = keys.of(item, np.flatnonzero(masks.item(self.program.items[item].filter)))
+                found.append((rows, with_slots(memory, known)[numbers] if len(rows) else numbers))
+        row = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in found)])
+        slot = np.concatenate([np.zeros(0, np.int64), *(slots for _, slots in found)])
+        step = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found]) if found else np.zeros(0, np.int64)
+        order = np.argsort(row, kind="stable")
+        at = table.hi if table.given_places is None else table.place_matrix()[:, 0]
+        row, step, slot, hi, at = (_plain(array) for array in (row[order], step[order], slot[order], table.hi, at))
+        return loop.Rows(row, step, slot, hi, at, base)
+
+    def _made(self, memory: Memory, emission: Emission) -> EventBatch:
+        """At once."""
+        made = memory.pools.made[: memory.pools.n[loop.MADE]]
+        if not len(made):
+            return EMPTY
+        causes, ranks, slots, nodes = (made[name].copy() for name in ("cause", "rank", "slot", "node"))
+        return emission.of_rows(Made(causes, ranks, slots, ways_to(memory.pools.nodes, nodes)))
+
+    def _fired(self, memory: Memory, emission: Emission, table: EventTable, bound: int) -> EventBatch:
+        """By timers that are due; the others wait on."""
+        waits = memory.waits
+        if not len(waits):
+            return EMPTY
+        here = np.flatnonzero(waits["gone"] == 0)
+        places = self._places(memory, table, here)
+        due = waits["due"][here] < bound
+        fired = waits[here[due]].copy()
+        made = EMPTY
+        if len(fired):
+            ways = ways_to(memory.pools.nodes, fired["node"].copy())
+            firing = [place for place, is_due in zip(places, due.tolist(), strict=True) if is_due]
+            made = emission.of_timers(Fired(firing, fired["due"].copy(), fired["slot"].copy(), ways))
+        kept = [place for place, is_due in zip(places, due.tolist(), strict=True) if not is_due]
+        keep_waits(memory, here[~due], kept)
+        return made
+
+    def _places(self, memory: Memory, table: EventTable, numbers: Numbers) -> list[Place]:
+        """Where the timers of these waits fire."""
+        waits = memory.waits[numbers]
+        setters = np.unique(waits["cause"][waits["cause"] >= 0])
+        setting = dict(zip(setters.tolist(), table.take(setters).place_tuples() if len(setters) else [], strict=True))
+        return [
+            memory.places[number] if cause < 0 else timer_place(due, setting[cause], self.program.order, rank)
+            for number, cause, due, rank in zip(
+                numbers.tolist(), *(waits[name].tolist() for name in ("cause", "due", "rank")), strict=True
+            )
+        ]
+
+    def _piped(self, memory: Memory, made: EventBatch) -> EventBatch:
+        if not self.program.query.pipes or not len(made):
+            return made
+        passes = self.interpreter.output.passes
+        kept = [e for e in made.events if passes(memory, Kept(e.lo, e.hi, e.attributes, e.origin))]
+        return EventBatch(kept) if kept else EMPTY
 
 
-class Masks:
-    """Which rows of a table pass a test; equal tests are made once."""
+class Keys:
+    """The keys that rows have as some item."""
 
-    def __init__(self, table: EventTable, tests: Tests) -> None:
-        self.table = table
-        self.tests = tests
-        self._made: dict[Expr, Mask] = {}
-        self._codes: dict[tuple[str, ...], tuple[npt.NDArray[np.int64], list[Event]]] = {}
+    def __init__(self, program: Program, masks: Masks) -> None:
+        self.program = program
+        self.masks = masks
 
-    def item(self, found: Filter) -> Mask:
-        """The condition is not looked at where no row is of the category."""
-        of_category = self._primitive if found.category is None else self._category(found.category)
-        return of_category & self.condition(found.condition) if of_category.any() else of_category
+    def of(self, item: int, rows: Numbers) -> tuple[Numbers, Numbers, list[Key]]:
+        """Rows that have a key (as often as they have one), the number of the key, and the keys by number."""
+        parts = self.program.query.keys_of(self.program.items[item])
+        if not parts or not len(rows):
+            return rows, np.zeros(len(rows), np.int64), [()]
+        names = sorted({node.name for part in parts for node in walk(part.value) if isinstance(node, Reference)})
+        columns = {name: self.masks.column(name).take(rows) for name in names}
+        numbers, samples = combined_codes([*columns.values()] or [Column(len(rows))])
+        single = all(isinstance(part.value, Reference) for part in parts) and all(c.compounds is None for c in columns.values())
+        if single:
+            taken = {name: column.take(samples) for name, column in columns.items()}
+            return self._plain(rows, numbers, [(taken[part.value.name], part.optional) for part in parts])  # type: ignore[attr-defined]
+        return self._computed(item, rows, numbers, columns, samples)
 
-    @cached_property
-    def _primitive(self) -> Mask:
-        primitive: Mask = self.table.generation == 0
-        return primitive
+    def _plain(self, rows: Numbers, numbers: Numbers, parts: list[tuple[Column, bool]]) -> tuple[Numbers, Numbers, list[Key]]:
+        """Fields that have one value each."""
+        keys = list(zip(*(_parts(column) for column, _ in parts), strict=True))
+        lacking = np.zeros(len(keys), np.bool_)
+        for column, optional in parts:
+            if not optional:
+                lacking |= column.is_null
+        there = ~lacking[numbers]
+        number = np.cumsum(~lacking) - 1
+        return rows[there], number[numbers[there]], [key for key, lacks in zip(keys, lacking.tolist(), strict=True) if not lacks]
 
-    def _category(self, category: str) -> Mask:
-        by_values = self._by_values(("type", CATEGORY), lambda event: is_of(event, category))
-        if self._primitive.all():
-            return by_values
-        by_type = self._by_values(("type",), lambda event: event.type == category)
-        return np.where(self._primitive, by_values, by_type)
+    def _computed(
+        self, item: int, rows: Numbers, numbers: Numbers, columns: dict[str, Column], samples: Numbers
+    ) -> tuple[Numbers, Numbers, list[Key]]:
+        """Expressions, and fields with several values: once for each combination that there is."""
+        names, values, hi = [*columns], [*columns.values()], self.masks.table.hi
+        read = self.program.keys[item]
+        keys = [read(Masks.event(names, values, row, int(hi[rows[row]]))) for row in samples.tolist()]
+        sizes = np.array([len(some) for some in keys], np.int64)
+        starts = np.cumsum(sizes) - sizes
+        own = sizes[numbers]
+        ends = np.cumsum(own)
+        within = np.arange(int(ends[-1])) - np.repeat(ends - own, own)
+        return np.repeat(rows, own), np.repeat(starts[numbers], own) + within, [key for some in keys for key in some]
 
-    def condition(self, tree: Expr) -> Mask:
-        if tree not in self._made:
-            self._made[tree] = self._condition(tree)
-        return self._made[tree]
 
-    def _condition(self, tree: Expr) -> Mask:
-        match tree:
-            case Or(operands=operands):
-                return np.asarray(np.logical_or.reduce([self.condition(o) for o in operands]))
-            case And(operands=operands):
-                return np.asarray(np.logical_and.reduce([self.condition(o) for o in operands]))
-            case Not(operand=operand):
-                return ~self.condition(operand)
-            case Literal(value=value):
-                return np.full(len(self.table), value is True)
-        names = tuple(sorted({node.name for node in walk(tree) if isinstance(node, Reference)}))
-        return self._by_values(names, self.tests[tree])
+def _parts(column: Column) -> list[object]:
+    return [key_part(value + 0.0 if type(value) is float else value) for value in map(column.value, range(len(column)))]
 
-    def _by_values(self, names: tuple[str, ...], test: Callable[[Event], bool]) -> Mask:
-        """The test of each combination of values that there is."""
-        numbers, events = self._distinct(names)
-        truths = np.array([test(event) for event in events], np.bool_)
-        return truths[numbers]
 
-    def _distinct(self, names: tuple[str, ...]) -> tuple[npt.NDArray[np.int64], list[Event]]:
-        """The number of each row's combination of these fields, and an event with nothing but them for each."""
-        if names not in self._codes:
-            columns = [self._column(name) for name in names] or [Column(len(self.table))]
-            numbers, rows = combined_codes(columns)
-            self._codes[names] = numbers, [self._event(names, columns, row) for row in rows.tolist()]
-        return self._codes[names]
+def _order(program: Program) -> list[int]:
+    """Items as they count for an event: missing ones, then the last of the others first, then `until`."""
+    stages = list(dict.fromkeys(reversed(program.stages)))
+    until = [] if program.until is None else [program.until]
+    return [*(item for item, _ in program.gaps), *program.trailing, *program.leading, *stages, *until]
 
-    def _column(self, name: str) -> Column:
-        return self.table.column("time" if name == TIMESTAMP else name)
 
-    def _event(self, names: Sequence[str], columns: Sequence[Column], row: int) -> Event:
-        values: dict[str, Value] = {name: column.value(row) for name, column in zip(names, columns, strict=False)}
-        envelope = {name: None if (value := values.pop(name, None)) is None else str(value) for name in ("type", "id", "source")}
-        hi = int(self.table.hi[row])
-        return Event(envelope["type"] or "", hi, hi, envelope["id"], values, (), envelope["source"])
+def _shape(program: Program, order: list[int]) -> loop.Shape:
+    stage_of_gap = dict(program.gaps)
+    steps = np.zeros(len(order), loop.STEP)
+    for number, item in enumerate(order):
+        steps[number] = _step(program, stage_of_gap, item)
+    maxspan = program.query.maxspan
+    return loop.Shape(
+        steps, len(program.stages), loop.FOREVER if maxspan is None else maxspan, bool(program.leading), bool(program.trailing)
+    )
+
+
+def _step(program: Program, stage_of_gap: dict[int, int], item: int) -> tuple[int, int, int]:
+    if item in stage_of_gap:
+        return loop.GAP, stage_of_gap[item], 0
+    if item in program.stages:
+        first = program.stages.index(item)
+        return loop.ADVANCE, first, first + program.items[item].runs - 1
+    missing = loop.CANCEL if item in program.trailing else loop.LEAD if item in program.leading else loop.DROP
+    return missing, 0, 0
+
+
+def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Some can be written to and some cannot; compiled code is of one sort."""
+    view = np.ascontiguousarray(array, np.int64).view()
+    view.flags.writeable = False
+    return view

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.base import COMPILED, LARGE, Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.sequence import state as states
+from coincide.detection.sequence.coverage import reasons
 from coincide.detection.sequence.interpreter import Interpreter
 from coincide.detection.sequence.program import Program
 from coincide.expr.tree import Expr, Literal, Reference
-from coincide.lang.eql.definition import HIDDEN, TIMESTAMP
+from coincide.lang.eql.definition import FILTER, HIDDEN, TIMESTAMP
 from coincide.model.batch import EventBatch
+
+SOME = 5_000
+"""From so many events on, tests over columns pay: they take some tenths of a second to import."""
 
 ANY_TYPE: tuple[Expr, ...] = (Literal(0.0), Literal(""))
 """Of values that may be numbers or texts."""
@@ -24,6 +28,8 @@ class SequencePlan(PlanOfOne):
     """One query."""
 
     reads_sets: ClassVar[bool] = True  # and passes them on
+    shared: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What plans that read the same batch have in common."""
 
     @cached_property
     def program(self) -> Program:
@@ -60,6 +66,17 @@ class SequencePlan(PlanOfOne):
     def tier_reasons(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def manner(self) -> str:
+        query = self.program.query
+        if why := reasons(query):
+            return f"tests over columns, then event by event, because {'; '.join(why)}"
+        return "over columns" if query.kind == FILTER else COMPILED
+
+    @property
+    def pays_from(self) -> int:
+        return LARGE if self.manner == COMPILED else SOME
+
     @cached_property
     def _interpreter(self) -> Interpreter:
         return Interpreter(self.program)
@@ -67,8 +84,9 @@ class SequencePlan(PlanOfOne):
     @cached_property
     def _kernel(self) -> Any:
         from coincide.detection.sequence.kernel import Kernel
+        from coincide.detection.sequence.masks import SharedMasks
 
-        return Kernel(self.program, self._interpreter)
+        return Kernel(self.program, self._interpreter, self.shared.setdefault("masks", SharedMasks()))
 
     def initial(self) -> State:
         return states.fresh(self.program)
@@ -78,11 +96,11 @@ class SequencePlan(PlanOfOne):
         return result
 
     def pending(self, state: State) -> Pending | None:
-        pending: Pending | None = state.timers.pending()
+        pending: Pending | None = state.timers.pending() if self._interpreted else self._kernel.pending(state)
         return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return {self.detector.digest: states.encode(state)}
+        return {self.detector.digest: states.encode(state if self._interpreted else self._kernel.objects(state))}
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         data = parts.get(self.detector.digest)
@@ -90,4 +108,5 @@ class SequencePlan(PlanOfOne):
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
-    return [SequencePlan(detector) for detector in detectors]
+    shared: dict[str, Any] = {}
+    return [SequencePlan(detector, shared=shared) for detector in detectors]

@@ -8,7 +8,7 @@ from itertools import product
 
 from coincide.detection.base import Detector
 from coincide.detection.keys import Key, key_part
-from coincide.detection.sequence.values import Holds, Plain, compiled, condition, field_values, several
+from coincide.detection.sequence.values import Holds, Plain, Plains, compiled, condition, field_values, several
 from coincide.expr.tree import Expr, Reference, walk
 from coincide.lang.eql.definition import HIDDEN, TIMESTAMP, Filter, Item, Query
 from coincide.lang.eql.definition import Key as KeyDefinition
@@ -121,14 +121,18 @@ def _part(value: Plain) -> object:
 
 
 def _shown(name: str) -> Callable[[Event], Value]:
-    """The field's value as a detection shows it; several are an array."""
     values = field_values(name)
+    return lambda event: _joined(values(event))
 
-    def read(event: Event) -> Value:
-        found = tuple(float(v) if type(v) is int else v for v in values(event) if v is not None)
-        return None if not found else found[0] if len(found) == 1 else ValueSet(found)
 
-    return read
+def shown_value(value: Value) -> Value:
+    """A field's value as a detection shows it; several are an array."""
+    return _joined(several(value))
+
+
+def _joined(values: Plains) -> Value:
+    found = tuple(float(v) if type(v) is int else v for v in values if v is not None)
+    return None if not found else found[0] if len(found) == 1 else ValueSet(found)
 
 
 def is_field(tree: Expr) -> bool:

@@ -86,20 +86,24 @@ class Kept:
 
 
 @dataclass
-class State:
-    """`passed` and `kept`: what each pipe has let through (head), or holds back (tail)."""
+class Piped:
+    """What each pipe has let through (head), or holds back (tail)."""
 
-    keys: dict[Key, KeyState] = field(default_factory=dict)
-    timers: Timers = field(default_factory=Timers)
     passed: list[int] = field(default_factory=list)
     kept: list[list[Kept]] = field(default_factory=list)
+
+
+@dataclass
+class State(Piped):
+    keys: dict[Key, KeyState] = field(default_factory=dict)
+    timers: Timers = field(default_factory=Timers)
     swept: int = 0
     """How many keys were left when those that time has passed by were last forgotten."""
 
 
 def fresh(program: Program) -> State:
     pipes = program.query.pipes
-    return State(passed=[0] * len(pipes), kept=[[] for _ in pipes])
+    return State([0] * len(pipes), [[] for _ in pipes])
 
 
 def fresh_key(program: Program) -> KeyState:
@@ -191,7 +195,7 @@ def decode(program: Program, data: bytes) -> State:
     if len(snapshot.passed) != pipes or len(snapshot.kept) != pipes:
         damaged("it has another number of pipes")
     kept = [[Kept(k.lo, k.hi, k.attributes, _origin(k.origin)) for k in pipe] for pipe in snapshot.kept]
-    state = State(passed=snapshot.passed, kept=kept, swept=len(snapshot.keys))
+    state = State(snapshot.passed, kept, swept=len(snapshot.keys))
     reader = _Reader(program)
     for written in snapshot.keys:
         key = _key(written.key, len(program.key_names))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coincide.detection.algebra.kernel.origins import is_single
+from coincide.detection.columns.origins import is_single
 from coincide.model.table import EventTable, Origins, concatenated_arrays
 
 Numbers = npt.NDArray[np.int64]

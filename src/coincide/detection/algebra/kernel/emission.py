@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coincide.detection.algebra.kernel.origins import coded
 from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots
 from coincide.detection.algebra.occurrence import SOURCE, attribute_key
 from coincide.detection.algebra.program import OWN, Program, key_rank
+from coincide.detection.columns.origins import coded
 from coincide.detection.columns.rows import TableRows
 from coincide.expr.tree import Alias, Expr, Reference, walk
 from coincide.expr.vector import Rows as VectorRows

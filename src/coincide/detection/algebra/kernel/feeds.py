@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coincide.detection.algebra.kernel.chunks import fields_of, gathered, joined
-from coincide.detection.algebra.kernel.origins import ascending, coded
 from coincide.detection.algebra.kernel.rows import Numbers, Rows
+from coincide.detection.columns.origins import ascending, coded
 from coincide.model.table import EventTable
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from coincide.detection.algebra.kernel.chunks import Chunks, fields_of, gathered
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, read_by, without_copies
-from coincide.detection.algebra.kernel.origins import Coded, ascending, coded
 from coincide.detection.algebra.kernel.rows import Numbers, Rows, Slots, slots_of
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.sequence.loop import run
@@ -29,6 +28,7 @@ from coincide.detection.algebra.sequence.pools import (
     sweep,
 )
 from coincide.detection.algebra.shape.shapes import MOST_LEAVES, Operators
+from coincide.detection.columns.origins import Coded, ascending, coded
 
 LITTLE = 1 << 15
 """Occurrences that may be there before anybody looks for those that are needed no more."""

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from coincide.detection.algebra.kernel.chunks import Chunks, fields_of, gathered
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, passing, read_by, without_copies
-from coincide.detection.algebra.kernel.origins import Coded, ascending, coded
 from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, slots_of, stable_order
 from coincide.detection.algebra.nodes.selection import Windows
 from coincide.detection.algebra.program import Program, key_rank
@@ -17,6 +16,7 @@ from coincide.detection.algebra.shape.shapes import Window
 from coincide.detection.algebra.window.observed import NOTHING, Ask, Groups, Observed, first_asks, throughout, with_empty
 from coincide.detection.algebra.window.sums import group_sums
 from coincide.detection.columns.keys import key_codes
+from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.rows import TableRows
 from coincide.expr.vector import evaluate
 from coincide.model.column import Column

@@ -1,0 +1,104 @@
+"""EQL's compiled loop: the same detections as event by event, what it keeps, and what `explain` says of it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from coincide.detection.sequence import memory as memories
+from coincide.detection.sequence.memory import Memory
+from coincide.engines.graph import Graph
+from coincide.explanation import explanation
+from coincide.model.batch import EventBatch
+from coincide.model.compound import ValueSet
+from coincide.model.event import Event, primitive, record
+from coincide.rulebook import Rulebook, load, loads
+from coincide.source import SourceText
+
+SECOND = 1_000_000
+
+QUERIES = {
+    "runs and until": "sequence by k with maxspan=20s [a where v > 0] with runs=3 [b where true] until [c where v == 0]",
+    "no maxspan": "sequence by k [a where true] [b where v != 1] [a where true]",
+    "keys of items": "sequence [a where true] by k, v [b where true] by w, v until [c where true] by k, v",
+    "optional key": "sequence by ?k, ?w with maxspan=9s [a where true] [b where true]",
+    "between": "sequence by k with maxspan=30s [a where true] ![c where v > 0] [b where true] ![c where v == 2] [a where true]",
+    "in front": "sequence by k with maxspan=9s ![c where true] [a where true] [b where true]",
+    "at the end": "sequence by k with maxspan=9s [a where true] [b where true] ![c where true] ![a where v == 2]",
+    "both ends": "sequence by k with maxspan=9s ![c where v == 0] [a where true] [b where true] ![c where v > 0]",
+    "no key, first ones": "sequence with maxspan=5s [a where true] [b where true] ![c where true] | head 7",
+    "last ones": "sequence by k with maxspan=5s [a where true] [b where true] | tail 3",
+    "one event": 'any where s : "X*" and v >= 1',
+    "expression": "sequence by v * 2, k [a where true] [b where true]",
+}
+
+
+def stream(count: int, keys: int = 40) -> list[Event]:
+    source = random.Random(7)
+    events = []
+    for n in range(count):
+        hi = n // 3 * SECOND
+        k: object = source.choice([float(source.randrange(keys)), f"k{source.randrange(keys)}", True, None])
+        if source.random() < 0.05:
+            k = ValueSet((1.0, "k1", "k2"))
+        given = {"k": k, "v": float(source.randrange(3)), "w": source.choice([k, 1.0]), "s": source.choice(["x1", "XY", "y"])}
+        events.append(primitive(source.choice("aabbc"), hi, hi, str(n), {n: v for n, v in given.items() if v is not None}))
+    return events
+
+
+def found(rules: Rulebook, tier: str, events: list[Event], size: int) -> tuple[list[dict[str, object]], object]:
+    graph = Graph(rules.plans(tier))
+    state = graph.initial()
+    made: list[Event] = []
+    for start in range(0, len(events), size):
+        made += graph.advance(state, EventBatch(events[start : start + size])).events
+    last = state.states[-1]
+    made += graph.finish(state, events[-1].hi + 60.0 * SECOND).events
+    return [record(event) for event in made], last
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_detections_are_those_of_the_interpreter(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memories, "LITTLE", 50)  # what is not needed is looked for all the time
+    rules, events = loads(f"// @fields s, @timestamp\n{query}", "eql"), stream(1500)
+    expected, _ = found(rules, "interpreter", events, 1500)
+    assert len(expected) > 2
+    for size in (1500, 170):
+        made, state = found(rules, "kernel", events, size)
+        assert made == expected
+        assert isinstance(state, Memory)
+
+
+def test_detections_of_other_rules_are_events() -> None:
+    first = SourceText("r.ecl", "monitor m by k = repeat { push(p) { a } }")
+    second = SourceText(
+        "r.eql",
+        "// @name q\nsequence by k with maxspan=9s [p where true] [b where true];\n"
+        "// @name r\nsequence [p where true] [q where true]",
+    )
+    found_by = [
+        [one for one in found(load(first, second), tier, stream(300), 300)[0] if one["type"] != "p"]
+        for tier in ("interpreter", "kernel")
+    ]
+    assert found_by[0] == found_by[1]
+    assert {one["type"] for one in found_by[0]} == {"q", "r"}
+
+
+def test_keys_that_time_has_passed_by_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memories, "LITTLE", 50)
+    rules = loads("sequence by k with maxspan=9s [a where true] [b where true]", "eql")
+    events = [primitive("a", n * SECOND, n * SECOND, str(n), {"k": float(n)}) for n in range(1000)]
+    _, state = found(rules, "kernel", events, 100)
+    assert isinstance(state, Memory)
+    assert len(state.keys) < 200
+    assert len(state.store) < 200
+
+
+def test_explain_says_how_it_is_done() -> None:
+    def tier(query: str) -> str:
+        return next(line for line in explanation(loads(query, "eql")).splitlines() if line.strip().startswith("tier"))
+
+    assert "kernel (compiled) from 20,000 events on" in tier("sequence by k [a where true] [c where true]")
+    assert "kernel (over columns) from 5,000 events on" in tier("a where true")
+    assert "tests over columns, then event by event, because it is a sample" in tier("sample by k [a where true] [b where true]")
