@@ -78,7 +78,7 @@ class _Parser(StatementReader):
             last = self.tokens.last
             if last is None:
                 raise self.unexpected("'detect', 'let' or another statement")
-            raise self.unexpected("an operator or a new statement", self._hint(last))
+            raise self.unexpected("an operator or a new statement", hint=self._hint(last))
         if word.text.lower() in ("detect", "let"):
             self.definitions.append(self._definition(word.text.lower() == "let"))
             return

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from coincide.errors import RuleError, nearest
 from coincide.expr.parse import ExpressionParser
 from coincide.expr.quantities import count_of
 from coincide.expr.tokens import Token, Tokens
 from coincide.expr.tree import Expr
 from coincide.lang.ecco.definition import CONSUMPTIONS, Place, Policy
 from coincide.lang.ecco.words import EXPRESSION_RESERVED, KEYWORDS, OPERATORS, is_reserved
+from coincide.lang.shared.parser import Parser
 from coincide.model.area import Area
 from coincide.source import SourceText, Span
 
@@ -23,7 +23,7 @@ NUMBERS = {"box": (4, 6), "circle": (3,), "sphere": (4,)}
 T = TypeVar("T")
 
 
-class Reader:
+class Reader(Parser):
     """Takes the small things from the tokens."""
 
     def __init__(self, source: SourceText) -> None:
@@ -31,15 +31,9 @@ class Reader:
         self.expressions = ExpressionParser(self.tokens, EXPRESSION_RESERVED)
         self.zones: dict[str, Area] = {}  # complete when the whole file has been read
 
-    def expect(self, *texts: str) -> Token:
-        token = self.tokens.take(*texts)
-        if token is None:
-            raise self.unexpected(" or ".join(f"'{text}'" for text in texts), nearest(self.tokens.peek().text, texts))
-        return token
-
-    def unexpected(self, wanted: str, hint: str | None = None) -> RuleError:
-        token = self.tokens.peek()
-        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}", hint)
+    def spelled(self, token: Token) -> str:
+        """Key words may be in upper case, too."""
+        return token.text.lower() if token.text.isupper() else token.text
 
     def span(self, token: Token) -> Span:
         return self.tokens.span(token)
@@ -55,17 +49,11 @@ class Reader:
         if not self.at_name():
             found = self.tokens.peek()
             hint = f"'{found.text}' is a key word: write `{found.text}`" if found.text.lower() in KEYWORDS else None
-            raise self.unexpected(wanted, hint)
+            raise self.unexpected(wanted, hint=hint)
         return self.tokens.next().named
 
     def names(self) -> tuple[str, ...]:
         return tuple(token.text for token in self.listed(self.name))
-
-    def listed(self, item: Callable[[], T]) -> list[T]:
-        items = [item()]
-        while self.tokens.take(","):
-            items.append(item())
-        return items
 
     # Conditions and values.
 
@@ -126,7 +114,7 @@ class Reader:
             return token, Policy(token.text.lower())
         if not self.tokens.take("precision"):
             known = (*CONSUMPTIONS, "subset", "precision")
-            raise self.unexpected("a policy", nearest(token.text, known))
+            raise self.unexpected("a policy", known=known)
         self.expect("(")
         aspect = self.expect(*ASPECTS).text.lower()
         self.expect(",")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import ClassVar
 
-from coincide.errors import RuleError, nearest
+from coincide.errors import nearest
 from coincide.expr.functions import FUNCTIONS
 from coincide.expr.parse import MAXIMUM_DEPTH, ExpressionParser, ExpressionWording
 from coincide.expr.quantities import QuantityError, count_of
@@ -24,7 +24,8 @@ from coincide.lang.ecl.syntax import (
     PushSyntax,
     TransitionSyntax,
 )
-from coincide.source import SourceText, Span, room_for_recursion
+from coincide.lang.shared.parser import Parser
+from coincide.source import SourceText, room_for_recursion
 
 __all__ = ["RESERVED", "check_names", "is_reserved", "mentions", "outputs", "parse"]
 
@@ -74,7 +75,9 @@ class _RecordedTokens(Tokens):
         return tuple(self.taken[mark:])
 
 
-class _Parser:
+class _Parser(Parser):
+    tokens: _RecordedTokens
+
     def __init__(self, source: SourceText) -> None:
         self.tokens = _RecordedTokens(source)
         self.expressions = ExpressionParser(self.tokens, RESERVED, ECL_FUNCTIONS, WORDING, spaced_calls=True)
@@ -86,9 +89,9 @@ class _Parser:
         predicates: list[PredicateSyntax] = []
         detectors: list[MonitorSyntax | MachineSyntax] = []
         while self.tokens.peek().kind != "end":
-            if self._at("monitor"):
+            if self.at("monitor"):
                 detectors.append(self._monitor())
-            elif self._at("machine"):
+            elif self.at("machine"):
                 detectors.append(self._machine())
             else:
                 predicates.append(self._predicate_definition())
@@ -99,22 +102,22 @@ class _Parser:
         if not self._at_name():
             last = self.tokens.last
             hint = nearest(last.text, EXPRESSION_WORDS) if last and self.tokens.at("{", "(") else None
-            raise self._unexpected("a definition", f"'{last.text}'" if last else "", hint)
+            raise self.unexpected("a definition", after=f"'{last.text}'" if last else "", hint=hint)
         name = self.tokens.next().named
-        self._expect("=", f"'{name.text}'", hint=nearest(name.text, ("monitor", "machine", *EXPRESSION_KEYWORDS)))
+        self.expect("=", after=f"'{name.text}'", hint=nearest(name.text, ("monitor", "machine", *EXPRESSION_KEYWORDS)))
         return PredicateSyntax(name, self._phrase())
 
     def _monitor(self) -> MonitorSyntax:
         mark = len(self.tokens.taken)
         name, keys = self._head()
-        self._expect("=", "the keys" if keys else f"'{name.text}'")
+        self.expect("=", after="the keys" if keys else f"'{name.text}'")
         body = self._expression()
         return MonitorSyntax(name, keys, body, self.tokens.since(mark))
 
     def _head(self) -> tuple[Token, tuple[Token, ...]]:
         """`monitor NAME [ keys ]`, `machine NAME [ keys ]`."""
         name = self._name(f"'{self.tokens.next().text}'")
-        return name, self._names("'by'") if self._take("by") else ()
+        return name, self._names("'by'") if self.take("by") else ()
 
     # Expressions.
 
@@ -140,7 +143,7 @@ class _Parser:
         operator = self.tokens.next().text
         if operator == "select" and self.tokens.take("*"):
             operator = "select*"
-        self._expect("{", f"'{operator}'")
+        self.expect("{", after=f"'{operator}'")
         parts = [self._expression()]
         while self.tokens.take(","):
             parts.append(self._expression())
@@ -150,7 +153,7 @@ class _Parser:
     def _do(self) -> Node:
         self.tokens.next()
         body = self._block("do")
-        self._expect("unless", "the block of 'do'")
+        self.expect("unless", after="the block of 'do'")
         return self._node("do", body, self._block("unless"))
 
     def _fail(self) -> Node:
@@ -175,24 +178,24 @@ class _Parser:
             message = f"the maximum of '{word}' must be a whole number from 1, found {self.tokens.shown(token)}"
             raise self.tokens.fail(token, message, f"without a maximum, write '{word} {{'") from None
         self.tokens.next()
-        self._expect(")", f"the maximum of '{word}'")
+        self.expect(")", after=f"the maximum of '{word}'")
         return maximum
 
     def _modes(self) -> Node:
         parts: list[Node] = []
-        while self._take("in"):
-            self._expect("(", "'in'")
+        while self.take("in"):
+            self.expect("(", after="'in'")
             start = self.tokens.peek()
             guard = self._leaf()
-            parts.append(replace(guard, span=self._span_from(start)))
-            self._expect(")", "the guard")
-            self._expect("do", "the guard")
+            parts.append(replace(guard, span=self.since(start)))
+            self.expect(")", after="the guard")
+            self.expect("do", after="the guard")
             parts.append(self._block("do"))
         return self._node("in", *parts)
 
     def _block(self, owner: str, after: str | None = None) -> Node:
         """`{ expr }`, one expression only."""
-        self._expect("{", after or f"'{owner}'")
+        self.expect("{", after=after or f"'{owner}'")
         node = self._expression()
         if self.tokens.at(","):
             hint = f"'{owner} {{ sequential {{ …, … }} }}' takes them one after the other, 'accumulate' in any order"
@@ -202,19 +205,19 @@ class _Parser:
 
     def _close(self) -> None:
         hint = nearest(self.tokens.last.text, EXPRESSION_WORDS) if self.tokens.last and self.tokens.at("{", "(") else None
-        self._expect("}", "the expression", hint)
+        self.expect("}", after="the expression", hint=hint)
 
     def _push(self) -> PushSyntax:
         start = self.tokens.next()
-        self._expect("(", "'push'")
+        self.expect("(", after="'push'")
         token = self._name("'push('").text
         attributes: list[tuple[Token, Phrase]] = []
         while self.tokens.take(","):
             name = self._name("','")
-            self._expect(":", f"'{name.text}'")
+            self.expect(":", after=f"'{name.text}'")
             attributes.append((name, self._phrase()))
-        self._expect(")", "the value" if attributes else f"'{token}'")
-        return PushSyntax(token, tuple(attributes), self._span_from(start))
+        self.expect(")", after="the value" if attributes else f"'{token}'")
+        return PushSyntax(token, tuple(attributes), self.since(start))
 
     def _phrase(self) -> Phrase:
         mark = len(self.tokens.taken)
@@ -226,7 +229,7 @@ class _Parser:
     def _machine(self) -> MachineSyntax:
         mark = len(self.tokens.taken)
         name, keys = self._head()
-        self._expect("{", "the keys" if keys else f"'{name.text}'")
+        self.expect("{", after="the keys" if keys else f"'{name.text}'")
         initial: list[Token] = []
         transitions: list[TransitionSyntax] = []
         order: list[tuple[Token, ...]] = []
@@ -237,17 +240,17 @@ class _Parser:
                 order.append(self._chain())
             else:
                 transitions.append(self._transition())
-            self._expect(";", "the item")
+            self.expect(";", after="the item")
         states = tuple(dict.fromkeys(token.text for token in initial))
         return MachineSyntax(name, keys, states, tuple(transitions), tuple(order), self.tokens.since(mark))
 
     def _at_item(self, word: str) -> bool:
         """These words are ordinary names elsewhere: a transition may have such a name."""
-        return self._at(word) and self.tokens.peek(1).text != ":"
+        return self.at(word) and self.tokens.peek(1).text != ":"
 
     def _chain(self) -> tuple[Token, ...]:
         names = [self._name(f"'{self.tokens.next().text}'")]
-        self._expect("<", f"'{names[0].text}'")
+        self.expect("<", after=f"'{names[0].text}'")
         names.append(self._name("'<'"))
         while self.tokens.take("<"):
             names.append(self._name("'<'"))
@@ -257,16 +260,16 @@ class _Parser:
         last = self.tokens.last
         assert last is not None
         name = self._name(f"'{last.text}'", wanted="'}' or an item")
-        self._expect(":", f"'{name.text}'", hint=nearest(name.text, ("initial", "order")))
+        self.expect(":", after=f"'{name.text}'", hint=nearest(name.text, ("initial", "order")))
         enabling = [self._clause("':'")]
         while self.tokens.take("&"):
             enabling.append(self._clause("'&'"))
-        test = self._phrase() if self._take("on") else None
-        clear, clears_all = self._clear() if self._take("clear") else (None, False)
-        self._expect("->", f"'{self.tokens.taken[-1].text}'")
+        test = self._phrase() if self.take("on") else None
+        clear, clears_all = self._clear() if self.take("clear") else (None, False)
+        self.expect("->", after=f"'{self.tokens.taken[-1].text}'")
         target = self._states("'->'") if self._at_name() else ()
-        push = self._push() if self._at("push") else None
-        span = self._span_from(name)
+        push = self._push() if self.at("push") else None
+        span = self.since(name)
         return TransitionSyntax(name, tuple(enabling), test, clear, clears_all, target, push, span)
 
     def _clause(self, after: str) -> tuple[str, ...]:
@@ -278,7 +281,7 @@ class _Parser:
     def _clear(self) -> tuple[tuple[str, ...], bool]:
         if self.tokens.take("*"):
             return (), True
-        if self._take("none"):
+        if self.take("none"):
             return (), False
         return self._states("'clear'"), False
 
@@ -286,17 +289,6 @@ class _Parser:
         return tuple(dict.fromkeys(token.text for token in self._names(after)))
 
     # Tokens.
-
-    def _at(self, word: str) -> bool:
-        token = self.tokens.peek()
-        return token.kind in ("name", "op") and token.text == word
-
-    def _take(self, word: str) -> Token | None:
-        return self.tokens.next() if self._at(word) else None
-
-    def _expect(self, text: str, after: str, hint: str | None = None) -> None:
-        if not self._take(text):
-            raise self._unexpected(f"'{text}'", after, hint or nearest(self.tokens.peek().text, (text,)))
 
     def _at_name(self) -> bool:
         token = self.tokens.peek()
@@ -307,22 +299,13 @@ class _Parser:
             return self.tokens.next().named
         found = self.tokens.peek()
         hint = f"'{found.text}' is a word of the language and cannot be a name" if found.kind == "name" else None
-        raise self._unexpected(wanted, after, hint)
+        raise self.unexpected(wanted, after=after, hint=hint)
 
     def _names(self, after: str) -> tuple[Token, ...]:
         names = [self._name(after)]
         while self.tokens.take(","):
             names.append(self._name("','"))
         return tuple(names)
-
-    def _span_from(self, start: Token) -> Span:
-        assert self.tokens.last is not None
-        return self.tokens.source.span(start.start, self.tokens.last.end)
-
-    def _unexpected(self, wanted: str, after: str, hint: str | None = None) -> RuleError:
-        token = self.tokens.peek()
-        follows = f" after {after}" if after else ""
-        return self.tokens.fail(token, f"expected {wanted}{follows}, found {self.tokens.shown(token)}", hint)
 
     _rules: ClassVar[dict[str, Callable[[_Parser], Node]]] = {
         **dict.fromkeys(LISTS, _list),

@@ -62,80 +62,80 @@ class Parser(SetParser):
         statements: list[Statement] = []
         while (token := self.tokens.peek()).kind != "end":
             if token.kind != "name" or token.text not in rules:
-                raise self._unexpected("a definition", rules)
+                raise self.unexpected("a definition", known=rules)
             self.tokens.next()
             statements.append(rules[token.text]())
         return tuple(statements)
 
     def _sources(self) -> Sources:
-        return Sources(tuple(t.text for t in self._list(self._name)))
+        return Sources(tuple(t.text for t in self.listed(self._name)))
 
     def _event(self) -> EventDeclaration:
         name = self._name()
-        self._expect("(")
-        attributes = () if self.tokens.at(")") else tuple(self._list(self._declared))
-        self._expect(")")
+        self.expect("(")
+        attributes = () if self.tokens.at(")") else tuple(self.listed(self._declared))
+        self.expect(")")
         return EventDeclaration(name.text, attributes, span=self.tokens.span(name))
 
     def _declared(self) -> tuple[str, str]:
         name, kind = self._name("an attribute"), self.tokens.peek()
         if kind.text not in TYPES:
-            raise self._unexpected("number, string, boolean or timestamp", TYPES)
+            raise self.unexpected("number, string, boolean or timestamp", known=TYPES)
         self.tokens.next()
         return name.text, kind.text
 
     def _limit(self) -> Limit:
         name = self._name()
-        keys = self._list(lambda: self._name("an attribute").text) if self.tokens.take("per") else []
-        if not self._at("every", "until"):
-            raise self._unexpected("'every' or 'until'")
-        every = self._duration("a duration") if self._take("every") else None
-        until = self._event_set() if self._take("until") else None
+        keys = self.listed(lambda: self._name("an attribute").text) if self.tokens.take("per") else []
+        if not self.at("every", "until"):
+            raise self.unexpected("'every' or 'until'")
+        every = self._duration("a duration") if self.take("every") else None
+        until = self._event_set() if self.take("until") else None
         return Limit(name.text, tuple(keys), every, until, span=self.tokens.span(name))
 
     def _set(self) -> SetDefinition:
         name = self._name()
-        self._expect("=")
+        self.expect("=")
         return SetDefinition(name.text, self._event_set(), span=self.tokens.span(name))
 
     def _expr(self) -> ExpressionDefinition:
         name = self._name()
-        self._expect("=")
+        self.expect("=")
         return ExpressionDefinition(name.text, self.expression(), span=self.tokens.span(name))
 
     def _detect(self) -> Detect:
         name = self._name()
         restart, policy = False, None
-        while self._at("restart", "policy"):
+        while self.at("restart", "policy"):
             if self.tokens.next().text == "restart":
                 restart = True
             else:
                 policy = self._policy()
-        self._expect("=")
+        self.expect("=")
         body = self.expression()
         condition = self._condition()
-        attributes = tuple(self._list(self._attribute)) if self._take("with") else ()
+        attributes = tuple(self.listed(self._attribute)) if self.take("with") else ()
         return Detect(name.text, body, restart, policy, attributes, condition, span=self.tokens.span(name))
 
     def _condition(self) -> Attribute | None:
-        word = self._take("where")
+        word = self.take("where")
         return None if word is None else Attribute("where", self._free_of_parameters(self.withs), span=self.tokens.span(word))
 
     def _policy(self) -> Policy:
         token = self.tokens.peek()
         if token.text not in POLICIES:
-            raise self._unexpected("best-effort, guaranteed or probabilistic", POLICIES)
+            raise self.unexpected("best-effort, guaranteed or probabilistic", known=POLICIES)
         self.tokens.next()
         if token.text != "probabilistic":
             return Policy(token.text, span=self.tokens.span(token))
         number = self.tokens.peek()
         if number.kind != "number" or not 0 < float(number.text) <= 1:
-            raise self._unexpected("a probability above 0 and not above 1")
+            raise self.unexpected("a probability above 0 and not above 1")
         return Policy(token.text, self.tokens.number(), span=self.tokens.span(token))
 
     def _attribute(self) -> Attribute:
         name = self._name("an attribute")
-        self._expect("=")
+        self.expect("=")
         return Attribute(name.text, self._free_of_parameters(self.withs), span=self.tokens.span(name))
 
     # Expressions, loosest operator first.
@@ -154,21 +154,21 @@ class Parser(SetParser):
         start = self.tokens.peek()
         tree = self._sequence()
         while self.tokens.take("|"):
-            tree = chained(Alternation, tree, self._sequence(), self._since(start))
+            tree = chained(Alternation, tree, self._sequence(), self.since(start))
         return tree
 
     def _sequence(self) -> Expression:
         start = self.tokens.peek()
         tree = self._concatenation()
         while self.tokens.take(";"):
-            tree = chained(Sequence, tree, self._concatenation(), self._since(start))
+            tree = chained(Sequence, tree, self._concatenation(), self.since(start))
         return tree
 
     def _concatenation(self) -> Expression:
         start = self.tokens.peek()
         tree = self._iteration()
         while self._at_primary():
-            tree = chained(Concatenation, tree, self._iteration(), self._since(start))
+            tree = chained(Concatenation, tree, self._iteration(), self.since(start))
         return tree
 
     def _iteration(self) -> Expression:
@@ -186,7 +186,7 @@ class Parser(SetParser):
     def _primary(self) -> Expression:
         token = self.tokens.peek()
         if not self._at_primary():
-            raise self._unexpected("an expression")
+            raise self.unexpected("an expression")
         self.tokens.next()
         if token.text == "[":
             return self._bracketed(token)
@@ -199,40 +199,40 @@ class Parser(SetParser):
     def _parenthesised(self, start: Token) -> Expression:
         first = self.expression()
         if not self.tokens.take(","):
-            self._expect(")")
+            self.expect(")")
             return first
         second = self.expression()
-        self._expect(")")
+        self.expect(")")
         timer = self._name("the name of a timer")
-        self._expect("=")
+        self.expect("=")
         time = self._time()
-        return Timing(first, second, timer.text, time, span=self._since(start), timer_span=self.tokens.span(timer))
+        return Timing(first, second, timer.text, time, span=self.since(start), timer_span=self.tokens.span(timer))
 
     def _bracketed(self, start: Token) -> Expression:
         if self.tokens.at("[", "("):
             body = self.expression()
-            self._expect("in", "⊆")
+            self.expect("in", "⊆")
             domain = self._event_set()
-            self._expect("]")
-            return Group(body, domain, span=self._since(start))
+            self.expect("]")
+            return Group(body, domain, span=self.since(start))
         if self.tokens.take("!", "¬"):
             return self._negation(start)
-        items = tuple(self._list(self._item))
-        within = self._event_set() if self._take("in", "⊆") else None
-        self._expect("]")
-        return Atom(items, within, span=self._since(start))
+        items = tuple(self.listed(self._item))
+        within = self._event_set() if self.take("in", "⊆") else None
+        self.expect("]")
+        return Atom(items, within, span=self.since(start))
 
     def _negation(self, start: Token) -> Expression:
         item = self._item()
         if self.tokens.at("]"):
             raise self.tokens.fail(self.tokens.peek(), "a negation needs an input domain: [!E in S]")
-        self._expect("in", "⊆")
+        self.expect("in", "⊆")
         domain = self._event_set()
-        self._expect("]")
-        return Atom((item,), domain, True, span=self._since(start))
+        self.expect("]")
+        return Atom((item,), domain, True, span=self.since(start))
 
     def _item(self) -> Item:
         start = self.tokens.peek()
         events = self._event_set()
-        alias = self._name("an alias").text if self._take("as") else None
-        return Item(events, alias, span=self._since(start))
+        alias = self._name("an alias").text if self.take("as") else None
+        return Item(events, alias, span=self.since(start))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from coincide.errors import RuleError, nearest
+from coincide.errors import RuleError
 from coincide.expr.parse import ExpressionParser
 from coincide.expr.quantities import microseconds_of
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
@@ -13,8 +12,8 @@ from coincide.expr.tree import Expr
 from coincide.lang.opera.definition import All, Bind, Condition, Difference, EventSet, Intersection, Named, Terms, Union
 from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
 from coincide.lang.opera.times import At, Duration, TimeSpec, written
+from coincide.lang.shared.parser import Parser
 from coincide.model.event import ENVELOPE
-from coincide.source import Span
 
 RESERVED = frozenset(
     {"event", "set", "expr", "detect", "sources", "limit", "with", "as", "in", "all", "eps", "at", "restart", "policy", "where"}
@@ -24,7 +23,7 @@ OPERATORS = (*EXPRESSION_OPERATORS, "[", "]", "{", "}", ";", "|", "||", "&", "\\
 T = TypeVar("T")
 
 
-class SetParser:
+class SetParser(Parser):
     """One method a rule of the grammar."""
 
     def __init__(self, tokens: Tokens) -> None:
@@ -38,24 +37,24 @@ class SetParser:
         tree = self._set_term()
         while operator := self.tokens.take("\\", "&"):
             kind = Difference if operator.text == "\\" else Intersection
-            tree = kind(tree, self._set_term(), span=self._since(start))
+            tree = kind(tree, self._set_term(), span=self.since(start))
         return tree
 
     def _set_term(self) -> EventSet:
         start = self.tokens.peek()
         if self.tokens.take("{"):
-            members = () if self.tokens.at("}") else tuple(self._list(self._event_set))
-            self._expect("}")
-            return Union(members, span=self._since(start))
-        name = self.tokens.next() if self._at("all") else self._name("an event type")
+            members = () if self.tokens.at("}") else tuple(self.listed(self._event_set))
+            self.expect("}")
+            return Union(members, span=self.since(start))
+        name = self.tokens.next() if self.at("all") else self._name("an event type")
         terms = self._terms() if self.tokens.at("(") else ()
-        span = self._since(start)
+        span = self.since(start)
         return All(terms, span=span) if name.text == "all" else Named(name.text, terms, span=span)
 
     def _terms(self) -> Terms:
-        self._expect("(")
-        terms = tuple(self._list(self._term))
-        self._expect(")")
+        self.expect("(")
+        terms = tuple(self.listed(self._term))
+        self.expect(")")
         return terms
 
     def _term(self) -> Bind | Condition:
@@ -88,11 +87,11 @@ class SetParser:
     # Times.
 
     def _time(self) -> TimeSpec:
-        if not self._take("at"):
+        if not self.take("at"):
             return self._duration("a duration or 'at' and a time")
         token = self.tokens.peek()
         if token.kind != "text":
-            raise self._unexpected("a time in quotes")
+            raise self.unexpected("a time in quotes")
         self.tokens.next()
         return self._absolute(token)
 
@@ -110,40 +109,13 @@ class SetParser:
         start = self.tokens.peek()
         milliseconds = self.filters.duration(then=RESERVED)
         if milliseconds is None:
-            raise self._unexpected(wanted)
-        return Duration(microseconds_of(milliseconds), written(self._since(start).text))
+            raise self.unexpected(wanted)
+        return Duration(microseconds_of(milliseconds), written(self.since(start).text))
 
     # Tokens.
-
-    def _at(self, *texts: str) -> bool:
-        """Key words of Opera are lower case; only those of expressions may be upper case."""
-        return self.tokens.peek().text in texts and self.tokens.peek().kind in ("name", "op")
-
-    def _take(self, *texts: str) -> Token | None:
-        return self.tokens.next() if self._at(*texts) else None
-
-    def _list(self, rule: Callable[[], T]) -> list[T]:
-        found = [rule()]
-        while self.tokens.take(","):
-            found.append(rule())
-        return found
 
     def _name(self, wanted: str = "a name") -> Token:
         token = self.tokens.peek()
         if not token.is_name or token.text in RESERVED:
-            raise self._unexpected(wanted)
+            raise self.unexpected(wanted)
         return self.tokens.next().named
-
-    def _expect(self, *texts: str) -> Token:
-        token = self._take(*texts)
-        if token is None:
-            raise self._unexpected(f"'{texts[0]}'")
-        return token
-
-    def _unexpected(self, wanted: str, known: Iterable[str] = ()) -> RuleError:
-        token = self.tokens.peek()
-        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}", nearest(token.text, known))
-
-    def _since(self, start: Token) -> Span:
-        assert self.tokens.last is not None
-        return self.tokens.source.span(start.start, self.tokens.last.end)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial, reduce
 from math import perm
 from typing import TypeVar
 
-from coincide.errors import RuleError, nearest
+from coincide.errors import RuleError
 from coincide.expr.parse import COMPARISONS, MAXIMUM_DEPTH, ExpressionParser
 from coincide.expr.quantities import MOST, UNIT_HINT, QuantityError, count_of
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
@@ -43,8 +43,9 @@ from coincide.lang.opera.resolve import resolve
 from coincide.lang.opera.times import Duration, TimeSpec, time_of
 from coincide.lang.pretty.parameters import with_parameters
 from coincide.lang.pretty.phrases import KEYWORDS, Phrases, is_name
+from coincide.lang.shared.parser import Parser
 from coincide.model.event import ENVELOPE
-from coincide.source import SourceText, Span, room_for_recursion
+from coincide.source import SourceText, room_for_recursion
 
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ def parse(source: SourceText, start_can_fail: CanFail) -> File:
         return _Parser(source).file(start_can_fail)
 
 
-class _Parser:
+class _Parser(Parser):
     """One method a rule of the grammar."""
 
     def __init__(self, source: SourceText) -> None:
@@ -83,7 +84,7 @@ class _Parser:
                 detect, limit, decided = self._report()
                 statements += [detect] if limit is None else [detect, limit]
                 undecided |= set() if decided else {detect.name}
-            self._expect(".")
+            self.expect(".")
         file = resolve(statements)
         restart = {d.name for d in file.definitions if d.name in undecided and start_can_fail(d.body)}
         return File(
@@ -94,10 +95,10 @@ class _Parser:
 
     def _means(self, statements: list[SetDefinition | Detect | Limit]) -> None:
         phrase = self.tokens.next()
-        also = self._take("also") is not None
-        self._expect("means")
+        also = self.take("also") is not None
+        self.expect("means")
         kind = self._name("an event type")
-        terms = (Condition(self.filters.expression()),) if self._take("where") else ()
+        terms = (Condition(self.filters.expression()),) if self.take("where") else ()
         member = Named(kind.text, terms, span=self.tokens.span(kind))
         known = self.phrases.name(phrase.value)
         if known is None:
@@ -114,28 +115,28 @@ class _Parser:
         statements[index] = replace(old, events=Union((*old.events.members, member)))
 
     def _report(self) -> tuple[Detect, Limit | None, bool]:
-        manner = self._take("always", "once")
-        self._expect("report")
+        manner = self.take("always", "once")
+        self.expect("report")
         name = self._name("a name")
-        self._expect("when")
+        self.expect("when")
         body = self._pattern()
-        same = self._several("and", self._parameter) if self._take_words("for", "the", "same") else []
+        same = self.listed(self._parameter, "and") if self._take_words("for", "the", "same") else []
         same = list(dict.fromkeys(same))
         body = with_parameters(body, same)
         condition = self._condition()
-        attributes = tuple(self._several(",", self._attribute)) if self._take("with") else ()
+        attributes = tuple(self.listed(self._attribute, ",")) if self.take("with") else ()
         limit = self._limit(name, [bind.attribute for bind in same]) if self._take_words("at", "most", "once") else None
-        policy = self._policy() if self._take("using") else None
+        policy = self._policy() if self.take("using") else None
         restart = manner is not None and manner.text.lower() == "always"
         detect = Detect(name.text, body, restart, policy, attributes, condition, span=self.tokens.span(name))
         return detect, limit, manner is not None
 
     def _limit(self, name: Token, keys: list[str]) -> Limit:
         """`at most once every "1h"`, `at most once until A`: for each value of what is the same."""
-        if not any(map(self._at, ("every", "until"))):
-            raise self._unexpected("'every' or 'until'")
-        every = self._duration() if self._take("every") else None
-        until = self._events() if self._take("until") else []
+        if not self.at("every", "until"):
+            raise self.unexpected("'every' or 'until'")
+        every = self._duration() if self.take("every") else None
+        until = self._events() if self.take("until") else []
         events = Union(tuple(until)) if len(until) > 1 else until[0] if until else None
         return Limit(name.text, tuple(keys), every, events, span=self.tokens.span(name))
 
@@ -146,7 +147,7 @@ class _Parser:
         return time
 
     def _condition(self) -> Attribute | None:
-        word = self._take("if")
+        word = self.take("if")
         return None if word is None else Attribute("where", self.withs.expression(), span=self.tokens.span(word))
 
     def _parameter(self) -> Bind:
@@ -157,7 +158,7 @@ class _Parser:
 
     def _attribute(self) -> Attribute:
         name = self._name("an attribute")
-        self._expect("=")
+        self.expect("=")
         return Attribute(name.text, self.withs.expression(), span=self.tokens.span(name))
 
     def _policy(self) -> Policy:
@@ -165,18 +166,18 @@ class _Parser:
         threshold = 1.0
         if self._take_words("best", "effort"):
             kind = "best-effort"
-        elif self._take("guaranteed"):
+        elif self.take("guaranteed"):
             kind = "guaranteed"
         else:
-            kind = self._expect("probabilistic").text.lower()
+            kind = self.expect("probabilistic").text.lower()
             threshold = self._probability()
-        self._expect("detection")
+        self.expect("detection")
         return Policy(kind, threshold, span=self.tokens.span(start))
 
     def _probability(self) -> float:
         number = self.tokens.peek()
         if number.kind != "number" or not 0 < float(number.text) <= 1:
-            raise self._unexpected("a probability above 0 and not above 1")
+            raise self.unexpected("a probability above 0 and not above 1")
         return self.tokens.number()
 
     # Patterns, loosest first.
@@ -193,7 +194,7 @@ class _Parser:
 
     def _either(self) -> Expression:
         tree = self._chain()
-        while self._take("or"):
+        while self.take("or"):
             tree = chained(Alternation, tree, self._chain())
         return tree
 
@@ -209,11 +210,7 @@ class _Parser:
         """In the core a loop in a timing and what follows it have one time: not what these words say."""
         rest = tree.second if isinstance(tree, Timing) else None
         loop = rest.parts[-1] if isinstance(rest, Concatenation) else rest
-        if (
-            isinstance(tree, Timing)
-            and loop == Iteration(tree.first)
-            and any(map(self._at, ("followed", "then", "not", "after")))
-        ):
+        if isinstance(tree, Timing) and loop == Iteration(tree.first) and any(map(self.at, ("followed", "then", "not", "after"))):
             hint = "leave out 'at least': more of them are further matches"
             raise self.tokens.fail(self.tokens.peek(), "'at least … times within' can only end a pattern", hint)
 
@@ -223,18 +220,18 @@ class _Parser:
             return self._timed(chain, lambda timer: Atom((Item(timer),)), self._time(), start)
         if self._take_words("followed", "by"):
             return self._succession(Sequence, chain, start)
-        if self._take("then"):
+        if self.take("then"):
             return self._succession(Concatenation, chain, start)
         if self._take_words("not", "followed", "by"):
             return self._not_followed(chain, start)
-        if self._take("after"):
+        if self.take("after"):
             return chained(Sequence, self._step(timed=True), chain)
         return None
 
     def _succession(self, kind: type[Sequence] | type[Concatenation], chain: Expression, start: Token) -> Expression:
         step = self._step()
         time: TimeSpec | None = None
-        while word := self._take("within", "by", "without"):
+        while word := self.take("within", "by", "without"):
             if word.text.lower() == "without":
                 step = Group(step, Union(tuple(self._events())), span=self.tokens.span(word))
             elif time is not None:
@@ -248,22 +245,22 @@ class _Parser:
 
     def _not_followed(self, chain: Expression, start: Token) -> Expression:
         events = self._events()
-        if not self._take("within", "by"):
-            raise self._unexpected("'within' or 'by'")
+        if not self.take("within", "by"):
+            raise self.unexpected("'within' or 'by'")
         time = self._time()
         return self._timed(chain, lambda timer: Atom((Item(timer),), Union((timer, *events))), time, start)
 
     def _timed(self, first: Expression, second: Callable[[Named], Expression], time: TimeSpec, start: Token) -> Timing:
         self.timers += 1
         timer = f"T-{self.timers}"
-        span = self._since(start)
+        span = self.since(start)
         return Timing(first, second(Named(timer, span=span)), timer, time, span=span, timer_span=span)
 
     def _step(self, timed: bool = False) -> Expression:
         """With a time of its own (`3 times within "5 min"`) where no link has one: at the start of a chain and after `after`."""
-        optional = self._take("optionally")
+        optional = self.take("optionally")
         start = self.tokens.peek()
-        some_of = start.kind == "number" and self._at("of", 1)
+        some_of = start.kind == "number" and self.at("of", distance=1)
         tree = self._some_of(timed) if some_of else self._repeated(self._unit(), start, timed)
         return chained(Alternation, tree, Empty()) if optional else tree
 
@@ -274,7 +271,7 @@ class _Parser:
         if more is None and self.tokens.peek().kind != "number":
             return unit
         rest = [unit] * (self._count(most_times(unit)) - 1) + ([self._iteration(unit)] if more else [])
-        if timed and self._at("within"):
+        if timed and self.at("within"):
             return self._repeated_within(unit, rest, start)
         return reduce(partial(chained, Concatenation), rest, unit)
 
@@ -289,15 +286,15 @@ class _Parser:
         """`2 of A, B, C`: so many of them, in any order; with `within`, each may be the one that sets the timer."""
         start = self.tokens.peek()
         count = self._whole()
-        self._expect("of")
-        events = self._several(",", self._one)
+        self.expect("of")
+        events = self.listed(self._one, ",")
         alias = self._called()
         if count > len(events):
             raise self.tokens.fail(start, f"there are only {len(events)} to take {count} of")
         if perm(len(events), count - 1) > MOST_WAYS:
             raise self.tokens.fail(start, f"there are more than {MOST_WAYS} ways to take {count} of {len(events)}")
         atoms = [Atom((Item(e, alias, span=e.span),), span=e.span) for e in events]
-        if not (timed and count > 1 and self._take("within")):
+        if not (timed and count > 1 and self.take("within")):
             return _in_any_order(atoms, count)
         time = self._time()
         ways: list[Expression] = []
@@ -312,13 +309,13 @@ class _Parser:
 
     def _count(self, most: int) -> int:
         count = self._whole(most)
-        self._expect("times")
+        self.expect("times")
         return count
 
     def _whole(self, most: int = MOST) -> int:
         token = self.tokens.peek()
         if token.kind != "number" or not token.text.isdecimal() or not token.text.strip("0"):
-            raise self._unexpected("a whole number above 0")
+            raise self.unexpected("a whole number above 0")
         with self.tokens.checked(self.tokens.next()):
             return count_of(token.text, 1, most)
 
@@ -326,23 +323,23 @@ class _Parser:
         start = self.tokens.peek()
         if self.tokens.take("("):
             tree = self._pattern()
-            self._expect(")")
+            self.expect(")")
             return tree
         if self._take_words("anything", "in"):
             among = self._one()
-            self._expect("except")
+            self.expect("except")
             excluded = self._one()
-            return Atom((Item(excluded, self._called()),), among, True, span=self._since(start))
+            return Atom((Item(excluded, self._called()),), among, True, span=self.since(start))
         events = self._events()
         alias = self._called()
-        domain = Union((*events, *self._events())) if self._take("before") else None
-        return Atom(tuple(Item(e, alias, span=e.span) for e in events), domain, span=self._since(start))
+        domain = Union((*events, *self._events())) if self.take("before") else None
+        return Atom(tuple(Item(e, alias, span=e.span) for e in events), domain, span=self.since(start))
 
     def _called(self) -> str | None:
-        return self._name("an alias").text if self._take("called") else None
+        return self._name("an alias").text if self.take("called") else None
 
     def _events(self) -> list[EventSet]:
-        return self._several(",", self._one) if self._take_words("any", "of") else [self._one()]
+        return self.listed(self._one, ",") if self._take_words("any", "of") else [self._one()]
 
     def _one(self) -> EventSet:
         if not self._at_phrase():
@@ -356,12 +353,12 @@ class _Parser:
 
     def _where(self) -> tuple[Condition, ...]:
         """`or` goes on with the pattern: a condition with `or` stands in parentheses."""
-        return (Condition(self.filters.conjunction()),) if self._take("where") else ()
+        return (Condition(self.filters.conjunction()),) if self.take("where") else ()
 
     def _time(self) -> TimeSpec:
         token = self.tokens.peek()
         if token.kind != "text":
-            raise self._unexpected("a duration or a time in quotes")
+            raise self.unexpected("a duration or a time in quotes")
         self.tokens.next()
         try:
             return time_of(token.value)
@@ -374,52 +371,32 @@ class _Parser:
 
     # Tokens. Key words may be in any case.
 
+    def spelled(self, token: Token) -> str:
+        return token.text.lower()
+
     def _at_phrase(self) -> bool:
         token = self.tokens.peek()
         return token.kind == "text" and token.text[0] == '"'
 
-    def _at(self, word: str, distance: int = 0) -> bool:
-        token = self.tokens.peek(distance)
-        return token.kind in ("name", "op") and token.text.lower() == word
-
-    def _take(self, *words: str) -> Token | None:
-        return self.tokens.next() if any(map(self._at, words)) else None
-
     def _take_words(self, *words: str) -> Token | None:
         """Several words that are one key word together."""
-        if not all(self._at(word, distance) for distance, word in enumerate(words)):
+        if not all(self.at(word, distance=distance) for distance, word in enumerate(words)):
             return None
         first, *_ = [self.tokens.next() for _ in words]
         return first
 
-    def _several(self, separator: str, rule: Callable[[], T]) -> list[T]:
-        found = [rule()]
-        while self._take(separator):
-            found.append(rule())
-        return found
-
-    def _expect(self, word: str) -> Token:
-        token = self._take(word)
-        if token is None:
-            raise self._unexpected(f"'{word}'")
-        return token
-
     def _name(self, wanted: str) -> Token:
         token = self.tokens.peek()
         if not token.is_name or token.text.lower() in KEYWORDS:
-            raise self._unexpected(wanted)
+            raise self.unexpected(wanted)
         return self.tokens.next().named
 
-    def _unexpected(self, wanted: str) -> RuleError:
+    def unexpected(self, wanted: str, *, after: str = "", known: Iterable[str] = (), hint: str | None = None) -> RuleError:
         token = self.tokens.peek()
-        hint = "a condition with 'or' stands in parentheses" if token.text in COMPARISONS and token.kind == "op" else None
-        if token.kind == "name" and token.text.lower() not in KEYWORDS:
-            hint = nearest(token.text.lower(), KEYWORDS)
-        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}", hint)
-
-    def _since(self, start: Token) -> Span:
-        assert self.tokens.last is not None
-        return self.tokens.source.span(start.start, self.tokens.last.end)
+        if token.text in COMPARISONS and token.kind == "op":
+            hint = "a condition with 'or' stands in parentheses"
+        known = KEYWORDS if token.kind == "name" and token.text.lower() not in KEYWORDS else ()
+        return super().unexpected(wanted, after=after, known=known, hint=hint)
 
 
 def _in_any_order(atoms: list[Atom], count: int) -> Expression:
