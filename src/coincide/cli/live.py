@@ -179,7 +179,8 @@ def _under_policies(
         if getattr(given, option):
             raise CoincideError(f"--{option} is not offered under a policy")
     warn_of_sources(book, given.policy)
-    encoder, sink = Encoder(book, shown=given.keys, time_format=given.time_format), open_named_sink(given.out or "-")
+    sink = open_named_sink(given.out or "-")
+    encoder = Encoder(book, shown=given.keys, kept=sink.keyed, time_format=given.time_format)
     arrivals = Threads(sources, [None for _ in sources], given.latency / SECOND)
     with _heeding_signals(arrivals.stop) as received, _parquet(book, given) as write:
         if write is None:

@@ -16,6 +16,8 @@ SOURCES = {
     "nats": "nats.NatsSource",
     "mqtt": "mqtt.MqttSource",
     "mqtts": "mqtt.MqttSource",
+    "kafka": "kafka.KafkaSource",
+    "kafkas": "kafka.KafkaSource",
     "http": "http.ServerSentEvents",
     "https": "http.ServerSentEvents",
     "ws": "websocket.WebSocketSource",
@@ -26,12 +28,14 @@ SINKS = {
     "nats": "nats.NatsSink",
     "mqtt": "mqtt.MqttSink",
     "mqtts": "mqtt.MqttSink",
+    "kafka": "kafka.KafkaSink",
+    "kafkas": "kafka.KafkaSink",
     "http": "http.WebhookSink",
     "https": "http.WebhookSink",
     "ws": "websocket.WebSocketSink",
     "wss": "websocket.WebSocketSink",
 }
-EXTRAS = {"nats": "nats", "paho": "mqtt", "httpx": "http", "websockets": "http"}
+EXTRAS = {"nats": "nats", "paho": "mqtt", "confluent_kafka": "kafka", "httpx": "http", "websockets": "http"}
 """What to install, by the client that is missing."""
 
 _scheme = re.compile(r"([a-z][a-z0-9+.-]+):(//)?").match
