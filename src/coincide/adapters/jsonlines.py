@@ -33,7 +33,7 @@ def read_json_lines(
         if first and begins_array(block):
             block += b"".join(iter(blocks.next, b""))
             if (records := array_of(block)) is not None:
-                yield EventBatch(_of_array(records, name, mapping, intake))
+                yield EventBatch(events_of_records(records, name, mapping, intake))
                 return
         first = False
         batch = None
@@ -56,7 +56,7 @@ def array_of(text: bytes) -> list[object] | None:
     return records if isinstance(records, list) else None
 
 
-def _of_array(records: list[object], name: str, mapping: FieldMapping, intake: Intake) -> list[Event]:
+def events_of_records(records: Iterable[object], name: str, mapping: FieldMapping, intake: Intake) -> list[Event]:
     out = []
     for number, record in enumerate(records, 1):
         position = intake.position

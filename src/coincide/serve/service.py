@@ -118,7 +118,7 @@ class Service:
 
     def _arrived(self, arrival: Arrival) -> None:
         self._came = min(self._came or arrival.came, arrival.came)
-        self.metrics.events[self._sources[arrival.source].url] += len(arrival.delivery.batch)
+        self.metrics.events[self._sources[arrival.source].name] += len(arrival.delivery.batch)
 
     def _made(self, batch: EventBatch) -> None:
         for number, count in Counter(map(maker, batch.events)).items():

@@ -48,6 +48,7 @@ class Source(ABC):
 
     def __init__(self, url: str, reading: Reading) -> None:
         self.url = url
+        self.name = url  # for people: without what may be a secret
         self.reading = reading
         self.closed = threading.Event()
 

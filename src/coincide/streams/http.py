@@ -45,6 +45,7 @@ class ServerSentEvents(Source):
     def __init__(self, url: str, reading: Reading) -> None:
         super().__init__(url, reading)
         self.address = Address.of(url, None, "SSE_TOKEN")
+        self.name = self.address.server
         self._socket: socket.socket | None = None
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from coincide.errors import CoincideError, Diagnostic, nearest
 from coincide.streams.base import Reading, Sink, Source
 
+DATABASES = ("sqlite", "postgresql", "mysql", "mariadb", "mssql", "oracle")
 SOURCES = {
     "-": "standard.StandardInput",
     "tail": "follow.Tail",
@@ -22,6 +23,7 @@ SOURCES = {
     "https": "http.ServerSentEvents",
     "ws": "websocket.WebSocketSource",
     "wss": "websocket.WebSocketSource",
+    **dict.fromkeys(DATABASES, "sql.sql_source"),
 }
 SINKS = {
     "-": "standard.StandardOutput",
@@ -34,8 +36,9 @@ SINKS = {
     "https": "http.WebhookSink",
     "ws": "websocket.WebSocketSink",
     "wss": "websocket.WebSocketSink",
+    **dict.fromkeys(DATABASES, "sql.SqlSink"),
 }
-EXTRAS = {"nats": "nats", "paho": "mqtt", "confluent_kafka": "kafka", "httpx": "http", "websockets": "http"}
+EXTRAS = {"nats": "nats", "paho": "mqtt", "confluent_kafka": "kafka", "httpx": "http", "websockets": "http", "sqlalchemy": "sql"}
 """What to install, by the client that is missing."""
 
 _scheme = re.compile(r"([a-z][a-z0-9+.-]+):(//)?").match
@@ -46,13 +49,14 @@ def scheme_of(name: str, known: dict[str, str] = SOURCES) -> str | None:
     if name in known:
         return name
     found = _scheme(name)
-    if found is None or (found[1] not in known and found[2] is None):
+    kind = "" if found is None else found[1].partition("+")[0]  # of a database the driver may be named, too
+    if found is None or (kind not in known and found[2] is None):
         return None
-    if found[1] not in known:
+    if kind not in known:
         kinds = [scheme for scheme in known if scheme != "-"]
-        hint = nearest(found[1], kinds) or f"known: {', '.join(kinds)}"
-        raise CoincideError(Diagnostic(f"'{name}': no streams of the kind '{found[1]}'", hint=hint))
-    return found[1]
+        hint = nearest(kind, kinds) or f"known: {', '.join(kinds)}"
+        raise CoincideError(Diagnostic(f"'{found[0]}': no streams of the kind '{kind}'", hint=hint))
+    return kind
 
 
 def open_source(url: str, reading: Reading) -> Source:

@@ -146,7 +146,7 @@ class LiveRun:
             sink.open(None if kept is None else kept.sinks.get(sink.url))
 
     def _check(self, positions: Mapping[str, object]) -> None:
-        once = next((source.url for source in self.sources if not source.repeatable), None)
+        once = next((source.name for source in self.sources if not source.repeatable), None)
         if once is not None:
             raise CoincideError(f"'{once}' cannot be read again, so checkpoints are of no use")
         missing = sorted(positions.keys() - {source.url for source in self.sources})

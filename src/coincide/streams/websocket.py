@@ -65,6 +65,7 @@ class WebSocketSource(Source):
     def __init__(self, url: str, reading: Reading) -> None:
         super().__init__(url, reading)
         self.peer = Peer(url)
+        self.name = self.peer.address.server
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         connection, back_off = self.peer.connected(), BackOff()
