@@ -42,6 +42,16 @@ def test_texts_of_any_kind_are_printed(text: str) -> None:
     assert parse(SourceText("r.yml", print_file(parsed))) == parsed != parse(source)
 
 
+@pytest.mark.parametrize("null", ["", "null", "~"])
+def test_null_is_no_text_however_it_is_written(null: str) -> None:
+    rules = f"[good, {null or 'null'}]"
+    many = f"correlation: {{type: event_count, rules: {rules}, group-by: {null}, timespan: 5m, condition: {{gte: 1}}}}\n"
+    text = GOOD.replace("category: log", f"category: log, service: {null}") + f"fields:\n  - {null}\n  - a\n"
+    parsed = parse(SourceText("r.yml", f"{text}---\ntitle: many\n{many}"))
+    assert parse(SourceText("r.yml", print_file(parsed))) == parsed
+    assert [d["type"] for d in coincide.detect(load(SourceText("r.yml", f"{text}---\ntitle: many\n{many}")), [EVENT])] == ["many"]
+
+
 def test_keep_going(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text("---\n".join([BAD, GOOD, NEEDS_BAD]))
     (tmp_path / "b.yml").write_text("title: [no")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from coincide.detection.selection.tests import members
 from coincide.model.column import Column
@@ -55,14 +56,16 @@ class Distinct:
 
     @cached_property
     def _by_code(self) -> tuple[Rows, Rows]:
-        order = np.argsort(self.codes, kind="stable")
+        order = pc.array_sort_indices(pa.array(self.codes)).to_numpy()  # by counting, where codes are many
         return self.rows[order], np.searchsorted(self.codes[order], np.arange(len(self.values) + 1))
 
-    def rows_of(self, codes: Sequence[int] | npt.NDArray[np.int32]) -> Rows:
+    def rows_of(self, codes: Rows) -> Rows:
         """The rows that have one of these values, in order."""
         rows, starts = self._by_code
-        pieces = [rows[starts[code] : starts[code + 1]] for code in codes]
-        return pieces[0] if len(pieces) == 1 else np.unique(np.concatenate(pieces)) if pieces else NOTHING
+        if len(codes) == 1:
+            return rows[starts[codes[0]] : starts[codes[0] + 1]]
+        pieces = [rows[start:end] for start, end in zip(starts[codes].tolist(), starts[codes + 1].tolist(), strict=True)]
+        return np.unique(np.concatenate(pieces)) if pieces else NOTHING
 
     @cached_property
     def present(self) -> Rows:

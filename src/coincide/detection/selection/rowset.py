@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from coincide.adapters.mapping import CATEGORY
 from coincide.detection.selection.distinct import NOTHING, Distinct, Rows
@@ -84,7 +85,7 @@ class Matches:
         self.rules = rules
         self.table = table
         self._distinct: dict[str, Distinct] = {}
-        self._hits: dict[str, dict[Test, list[int]]] = {}
+        self._hits: dict[str, dict[Test, Rows]] = {}
         self._of_item: dict[int, Rows] = {}
         self._looked = [self._looked_at(looked, where) for looked, where in zip(rules.looked, rules.where, strict=True)]
 
@@ -146,10 +147,10 @@ class Matches:
 
     def _by_values(self, name: str, tests: Sequence[Test], keyword: bool = False) -> Rows:
         hits = self._hits_of(name, keyword)
-        codes = [code for test in tests for code in hits.get(test, ())]
-        return self.distinct(name).rows_of(sorted(set(codes))) if codes else NOTHING
+        codes = [some for test in tests if (some := hits.get(test)) is not None]
+        return self.distinct(name).rows_of(_united(codes)) if codes else NOTHING
 
-    def _hits_of(self, name: str, keyword: bool) -> dict[Test, list[int]]:
+    def _hits_of(self, name: str, keyword: bool) -> dict[Test, Rows]:
         label = f"*{name}" if keyword else f".{name}"
         if label not in self._hits:
             tests = self.rules.tests.get(None if keyword else name)
@@ -184,12 +185,24 @@ class Matches:
         """Rows that are alike in all that log sources are about."""
         columns = [self.table.column(name) for name in ("type", *OWN, CATEGORY)]
         codes = [np.asarray(self.table.generation > 0, np.int64), *(_alike(column) for column in columns)]
-        _, first, inverse = np.unique(np.array(codes).T, axis=0, return_index=True, return_inverse=True)
+        kinds = _numbered(codes)
+        first = np.zeros(int(kinds.max(initial=-1)) + 1, np.int64)
+        first[kinds[::-1]] = np.arange(len(kinds))[::-1]
         made = []
         for row in first.tolist():
             kind, *own, categories = (members(column.value(row)) for column in columns)
             made.append(Profile(bool(codes[0][row]), str(kind[0]) if kind else "", tuple(own), categories))
-        return inverse.reshape(-1).astype(np.int64), made
+        return kinds, made
+
+
+def _numbered(codes: Sequence[Rows]) -> Rows:
+    """A number for each row, equal where all codes (from -1 on) are."""
+    found: Rows = np.zeros(len(codes[0]), np.int64)
+    for code in codes:
+        if len(code) and code.min() != code.max():
+            mixed = found * (code.max() + 2) + code + 1
+            found = pa.array(mixed).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return found
 
 
 def _alike(column: Column) -> Rows:

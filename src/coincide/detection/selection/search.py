@@ -14,6 +14,8 @@ CONTAINS, STARTS, ENDS = 1, 2, 4
 ROOM = 1 << 16
 
 Integers = npt.NDArray[np.int32]
+Level = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Of one depth: states, their parents, and the letters that lead to them."""
 
 
 class Search:
@@ -28,53 +30,51 @@ class Search:
         self._build([needle for needle, _ in needles], len(used) + 1)
 
     def _build(self, needles: Sequence[bytes], width: int) -> None:
-        children: list[dict[int, int]] = [{}]
-        levels: list[list[tuple[int, int, int]]] = []  # of each depth: state, parent, class
-        ends: dict[int, int] = {}
-        classes = self.classes.tolist()
-        for number, needle in enumerate(needles):
-            state = 0
-            for depth, byte in enumerate(needle):
-                after = children[state].get(byte)
-                if after is None:
-                    after = len(children)
-                    children[state][byte] = after
-                    children.append({})
-                    if depth == len(levels):
-                        levels.append([])
-                    levels[depth].append((after, state, classes[byte]))
-                state = after
-            ends[state] = number
-        self.delta = np.zeros((len(children), width), np.int32)
-        self.out = np.full(len(children), -1, np.int32)
-        self.link = np.zeros(len(children), np.int32)
-        self.out[list(ends)] = list(ends.values())
-        for level in levels:
-            states, parents, letters = np.array(level, np.int32).T
-            self.delta[parents, letters] = states
-        self._complete(levels)
+        """Level by level, all needles at once: those that have come the same way so far are in the same state."""
+        order = np.argsort(-self.lengths, kind="stable")  # the longest first, so that those that go on are the first ones
+        lengths = self.lengths[order]
+        letters = self.classes[np.frombuffer(b"".join(needles[n] for n in order), np.uint8)]
+        starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+        states = np.zeros(len(needles), np.int64)
+        ends = np.zeros(len(needles), np.int64)
+        levels: list[Level] = []
+        count = 1
+        for depth in range(int(lengths[0])):
+            going = int(np.searchsorted(-lengths, -depth, "left"))
+            letter = letters[starts[:going] + depth]
+            ways, way = np.unique(states[:going] * width + letter, return_inverse=True)
+            states = count + way
+            levels.append((np.arange(count, count + len(ways)), ways // width, ways % width))
+            count += len(ways)
+            over = lengths[:going] == depth + 1
+            ends[:going][over] = states[over]
+        self.out = np.full(count, -1, np.int32)
+        self.out[ends] = order
+        self._complete(levels, count, width)
 
-    def _complete(self, levels: Sequence[Sequence[tuple[int, int, int]]]) -> None:
+    def _complete(self, levels: Sequence[Level], count: int, width: int) -> None:
         """Where a state has no child, it goes on as the longest suffix that is a state does."""
-        fail = np.zeros(len(self.delta), np.int32)
+        self.delta = np.zeros((count, width), np.int32)
+        self.link = np.zeros(count, np.int32)
+        for states, parents, letters in levels:
+            self.delta[parents, letters] = states
+        fail = np.zeros(count, np.int32)
         own = self.delta.copy()
-        for depth, level in enumerate(levels):
-            states, parents, letters = np.array(level, np.int32).T
+        for depth, (states, parents, letters) in enumerate(levels):
             if depth:
                 fail[states] = self.delta[fail[parents], letters]
             back = fail[states]
             self.delta[states] = np.where(own[states] > 0, own[states], self.delta[back])
             self.link[states] = np.where(self.out[back] >= 0, back, self.link[back])
 
-    def find(self, values: Sequence[bytes]) -> Iterator[tuple[Integers, Integers, Integers]]:
-        """Numbers of values, of the needles in them, and the bits that count, piece by piece."""
-        data = np.frombuffer(b"".join(values) or b"\0", np.uint8)
-        offsets = np.concatenate(([0], np.cumsum([len(value) for value in values]))).astype(np.int64)
+    def find(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Iterator[tuple[Integers, Integers, Integers]]:
+        """Numbers of values, of the needles in them, and the bits that count, piece by piece. The values stand one behind the
+        other; `offsets` tells where each begins, and where the last ends."""
         seen = np.full(len(self.kinds), -1, np.int64)
         room = max(ROOM, 4 * len(self.kinds))  # as much as one value can need
         found = np.empty((3, room), np.int32)
         start = 0
-        while start < len(values):
+        while start < len(offsets) - 1:
             start, count = _scan(
                 data, offsets, start, self.classes, self.delta, self.out, self.link, self.kinds, self.lengths, seen, found
             )

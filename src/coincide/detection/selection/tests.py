@@ -142,6 +142,16 @@ def wild(parts: tuple[Part, ...]) -> Callable[[str], bool]:
     return matches
 
 
+def wild_pattern(parts: tuple[Part, ...]) -> str:
+    """The same as a regular expression of RE2."""
+    signs = {Wild.ANY: ".*", Wild.ONE: "."}
+    return "(?s)^" + "".join(signs[part] if isinstance(part, Wild) else _quoted(part) for part in parts) + "$"
+
+
+def _quoted(text: str) -> str:
+    return re.sub(r"[^\w\s]", lambda sign: "\\" + sign[0] if sign[0].isascii() else sign[0], text)
+
+
 def _pieces(parts: tuple[Part, ...]) -> tuple[re.Pattern[str], ...]:
     """What stands between the `*`, each of a fixed length."""
     pieces = [""]

@@ -81,4 +81,8 @@ def _entry(node: Node, meaning: Meaning) -> Entry:
 
 
 def logsource_of(parts: Map) -> LogSource:
-    return LogSource(*(None if (node := parts.get(name)) is None else text_of(node) or None for name in PARTS))
+    return LogSource(*(_value(parts.get(name)) for name in PARTS))
+
+
+def _value(node: Node | None) -> str | None:
+    return None if node is None else text_of(node) or None

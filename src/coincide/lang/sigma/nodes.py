@@ -68,18 +68,18 @@ class Map:
 
 
 def text_of(node: Node) -> str:
-    """As it is written."""
+    """As it is written; null, however it is written, is no text."""
     if not isinstance(node, Scalar):
         fail("expected a value, found a mapping or a list", node.span)
-    return node.text
+    return "" if is_null(node) else node.text
 
 
 def texts_of(node: Node) -> list[Scalar]:
-    """One or a list of them, as written."""
+    """One or a list of them, as written; nulls are none."""
     nodes = node.nodes if isinstance(node, Items) else (node,)
     for member in nodes:
         text_of(member)
-    return [member for member in nodes if isinstance(member, Scalar)]
+    return [member for member in nodes if isinstance(member, Scalar) and not is_null(member)]
 
 
 def value_of(node: Node) -> Value:

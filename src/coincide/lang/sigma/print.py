@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from json.encoder import encode_basestring
 from typing import Any
 
 from coincide.lang.sigma.definition import File, Rule
@@ -27,7 +27,8 @@ def _written(data: Any) -> str:
 
 def _text(text: str) -> str:
     """In double quotes, as JSON; what YAML does not let stand in a file is escaped."""
-    return "".join(c if c.isprintable() or c == " " else _escaped(c) for c in json.dumps(text, ensure_ascii=False))
+    quoted: str = encode_basestring(text)
+    return quoted if quoted.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in quoted)
 
 
 def _escaped(character: str) -> str:

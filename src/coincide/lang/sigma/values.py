@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from ipaddress import ip_network
 from itertools import product
 
@@ -57,16 +57,6 @@ def check_modifiers(modifiers: Sequence[str], key: Span) -> None:
             fail("'re' goes first", key)
         if name in FLAGS and "re" not in modifiers[:number]:
             fail(f"'{name}' goes after 're'", key)
-
-
-@dataclass(frozen=True)
-class Working:
-    """A text while its modifiers are applied, with its alternatives."""
-
-    alternatives: tuple[Parts, ...]
-    front: bool = False
-    behind: bool = False
-    cased: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,59 +135,51 @@ def _network(text: str, place: Span) -> Network:
 
 
 def _texts(text: str, names: Sequence[str], place: Span, meaning: Meaning) -> tuple[Test, ...]:
-    expanding = "expand" in names
-    working = Working((tuple(_tokens(text, expanding)),))
+    alternatives: Sequence[Parts] = (_joined(_tokens(text, "expand" in names)),)
     for name in names:
-        working = _applied(working, name, place, meaning)
-        if len(working.alternatives) > MOST_ALTERNATIVES:
-            fail(f"more than {MOST_ALTERNATIVES:,} alternatives", place)
-    found = (Text(_whole(parts, working), working.cased) for parts in working.alternatives)
-    return tuple(dict.fromkeys(found))
+        if (change := _change(name, place, meaning)) is not None:
+            alternatives = [_joined(made) for parts in alternatives for made in change(parts)]
+            if len(alternatives) > MOST_ALTERNATIVES:
+                fail(f"more than {MOST_ALTERNATIVES:,} alternatives", place)
+    front = [Wild.ANY] if "contains" in names or "endswith" in names else []
+    behind = [Wild.ANY] if "contains" in names or "startswith" in names else []
+    cased = "cased" in names
+    found = (Text(_whole([*front, *parts, *behind]), cased) for parts in alternatives)
+    return (next(found),) if len(alternatives) == 1 else tuple(dict.fromkeys(found))
+
+
+PIECE = re.compile(r"[^*?\\]+|\\[*?\\]|[*?\\]")
+EXPANDING = re.compile(r"[^*?\\%]+|\\[*?\\%]|%[^%\\]+%|[*?\\%]")
 
 
 def _tokens(text: str, expanding: bool) -> Iterator[Part]:
     """Texts and wildcards; where placeholders are expanded, they are texts still, between their percent signs (`\\0`)."""
-    at = 0
-    while at < len(text):
-        two = text[at : at + 2]
-        if two in ("\\*", "\\?", "\\\\") or (expanding and two == "\\%"):
-            yield two[1]
-            at += 2
-        elif expanding and text[at] == "%" and (found := re.match(r"%([^%\\]+)%", text[at:])):
-            yield f"\0{found[1]}\0"
-            at += len(found[0])
+    for piece in (EXPANDING if expanding else PIECE).findall(text):
+        if piece in "*?":
+            yield Wild(piece)
+        elif piece[0] == "\\" and len(piece) == 2:
+            yield piece[1]
+        elif expanding and piece[0] == "%" and len(piece) > 1:
+            yield f"\0{piece[1:-1]}\0"
         else:
-            yield Wild(text[at]) if text[at] in "*?" else text[at]
-            at += 1
+            yield piece
 
 
-def _applied(working: Working, name: str, place: Span, meaning: Meaning) -> Working:
-    if name == "contains":
-        return replace(working, front=True, behind=True)
-    if name == "startswith":
-        return replace(working, behind=True)
-    if name == "endswith":
-        return replace(working, front=True)
-    if name == "cased":
-        return replace(working, cased=True)
+def _change(name: str, place: Span, meaning: Meaning) -> Callable[[Parts], Sequence[Parts]] | None:
+    """What a modifier makes of a text: alternatives. Those that only say where it stands change nothing of it."""
     if name in ENCODINGS:
         mark = b"\xff\xfe" if name == "utf16" else b""
-        return _changed(working, lambda parts: [_encoded(parts, ENCODINGS[name], mark)])
+        return lambda parts: [_encoded(parts, ENCODINGS[name], mark)]
     if name == "base64":
-        return _changed(working, lambda parts: [(b64encode(_bytes(parts, name, place)).decode(),)])
+        return lambda parts: [(b64encode(_bytes(parts, name, place)).decode(),)]
     if name == "base64offset":
-        return _changed(working, lambda parts: [(text,) for text in _offsets(_bytes(parts, name, place))])
+        return lambda parts: [(text,) for text in _offsets(_bytes(parts, name, place))]
     if name == "windash":
-        return _changed(working, _dashed)
-    return _changed(working, lambda parts: _expanded(parts, place, meaning))
+        return _dashed
+    return (lambda parts: _expanded(parts, place, meaning)) if name == "expand" else None
 
 
-def _changed(working: Working, change: Callable[[Parts], Sequence[Parts]]) -> Working:
-    made = [other for parts in working.alternatives for other in change(_joined(parts))]
-    return replace(working, alternatives=tuple(made))
-
-
-def _joined(parts: Parts) -> tuple[Part | bytes, ...]:
+def _joined(parts: Iterable[Part | bytes]) -> tuple[Part | bytes, ...]:
     """Texts side by side are one, but for placeholders."""
     out: list[Part | bytes] = []
     for part in parts:
@@ -208,18 +190,17 @@ def _joined(parts: Parts) -> tuple[Part | bytes, ...]:
     return tuple(out)
 
 
-def _whole(parts: Parts, working: Working) -> tuple[Part, ...]:
-    texts: list[Part] = [part.decode("utf-8", "replace") if isinstance(part, bytes) else part for part in parts]
-    texts = [Wild.ANY, *texts] if working.front else texts
+def _whole(parts: Parts) -> tuple[Part, ...]:
     out: list[Part] = []
-    for part in [*texts, Wild.ANY] if working.behind else texts:
-        if part is Wild.ANY and out and out[-1] is Wild.ANY:
+    for each in parts:
+        part = each.decode("utf-8", "replace") if isinstance(each, bytes) else each
+        if part == "" or (part is Wild.ANY and out and out[-1] is Wild.ANY):
             continue
         if isinstance(part, str) and out and isinstance(out[-1], str):
             out[-1] += part
         else:
             out.append(part)
-    return tuple(part for part in out if part != "")
+    return tuple(out)
 
 
 def _encoded(parts: Parts, encoding: str, mark: bytes) -> tuple[Part | bytes, ...]:

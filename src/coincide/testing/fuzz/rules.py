@@ -23,7 +23,7 @@ from coincide.testing.fuzz.work import Difference
 SHORTEST = 1000
 """Microseconds between the events of a run: a rule may well ask for a tick each microsecond, and should not get many."""
 
-PRINTED = {".amit.yaml": ".amit.xml", ".cdl.yaml": ".cdl.xml", ".toml": ".eql"}
+PRINTED = {".amit.yaml": ".amit.xml", ".cdl.yaml": ".cdl.xml"}
 """Forms of rule files that are printed in another one."""
 
 
