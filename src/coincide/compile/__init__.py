@@ -102,9 +102,12 @@ def _parsed(sources: Sequence[SourceText]) -> Parsed:
 def _detectors(parsed: Parsed) -> list[Detector]:
     """In order of files, though a language sees all its files at once."""
     of_file: dict[int, Sequence[Detector]] = {}
-    for language in dict.fromkeys(language for language, _, _ in parsed):
+    languages = dict.fromkeys(language for language, _, _ in parsed)
+    for language in sorted(languages, key=lambda language: language.names_last):
         numbers = [n for n, (other, _, _) in enumerate(parsed) if other is language]
-        lists = language.detectors([parsed[n][1:] for n in numbers])
+        taken = frozenset(detector.name for detectors in of_file.values() for detector in detectors)
+        files = [parsed[n][1:] for n in numbers]
+        lists = language.detectors_beside(files, taken) if language.names_last else language.detectors(files)
         of_file.update(zip(numbers, lists, strict=True))
     return [detector for n in sorted(of_file) for detector in of_file[n]]
 

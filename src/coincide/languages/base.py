@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, ClassVar
 
 from coincide.detection.base import Detector, DetectorPlan
@@ -27,6 +27,9 @@ class Language(ABC):
     forgetful: ClassVar[bool] = False
     """Does a detection name only the event that completes it?"""
 
+    names_last: ClassVar[bool] = False
+    """Does it give names itself, those that are free when all others are known?"""
+
     @abstractmethod
     def parse(self, source: SourceText) -> Any:
         """Definitions of one file; RuleError at the first error."""
@@ -46,6 +49,10 @@ class Language(ABC):
     @abstractmethod
     def detectors(self, files: Sequence[tuple[SourceText, Any]]) -> Sequence[Sequence[Detector]]:
         """The detectors of all its files together, a list for each file, in order of definition."""
+
+    def detectors_beside(self, files: Sequence[tuple[SourceText, Any]], taken: Collection[str]) -> Sequence[Sequence[Detector]]:
+        """Likewise, where detectors of other languages have taken these names."""
+        return self.detectors(files)
 
     def room(self, detectors: Sequence[Detector]) -> int:
         """So many numbers stay free before its first detector, where others come before it: for definitions that set timers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
@@ -22,6 +22,7 @@ from coincide.source import SourceText
 class Sigma(Language):
     name = "sigma"
     untyped = True
+    names_last = True
 
     def parse(self, source: SourceText) -> File:
         return parse_text(source)
@@ -36,7 +37,10 @@ class Sigma(Language):
                 yield Diagnostic(f"rule '{head.name}' is already defined", head.name_span, name=head.name)
 
     def detectors(self, files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
-        return [[_detector(linked) for linked in rules] for rules in linked_files(files)[0]]
+        return self.detectors_beside(files, ())
+
+    def detectors_beside(self, files: Sequence[tuple[SourceText, File]], taken: Collection[str]) -> list[list[Detector]]:
+        return [[_detector(linked) for linked in rules] for rules in linked_files(files, taken)[0]]
 
     def linked(self, own: Sequence[Detector], everyone: Sequence[Detector]) -> list[Detector]:
         """Detections of other languages are looked at where types of the mapping file name them."""

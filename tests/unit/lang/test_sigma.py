@@ -52,6 +52,14 @@ def test_null_is_no_text_however_it_is_written(null: str) -> None:
     assert [d["type"] for d in coincide.detect(load(SourceText("r.yml", f"{text}---\ntitle: many\n{many}")), [EVENT])] == ["many"]
 
 
+@pytest.mark.parametrize("key", ["a|windash", "a|expand"])
+def test_alternatives_are_counted_before_they_are_made(key: str) -> None:
+    mapping = SourceText("m.yml", "placeholders: {x: [a, b, c, d, e]}")
+    text = " -x" * 50 if key == "a|windash" else "%x%" * 50
+    with pytest.raises(RuleError, match="more than 10,000 alternatives"):
+        load(SourceText("r.yml", GOOD.replace("{a: 1}", f"{{{key}: '{text}'}}")), sigma_mapping=mapping)
+
+
 def test_keep_going(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text("---\n".join([BAD, GOOD, NEEDS_BAD]))
     (tmp_path / "b.yml").write_text("title: [no")
@@ -91,6 +99,18 @@ def test_detections_of_other_languages_where_types_name_them(tmp_path: Path) -> 
     book = load(tmp_path / "r.yml", tmp_path / "h.ecl", sigma_mapping=tmp_path / "m.yml")
     readings = [{"type": "reading", "time": t, "v": v} for t, v in enumerate((20, 32, 40))]
     assert [d["time"] for d in coincide.detect(book, readings) if d["type"] == "seen"] == [2]
+
+
+def test_names_of_all_languages_are_taken_before_titles(tmp_path: Path) -> None:
+    """Also where the other language comes later."""
+    (tmp_path / "r.yml").write_text("---\n".join([GOOD, GOOD, GOOD.replace("title: good", "title: other\nname: good_2")]))
+    (tmp_path / "good.eql").write_text("any where a == 1")
+    (tmp_path / "m.ecl").write_text("monitor good_3 = repeat { push(x) { log } }")
+    book = load(tmp_path / "r.yml", tmp_path / "good.eql", tmp_path / "m.ecl")
+    assert [d.name for d in book.detectors] == ["good_4", "good_5", "good_2", "good", "good_3"]
+    (tmp_path / "named.yml").write_text(GOOD.replace("title: good", "name: good"))
+    with pytest.raises(RuleError, match="'good' is already defined"):
+        load(tmp_path / "named.yml", tmp_path / "good.eql")
 
 
 RULE = "title: found\nlogsource: {%s}\ndetection: {s: {%s}, condition: s}\n"

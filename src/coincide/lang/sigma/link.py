@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -44,21 +44,23 @@ class Linked:
 Files = Sequence[tuple[SourceText, File]]
 
 
-def linked_files(files: Files) -> tuple[list[list[Linked]], list[Diagnostic]]:
-    """The rules of each file; and, where the reading keeps going, what is wrong with those that are left out."""
-    return _Linker(files).link()
+def linked_files(files: Files, taken: Collection[str] = ()) -> tuple[list[list[Linked]], list[Diagnostic]]:
+    """The rules of each file; and, where the reading keeps going, what is wrong with those that are left out. Names that are
+    `taken` are no rule's of Sigma."""
+    return _Linker(files, taken).link()
 
 
 class _Linker:
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, taken: Collection[str]) -> None:
         self.files = files
+        self.taken = taken
         self.reading = files[0][0].reading if files else Reading()
         self.faults = [fault for _, file in files for fault in file.faults]
         self.rules = [(number, rule) for number, (_, file) in enumerate(files) for rule in file.rules]
 
     def link(self) -> tuple[list[list[Linked]], list[Diagnostic]]:
         self._check_unique()
-        names = _names([rule for _, rule in self.rules])
+        names = _names([rule for _, rule in self.rules], self.taken)
         self.known = {**{rule.head.id: n for n, (_, rule) in enumerate(self.rules) if rule.head.id}, **names}
         self.name_of = {number: name for name, number in names.items()}
         left_out = self._unresolved()
@@ -198,16 +200,19 @@ def _level(rule: Rule) -> int:
     return LEVELS.index(rule.head.level) if rule.head.level in LEVELS else 0
 
 
-def _names(rules: Sequence[Rule]) -> dict[str, int]:
-    """Names that are given are taken first; titles get what is left."""
-    taken = {rule.head.name: number for number, rule in enumerate(rules) if rule.head.name is not None}
+def _names(rules: Sequence[Rule], others: Collection[str]) -> dict[str, int]:
+    """Names that are given, by other languages too, are taken first; titles get what is left."""
+    names = {rule.head.name: number for number, rule in enumerate(rules) if rule.head.name is not None}
+    taken = {*names, *others}
     for number, rule in enumerate(rules):
         if rule.head.name is None:
-            taken[_free(made_name(rule.head.title or ""), taken)] = number
-    return taken
+            name = _free(made_name(rule.head.title or ""), taken)
+            taken.add(name)
+            names[name] = number
+    return names
 
 
-def _free(name: str, taken: Mapping[str, int]) -> str:
+def _free(name: str, taken: Collection[str]) -> str:
     if name not in taken:
         return name
     count = 2

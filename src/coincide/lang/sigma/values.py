@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from itertools import product
+from math import prod
 
 from coincide.errors import nearest
 from coincide.expr.patterns import pattern_fault
@@ -139,13 +140,17 @@ def _texts(text: str, names: Sequence[str], place: Span, meaning: Meaning) -> tu
     for name in names:
         if (change := _change(name, place, meaning)) is not None:
             alternatives = [_joined(made) for parts in alternatives for made in change(parts)]
-            if len(alternatives) > MOST_ALTERNATIVES:
-                fail(f"more than {MOST_ALTERNATIVES:,} alternatives", place)
+            _check_number(len(alternatives), place)
     front = [Wild.ANY] if "contains" in names or "endswith" in names else []
     behind = [Wild.ANY] if "contains" in names or "startswith" in names else []
     cased = "cased" in names
     found = (Text(_whole([*front, *parts, *behind]), cased) for parts in alternatives)
     return (next(found),) if len(alternatives) == 1 else tuple(dict.fromkeys(found))
+
+
+def _check_number(alternatives: int, place: Span) -> None:
+    if alternatives > MOST_ALTERNATIVES:
+        fail(f"more than {MOST_ALTERNATIVES:,} alternatives", place)
 
 
 PIECE = re.compile(r"[^*?\\]+|\\[*?\\]|[*?\\]")
@@ -175,7 +180,7 @@ def _change(name: str, place: Span, meaning: Meaning) -> Callable[[Parts], Seque
     if name == "base64offset":
         return lambda parts: [(text,) for text in _offsets(_bytes(parts, name, place))]
     if name == "windash":
-        return _dashed
+        return lambda parts: _dashed(parts, place)
     return (lambda parts: _expanded(parts, place, meaning)) if name == "expand" else None
 
 
@@ -226,7 +231,7 @@ def _offsets(data: bytes) -> list[str]:
     return texts
 
 
-def _dashed(parts: Parts) -> list[Parts]:
+def _dashed(parts: Parts, place: Span) -> list[Parts]:
     """Each dash is any dash. What stands at the border of a part has a wildcard, which is no letter, as its neighbour."""
     choices: list[list[Part | bytes]] = []
     for part in parts:
@@ -238,6 +243,7 @@ def _dashed(parts: Parts) -> list[Parts]:
             choices += [[part[at : found.start()]], [*DASHES]]
             at = found.end()
         choices.append([part[at:]])
+    _check_number(prod(map(len, choices)), place)
     return [tuple(chosen) for chosen in product(*choices)]
 
 
@@ -251,4 +257,5 @@ def _expanded(parts: Parts, place: Span, meaning: Meaning) -> list[Parts]:
         if not meaning.placeholders.get(name):
             fail(f"placeholder '%{name}%' has no values", place, nearest(name, meaning.placeholders))
         choices.append([tuple(_tokens(text, False)) for text in meaning.placeholders[name]])
+    _check_number(prod(map(len, choices)), place)
     return [tuple(p for piece in chosen for p in piece) for chosen in product(*choices)]
