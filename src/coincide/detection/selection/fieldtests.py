@@ -118,7 +118,8 @@ class _Tried:
             holds = tester(test)
             return np.array([code for code in codes.tolist() if holds(self.values[code])], np.int64)
         some = texts if len(codes) == len(texts) else texts.take(pa.array(codes))
-        return codes[pc.match_substring_regex(some, pattern).to_numpy(zero_copy_only=False)]
+        found: Codes = codes[pc.match_substring_regex(some, pattern).to_numpy(zero_copy_only=False)]
+        return found
 
     @cached_property
     def _folded(self) -> pa.Array | None:
@@ -162,8 +163,8 @@ class _Within:
     def codes(self, needle: int, bit: int) -> Codes:
         """Values that have a needle at such a place."""
         start, end = self._starts[needle], self._starts[needle + 1]
-        values = self._values[start:end]
-        return values[self._bits[start:end] & bit != 0] if len(values) else values
+        values: Codes = self._values[start:end][self._bits[start:end] & bit != 0]
+        return values
 
 
 _NONE = np.empty(0, np.int32)
