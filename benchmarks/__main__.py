@@ -13,7 +13,7 @@ QUESTIONS = (
     "workload_k",
     "late_events",
     "single_events",
-    "live_nats",
+    "live",
     "amit_worlds",
     "cdl_visit",
     "ecco_windows",

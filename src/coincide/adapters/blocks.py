@@ -7,7 +7,10 @@ from typing import Protocol
 BLOCK = 4 << 20
 """Bytes of a block, and of the input that is read record by record before columns are worth importing Arrow for."""
 
-LEAST = 256 << 10
+FIRST = 768 << 10
+"""Bytes of a live input that are read record by record before that."""
+
+LEAST = 24 << 10
 """Bytes of a block of a live input for which columns are worth their making."""
 
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, which some editors write
@@ -60,10 +63,11 @@ class Blocks:
 class Allowance:
     """How much input is read record by record, as objects, over all files: small inputs never import Arrow."""
 
-    def __init__(self, size: int = BLOCK, least: int = 0) -> None:
+    def __init__(self, size: int = BLOCK, least: int = 0, first: int | None = None) -> None:
         self.size = size
         self._least = least  # a smaller block is always covered
-        self._left = size - size // 4  # less than a full block: what goes on after the first is columns from its start
+        # Less than a full block: what goes on after the first is columns from its start.
+        self._left = size - size // 4 if first is None else first
 
     def covers(self, block: bytes) -> bool:
         """Whether this block, too, is within the allowance."""

@@ -24,7 +24,7 @@ class JsonColumns:
     """Reads blocks, and learns which texts Arrow would take for timestamps."""
 
     def __init__(self, mapping: FieldMapping) -> None:
-        self._mapping = mapping
+        self.mapping = self._mapping = mapping
         self._texts: dict[str, pa.DataType] = {}
 
     def batch(self, block: bytes, intake: Intake) -> EventBatch | None:
@@ -92,6 +92,7 @@ def _one_object_a_line(block: bytes, lines: int) -> bool:
 
 
 SAMPLE = 64
+FAR = 512  # bytes from one of them to the next, at least
 MANY_NAMES = 256
 
 
@@ -99,8 +100,9 @@ def _is_sparse(block: bytes, mapping: FieldMapping) -> bool:
     """Whether records have names of their own, so that there would be a column, null nearly everywhere, for almost every row."""
     names: set[str] = set()
     most = 0
-    for part in range(SAMPLE):
-        start = block.rfind(b"\n", 0, len(block) * part // SAMPLE) + 1
+    sample = min(SAMPLE, 1 + len(block) // FAR)
+    for part in range(sample):
+        start = block.rfind(b"\n", 0, len(block) * part // sample) + 1
         try:
             record = msgspec.json.decode(block[start : block.find(b"\n", start)])
             own = flattened(record, mapping).keys() if isinstance(record, dict) else ()
@@ -108,7 +110,7 @@ def _is_sparse(block: bytes, mapping: FieldMapping) -> bool:
             continue
         names.update(own)
         most = max(most, len(own))
-    return len(names) - most > SAMPLE // 2 and len(names) > most * 2 and _distinct_names(block) > MANY_NAMES
+    return len(names) - most > sample // 2 and len(names) > most * 2 and _distinct_names(block) > MANY_NAMES
 
 
 def _distinct_names(block: bytes) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from coincide.adapters.blocks import Allowance, Blocks, Readable
+from coincide.adapters.blocks import FIRST, LEAST, Allowance, Blocks, Readable
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.records import BadRecord, event_of
 from coincide.adapters.report import Intake
@@ -78,10 +78,22 @@ def _events(block: bytes, name: str, first: int, mapping: FieldMapping, intake: 
     return events_of_lines(block.split(b"\n"), name, mapping, intake, first)
 
 
-def events_of_messages(messages: Iterable[bytes], name: str, mapping: FieldMapping, intake: Intake) -> list[Event]:
-    """Events of messages, each of which is a record, or several, one a line."""
-    lines = [line for message in messages for line in (message.split(b"\n") if b"\n" in message else (message,))]
-    return events_of_lines(lines, name, mapping, intake, intake.position)
+class Messages:
+    """Messages as events, each a record, or several, one a line: many at once as columns."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._allowance = Allowance(least=LEAST, first=FIRST)
+        self._columns: JsonColumns | None = None
+
+    def batch(self, messages: Sequence[bytes], mapping: FieldMapping, intake: Intake) -> EventBatch:
+        block = messages[0] if len(messages) == 1 else b"\n".join(messages)
+        if not self._allowance.covers(block):
+            if self._columns is None or self._columns.mapping is not mapping:
+                self._columns = _columns(mapping)
+            if (batch := self._columns.batch(block, intake)) is not None:
+                return batch
+        return EventBatch(events_of_lines(block.split(b"\n"), self.name, mapping, intake, intake.position))
 
 
 def events_of_lines(lines: Iterable[bytes], name: str, mapping: FieldMapping, intake: Intake, first: int = 1) -> list[Event]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from io import BufferedReader
 from typing import IO, cast
 
-from coincide.adapters.blocks import BLOCK, LEAST, Allowance, Readable
+from coincide.adapters.blocks import BLOCK, FIRST, LEAST, Allowance, Readable
 from coincide.adapters.files import open_bytes, readable
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.report import Intake, ReadReport
@@ -115,7 +117,11 @@ def read_lines(stream: Readable, name: str, ending: str, mapping: FieldMapping, 
         raise InputError(f"'{name}' cannot be read while it is written: JSON Lines and CSV can")
     from coincide.adapters.jsonlines import read_json_lines
 
-    return read_json_lines(stream, name, mapping, intake, Allowance(least=LEAST))
+    return read_json_lines(stream, name, mapping, intake, Allowance(least=LEAST, first=FIRST))
+
+
+ROOM = 1 << 20
+"""Bytes that a pipe is asked to hold: whoever writes need not wait so often, and larger blocks cost less."""
 
 
 class AsItComes:
@@ -123,9 +129,11 @@ class AsItComes:
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = cast(BufferedReader, stream)
+        with suppress(OSError, ValueError, AttributeError):  # no pipe, or no Linux
+            fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, ROOM)
 
     def read(self, size: int) -> bytes:
-        return self._stream.read1(size)
+        return self._stream.read1(min(size, ROOM))
 
 
 def _files(name: str, format: str | None) -> list[str]:

@@ -23,6 +23,9 @@ from coincide.rulebook import Rulebook, RuleSource, rulebook
 PATIENCE = 32
 """After so many small batches in a row kernels hand over to interpreters: each costs them about a millisecond."""
 
+WORTH = 256
+"""Events of a batch that repay that millisecond, once so many have come that compiling has paid."""
+
 Given = Event | Mapping[str, Any]
 """One event: an object, or a record (a dict with `type`, `time` and attributes)."""
 
@@ -180,6 +183,7 @@ class Graphs:
         self._sizes = sorted({p.pays_from for p in book.plans()}) if tier == "auto" else []
         self._level = 0
         self._small = 0  # batches in a row that are of a lower level
+        self._come = 0
         self._made: dict[int, Graph] = {}
 
     @property
@@ -192,7 +196,8 @@ class Graphs:
 
     def suited_to(self, size: int) -> Graph:
         """The graph for a batch of this size: at once for a large one, after some patience for small ones."""
-        level = bisect_right(self._sizes, size)
+        self._come += size
+        level = bisect_right(self._sizes, self._come if size >= WORTH else size)
         self._small = self._small + 1 if level < self._level else 0
         if level > self._level or self._small > PATIENCE:
             self._level, self._small = level, 0

@@ -69,9 +69,23 @@ class LiveEngine:
         self.stage.restore(stage)
 
     def _arrive(self, batch: EventBatch) -> None:
+        if batch.has_table and self._pass_on(batch):
+            return
         for event in batch.events:
             self.stage.arrive(event)
         self.stage.settle()
+
+    def _pass_on(self, batch: EventBatch) -> bool:
+        """Columns that stand in order behind all that came before need not wait, nor become objects. Is that so?"""
+        from coincide.engines.livecolumns import in_order
+
+        stage, order = self.stage, in_order(batch.table)
+        if order is None or not stage.may_pass(order):
+            return False
+        stage.settle()
+        self.consume(batch, lambda time: (stage.clock, stage.number))
+        stage.passed(order)
+        return True
 
     def _step(self, act: Callable[[], None]) -> Iterator[EventBatch]:
         try:

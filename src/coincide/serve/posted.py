@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Condition, Lock
 
-from coincide.adapters.jsonlines import events_of_lines
 from coincide.errors import CoincideError
-from coincide.model.batch import EMPTY, EventBatch
+from coincide.model.batch import EMPTY
 from coincide.streams.base import Delivery, Position, Reading, Source
 
 SEGMENT = 32 << 20
@@ -141,7 +140,7 @@ class Posted(Source):
                 continue
             block = self.spool.read(self._given)
             self._given += len(block)
-            yield self.delivery(self._events(block), self._given)
+            yield self.delivery(self.events([block.rstrip(b"\n")], self.url), self._given)
             if not self.spool.safe:
                 self.spool.forget(self._given)
 
@@ -150,9 +149,6 @@ class Posted(Source):
             self.spool.changed.wait_for(lambda: self.spool.readable(self._given) or self._woken or self.closed.is_set())
             self._woken = False
             return not self.closed.is_set()
-
-    def _events(self, block: bytes) -> EventBatch:
-        return EventBatch(events_of_lines(block.split(b"\n"), self.url, self.reading.mapping, self.reading.intake))
 
     def wake(self) -> None:
         """Have the run take a turn even if nothing comes."""

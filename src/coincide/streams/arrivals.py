@@ -49,6 +49,8 @@ class Threads:
         self._open = len(sources)
         self._stopped = False
         self._sources = sources
+        for source in sources:
+            source.latency = latency
         for number, (source, position) in enumerate(zip(sources, positions, strict=True)):
             Thread(target=self._read, args=(number, source, position), name=source.url, daemon=True).start()
 
@@ -67,7 +69,8 @@ class Threads:
         found: list[Arrival] = []
         try:
             self._take(found, timeout)
-            end = self.now() + self._latency
+            gathered = bool(found) and self._sources[found[0].source].gathers
+            end = self.now() + (0.0 if gathered else self._latency)
             while self._open and not self._stopped and sum(len(a.delivery.batch) for a in found) < MOST:
                 self._take(found, max(0.0, end - self.now()))
         except Empty:

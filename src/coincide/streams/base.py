@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from coincide.adapters.jsonlines import Messages
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.report import Intake
 from coincide.model.batch import EventBatch
@@ -46,11 +47,18 @@ class Source(ABC):
     awaits_checkpoints = False
     """Will `acknowledge` be called? If not, what was given out is taken to be dealt with."""
 
+    gathers = False
+    """Does it wait for the `latency`, too, after the first event, for others to give with it? Else whoever reads it does."""
+
+    latency = 0.0
+    """Seconds."""
+
     def __init__(self, url: str, reading: Reading) -> None:
         self.url = url
         self.name = url  # for people: without what may be a secret
         self.reading = reading
         self.closed = threading.Event()
+        self._messages = Messages(url)
 
     @abstractmethod
     def deliveries(self, position: Position) -> Iterator[Delivery]:
@@ -62,6 +70,11 @@ class Source(ABC):
     def close(self) -> None:
         """Nothing more is wanted. Called by another thread than that of `deliveries`."""
         self.closed.set()
+
+    def events(self, messages: Sequence[bytes], name: str) -> EventBatch:
+        """Of messages, each a record, or several, one a line. `name` is where they come from, for those that are none."""
+        self._messages.name = name
+        return self._messages.batch(messages, self.reading.mapping, self.reading.intake)
 
     def delivery(self, batch: EventBatch, position: Position) -> Delivery:
         return Delivery(batch, position, self.reading.intake.report.read)

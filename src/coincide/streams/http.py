@@ -19,7 +19,6 @@ from typing import Any
 
 import httpx
 
-from coincide.adapters.jsonlines import events_of_messages
 from coincide.errors import CoincideError
 from coincide.model.batch import EventBatch
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
@@ -82,7 +81,7 @@ class ServerSentEvents(Source):
         self._socket = response.extensions["network_stream"].get_extra_info("socket")
         for chunk in response.iter_bytes() if not self.closed.is_set() else ():
             if messages := stream.feed(chunk):
-                yield EventBatch(events_of_messages(messages, self.address.server, self.reading.mapping, self.reading.intake))
+                yield self.events(messages, self.address.server)
             if self.closed.is_set():
                 return
 

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from coincide.adapters.files import readable
-from coincide.adapters.jsonlines import events_of_messages
 from coincide.errors import CoincideError, Diagnostic
 from coincide.model.batch import EventBatch
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
@@ -172,7 +171,7 @@ class KafkaSource(Source):
 
     def _events(self, messages: list[Message]) -> EventBatch:
         values = [value for message in messages if (value := message.value()) is not None]
-        return EventBatch(events_of_messages(values, self.topic.name, self.reading.mapping, self.reading.intake))
+        return self.events(values, self.topic.name)
 
 
 class InStep:

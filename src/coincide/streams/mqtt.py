@@ -16,7 +16,6 @@ from typing import Any
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion
 
-from coincide.adapters.jsonlines import events_of_messages
 from coincide.errors import CoincideError
 from coincide.model.batch import EventBatch
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
@@ -177,7 +176,7 @@ class MqttSource(Source):
             return True
 
     def _events(self, messages: list[bytes]) -> EventBatch:
-        return EventBatch(events_of_messages(messages, self.address.path, self.reading.mapping, self.reading.intake))
+        return self.events(messages, self.address.path)
 
 
 class MqttSink(Sink):

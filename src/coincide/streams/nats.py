@@ -5,8 +5,10 @@ Credentials are in the environment: NATS_CREDS (a file), NATS_TOKEN, or NATS_USE
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import ssl
+import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,14 +22,19 @@ from nats.errors import Error as NatsError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
-from coincide.adapters.jsonlines import events_of_messages
 from coincide.errors import CoincideError, Diagnostic
-from coincide.model.batch import EventBatch
+from coincide.model.batch import EMPTY
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
-from coincide.streams.connection import secret
+from coincide.streams.connection import BackOff, secret, unreachable
+from coincide.streams.natswire import Wire, reply_of, sequence
+
+log = logging.getLogger("coincide")
 
 FETCHED = 1_000
+ASKED = 10_000
 """Messages that are asked for at a time."""
+EXPECTED = (100, 404, 408)
+"""What a server says when there is nothing, or a request is over."""
 WAIT = 0.25
 """Seconds that a request for messages waits, and so the longest that `close` takes."""
 BACK_OFF = (0.05, 5.0)
@@ -62,17 +69,30 @@ class Address:
             raise CoincideError(f"'{url}' names no subject: nats://HOST:PORT/SUBJECT")
         return cls(f"nats://{parts.netloc or 'localhost'}", subject, options.get("stream"), options.get("durable"))
 
+    @property
+    def place(self) -> tuple[str, int]:
+        parts = urlsplit(self.server)
+        return parts.hostname or "localhost", parts.port or 4222
 
-async def connected(address: Address) -> Client:
-    """A connection that mends itself. The first attempt must succeed: a wrong address should be told."""
-    said = {
+
+def said() -> dict[str, str]:
+    """Credentials, as the environment gives them."""
+    found = {
         "user_credentials": os.environ.get("NATS_CREDS"),
         "token": secret("NATS_TOKEN"),
         "user": os.environ.get("NATS_USER"),
         "password": secret("NATS_PASSWORD"),
-        "tls": ssl.create_default_context(cafile=ca) if (ca := os.environ.get("NATS_CA")) else None,
     }
-    given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def authorities() -> ssl.SSLContext | None:
+    return ssl.create_default_context(cafile=ca) if (ca := os.environ.get("NATS_CA")) else None
+
+
+async def connected(address: Address) -> Client:
+    """A connection that mends itself. The first attempt must succeed: a wrong address should be told."""
+    given: dict[str, Any] = {**said(), **({} if (tls := authorities()) is None else {"tls": tls})}
     failures: list[Exception] = []
 
     async def note(error: Exception) -> None:
@@ -83,17 +103,21 @@ async def connected(address: Address) -> Client:
         work = nats.connect(address.server, max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=note, **given)
         return await asyncio.wait_for(work, PATIENCE)
     except FAILURES as error:
-        told = failures[0] if failures else error
-        raise CoincideError(
-            f"cannot reach '{address.server}': {str(told).removeprefix('nats: ') or 'it does not answer'}"
-        ) from error
+        raise _unreachable(address, failures[0] if failures else error) from error
+
+
+def _unreachable(address: Address, error: Exception) -> CoincideError:
+    return unreachable(address.server, str(error).removeprefix("nats: "))
 
 
 async def _reached(address: Address) -> None:
     """The client would try again and again."""
-    parts = urlsplit(address.server)
-    _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, parts.port or 4222), PATIENCE)
+    _, writer = await asyncio.wait_for(asyncio.open_connection(*address.place), PATIENCE)
     writer.close()
+
+
+def wired(address: Address) -> Wire:
+    return Wire(*address.place, said(), authorities(), PATIENCE)
 
 
 class NatsSource(Source):
@@ -102,100 +126,122 @@ class NatsSource(Source):
     only what is not; others need none."""
 
     clock = "wall"
+    gathers = True
 
     def __init__(self, url: str, reading: Reading) -> None:
         super().__init__(url, reading)
         self.address = Address.of(url)
         self.repeatable = self.address.stream is not None
-        self._unacknowledged: list[tuple[int, Any]] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wire: Wire | None = None
+        self._unacknowledged: list[tuple[int, bytes]] = []
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
-        self._loop = loop = asyncio.new_event_loop()
-        client = loop.run_until_complete(connected(self.address))
-        try:
-            yield from self._of_stream(loop, client, position) if self.address.stream else self._of_core(loop, client)
-        finally:
-            loop.run_until_complete(client.close())
-            loop.close()
-
-    def _of_core(self, loop: asyncio.AbstractEventLoop, client: Client) -> Iterator[Delivery]:
-        messages: list[bytes] = []
-        some = asyncio.Event()
-
-        async def take(message: Any) -> None:
-            messages.append(message.data)
-            some.set()
-
-        async def gather() -> list[bytes]:
-            try:
-                await asyncio.wait_for(some.wait(), WAIT)
-            except TimeoutError:
-                return []
-            some.clear()
-            taken = messages[:]
-            messages.clear()
-            return taken
-
-        loop.run_until_complete(client.subscribe(self.address.subject, cb=take, pending_msgs_limit=-1, pending_bytes_limit=-1))
-        while not self.closed.is_set():
-            if taken := loop.run_until_complete(gather()):
-                yield self.delivery(self._events(taken), None)
-
-    def _of_stream(self, loop: asyncio.AbstractEventLoop, client: Client, position: Position) -> Iterator[Delivery]:
-        last, pause, pull = int(position or 0), BACK_OFF[0], None
+        """From one connection after another: what breaks is made again, after pauses that grow."""
+        last, pauses, begun = int(position or 0), BackOff(), False
         while not self.closed.is_set():
             try:
-                pull = pull or loop.run_until_complete(self._consumer(client, last))
-                messages = loop.run_until_complete(pull.fetch(FETCHED, timeout=WAIT))
-                pause = BACK_OFF[0]
-            except TimeoutError:
+                for delivery in self._of_stream(last) if self.address.stream else self._of_core():
+                    pauses.reset()
+                    begun, last = True, delivery.position or 0
+                    if len(delivery.batch):
+                        yield delivery
+            except (CoincideError, *FAILURES) as error:
+                if not begun:
+                    raise error if isinstance(error, CoincideError) else _unreachable(self.address, error) from error
+                log.warning("'%s': %s; connecting again", self.url, error)
+                pauses.wait(self.closed)
+            finally:
+                self._hang_up()
+
+    def _connect(self, subject: str | None = None) -> Wire:
+        self._wire = wire = wired(self.address)
+        wire.subscribe(subject or wire.inbox)
+        return wire
+
+    def _hang_up(self) -> None:
+        if self._wire is not None:
+            self._wire.close()
+        self._wire = None
+
+    def _of_core(self) -> Iterator[Delivery]:
+        """The server drops who does not keep up, and the connection is made again: memory stays what it is."""
+        wire = self._connect(self.address.subject)
+        yield self.delivery(EMPTY, None)
+        while not self.closed.is_set():
+            wire.read(WAIT)
+            if messages := self._gathered(wire):
+                yield self.delivery(self.events(messages, self.address.subject), None)
+
+    def _of_stream(self, last: int) -> Iterator[Delivery]:
+        consumer = asyncio.run(self._consumer(last))
+        wire, asked = self._connect(), 0
+        yield self.delivery(EMPTY, last)
+        ask = f"$JS.API.CONSUMER.MSG.NEXT.{self.address.stream}.{consumer}"
+        while not self.closed.is_set():
+            if asked <= ASKED // 2:
+                wire.publish(ask, b'{"batch":%d,"expires":30000000000}' % ASKED, wire.inbox)
+                asked += ASKED
+            wire.read(WAIT)
+            messages = self._gathered(wire)
+            asked -= len(messages)
+            for status in wire.statuses:
+                if status.code not in EXPECTED:
+                    raise ConnectionError(f"the consumer is gone ({status.code})")
+                asked -= status.left
+            wire.statuses.clear()
+            if not messages:
                 continue
-            except NotFoundError as error:
-                if not last and pull is None:
-                    raise CoincideError(f"'{self.url}': there is no stream '{self.address.stream}'") from error
-                pull = None
-            except FAILURES:
-                pull = None  # a consumer that nobody asks goes away; the server may be away, too
-                self.closed.wait(pause)
-                pause = min(2 * pause, BACK_OFF[1])
-            else:
-                fresh = messages
-                if _sequence(messages[0]) <= last:  # after a connection was made again
-                    fresh = [message for message in messages if _sequence(message) > last]
-                if fresh:
-                    last = _sequence(fresh[-1])
-                    if self.address.durable:
-                        self._unacknowledged.append((last, fresh[-1]))
-                    yield self.delivery(self._events([message.data for message in fresh]), last)
+            last = sequence(wire.last)
+            if self.address.durable:
+                self._unacknowledged.append((last, reply_of(wire.last)))
+            yield self.delivery(self.events(messages, self.address.subject), last)
 
-    async def _consumer(self, client: Client, last: int) -> Any:
-        """One that begins after the last message that was dealt with."""
-        address, stream = self.address, client.jetstream()
+    def _gathered(self, wire: Wire) -> list[bytes]:
+        """What has come, and what comes within the latency: many at a time cost less."""
+        if wire.payloads:
+            end = time.monotonic() + self.latency
+            while len(wire.payloads) < ASKED and (left := end - time.monotonic()) > 0:
+                wire.read(left)
+        return wire.taken()
+
+    async def _consumer(self, last: int) -> str:
+        """The name of one that begins after the last message that was dealt with."""
+        address = self.address
         start: dict[str, Any] = {"deliver_policy": DeliverPolicy.ALL}
         if last:
             start = {"deliver_policy": DeliverPolicy.BY_START_SEQUENCE, "opt_start_seq": last + 1}
-        if address.durable is None:
-            config = ConsumerConfig(ack_policy=AckPolicy.NONE, inactive_threshold=60, **start)
-        else:
-            if last:  # what it gave out and nobody dealt with would come again only after a while
-                await _forget(stream, address.stream, address.durable)
-            config = ConsumerConfig(durable_name=address.durable, ack_policy=AckPolicy.ALL, max_ack_pending=-1, **start)
-        return await stream.pull_subscribe(address.subject, address.durable, stream=address.stream, config=config)
+        start["filter_subject"] = address.subject
+        client = await connected(address)
+        stream = client.jetstream()
+        try:
+            if address.durable is None:
+                config = ConsumerConfig(ack_policy=AckPolicy.NONE, inactive_threshold=60, **start)
+            else:
+                if last:  # what it gave out and nobody dealt with would come again only after a while
+                    await _forget(stream, address.stream, address.durable)
+                elif await _is_there(stream, address.stream, address.durable):
+                    return address.durable
+                config = ConsumerConfig(durable_name=address.durable, ack_policy=AckPolicy.ALL, max_ack_pending=-1, **start)
+            return str((await stream.add_consumer(str(address.stream), config)).name)
+        except NotFoundError as error:
+            raise CoincideError(f"'{self.url}': there is no stream '{address.stream}'") from error
+        finally:
+            await client.close()
 
     def acknowledge(self, position: Position) -> None:
-        done = [message for last, message in self._unacknowledged if last <= position]
+        done = [reply for last, reply in self._unacknowledged if last <= position]
         self._unacknowledged = [entry for entry in self._unacknowledged if entry[0] > position]
-        if done and self._loop is not None and not self._loop.is_closed():
-            asyncio.run_coroutine_threadsafe(done[-1].ack(), self._loop)
-
-    def _events(self, messages: list[bytes]) -> EventBatch:
-        """A message is a record, or several, one a line."""
-        return EventBatch(events_of_messages(messages, self.address.subject, self.reading.mapping, self.reading.intake))
+        if done and self._wire is not None:
+            with suppress(OSError):  # then it is acknowledged with the next
+                self._wire.publish(done[-1], b"+ACK")
 
 
-def _sequence(message: Any) -> int:
-    return int(message.metadata.sequence.stream)
+async def _is_there(stream: Any, name: str | None, durable: str) -> bool:
+    try:
+        await stream.consumer_info(name, durable)
+    except NotFoundError:
+        return False
+    return True
 
 
 async def _forget(stream: Any, name: str | None, durable: str) -> None:

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, NoSuchTableError, OperationalError, SQLAlchemyError
 
-from coincide.adapters.jsonlines import events_of_messages, events_of_records
+from coincide.adapters.jsonlines import events_of_records
 from coincide.engines.choice import duration_microseconds
 from coincide.errors import CoincideError, Diagnostic, nearest
 from coincide.model.batch import EventBatch
@@ -247,7 +247,7 @@ class NotificationSource(Source):
             alone.execute(sa.text("SELECT 1"))  # the driver looks when it is asked for something
 
     def _events(self, payloads: list[bytes]) -> EventBatch:
-        return EventBatch(events_of_messages(payloads, str(self.channel), self.reading.mapping, self.reading.intake))
+        return self.events(payloads, str(self.channel))
 
 
 class SqlSink(Sink):

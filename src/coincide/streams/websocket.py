@@ -10,7 +10,6 @@ from threading import Event as Flag
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, InvalidHandshake
 from websockets.sync.client import ClientConnection, connect
 
-from coincide.adapters.jsonlines import events_of_messages
 from coincide.model.batch import EventBatch
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
 from coincide.streams.connection import PATIENCE, WAIT, Address, BackOff, secret, tls, unreachable
@@ -90,7 +89,7 @@ class WebSocketSource(Source):
 
     def _events(self, messages: list[bytes]) -> EventBatch:
         server = self.peer.address.server
-        return EventBatch(events_of_messages(messages, server, self.reading.mapping, self.reading.intake))
+        return self.events(messages, server)
 
 
 def _received(connection: ClientConnection) -> tuple[list[bytes], ConnectionClosed | None]:

@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import nats
 
@@ -25,6 +24,7 @@ from benchmarks.measure import show
 from coincide import Engine, loads
 from coincide.streams.base import Made, Reading, Sink
 from coincide.streams.encode import Encoder
+from coincide.streams.natswire import Wire
 from coincide.streams.registry import open_source
 from coincide.streams.run import LiveRun, Pace
 
@@ -71,24 +71,33 @@ def message(number: int) -> bytes:
     return json.dumps({"type": kind, "time": number * 0.01, "door": f"d{number % 20}", "sent": time.time()}).encode()
 
 
-async def publish(address: str, subject: str, count: int, rate: float) -> None:
-    client = await nats.connect(f"nats://{address}")
-    stream: Any = client.jetstream()
-    await stream.add_stream(name=subject, subjects=[subject])
-    begun = time.time()
-    for number in range(count):
-        if number % 500:
-            await client.publish(subject, message(number))
+def publish(address: str, subject: str, count: int, rate: float) -> None:
+    """At a constant rate, a few every millisecond; 0: as fast as can be. A thin client: the publisher shares the machine."""
+    asyncio.run(_make_stream(address, subject))
+    host, _, port = address.partition(":")
+    wire = Wire(host, int(port), {}, None, 5.0)
+    begun, number = time.time(), 0
+    while number < count:
+        some = min(count, int((time.time() - begun) * rate) if rate else number + 500)
+        if some > number:
+            messages = [message(n) for n in range(number, some)]
+            wire.send(b"".join(b"PUB %s %d\r\n%s\r\n" % (subject.encode(), len(each), each) for each in messages))
+            number = some
+        if rate:
+            time.sleep(0.001)
         else:
-            await stream.publish(subject, message(number))  # an acknowledgement, so that the server does not fall behind
-        if rate and number % 20 == 0:
-            await asyncio.sleep(max(0.0, begun + number / rate - time.time()))
-    await client.flush()
+            wire.publish(subject, message(number), wire.inbox)  # an acknowledgement, so that the server does not fall behind
+            number += 1
+    wire.send(b"PING\r\n")
+    while wire.read(1.0):
+        wire.taken()
+    wire.close()
+
+
+async def _make_stream(address: str, subject: str) -> None:
+    client = await nats.connect(f"nats://{address}")
+    await client.jetstream().add_stream(name=subject, subjects=[subject])
     await client.close()
-
-
-def _publisher(address: str, subject: str, count: int, rate: float) -> None:
-    asyncio.run(publish(address, subject, count, rate))
 
 
 def measured(address: str, subject: str, count: int) -> tuple[list[float], float]:
@@ -107,17 +116,18 @@ def measured(address: str, subject: str, count: int) -> tuple[list[float], float
 def main() -> None:
     figures = {}
     with broker() as address:
-        asyncio.run(publish(address, "WHOLE", EVENTS, 0))
+        publish(address, "WHOLE", EVENTS, 0)
+        measured(address, "WHOLE", EVENTS)  # imports, and compiles what is not compiled yet
         _, taken = measured(address, "WHOLE", EVENTS)
         figures["from a full stream"] = f"{EVENTS / taken:,.0f} events/s"
         count = RATE * SECONDS
-        work = multiprocessing.get_context("spawn").Process(target=_publisher, args=(address, "RATE", count, RATE))
+        work = multiprocessing.get_context("spawn").Process(target=publish, args=(address, "RATE", count, RATE))
         work.start()
-        time.sleep(1)
+        time.sleep(2)  # until it has begun
         latencies, taken = measured(address, "RATE", count)
         work.join()
         later = sorted(latencies[len(latencies) // 2 :])  # once what was there at the beginning is dealt with
-        figures[f"at {RATE:,} events/s: CPU"] = f"{taken / SECONDS:.0%}"
+        figures[f"at {RATE:,} events/s: CPU"] = f"{taken / SECONDS:.0%} of a core"
         figures["latency, median"] = f"{later[len(later) // 2] * 1000:.1f} ms"
         figures["latency, 99 %"] = f"{later[int(len(later) * 0.99)] * 1000:.1f} ms"
     show("Live, from NATS", figures, "50,000 events/s, 99 % < 50 ms")

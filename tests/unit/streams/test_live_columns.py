@@ -1,0 +1,60 @@
+"""Events that come as columns are dealt with as the same events as objects are, whatever their order, however they are cut."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coincide import loads
+from coincide.engines.embedded import Engine
+from coincide.engines.live import LiveEngine
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, primitive, record
+from coincide.model.table import table_of
+
+BOOK = loads(
+    "detect Pair = [open(door = ?d)] ; [close(door = ?d)]\n"
+    "detect Left = ([open(door = ?d)], [T in {T, close(door = ?d)}]) T = 3ms",
+    "opera",
+)
+EVENT = st.tuples(st.sampled_from(["open", "close"]), st.integers(-1, 4), st.integers(0, 1), st.integers(1, 3))
+
+
+def stream(steps: list[tuple[str, int, int, int]], counted: bool) -> list[Event]:
+    """Times mostly grow; ids count up, or go anywhere."""
+    time, events = 10, []
+    for number, (kind, step, door, identifier) in enumerate(steps, 1):
+        time = max(0, time + step)
+        name = str(number if counted else identifier)
+        events.append(primitive(kind, time * 1000, time * 1000, name, {"door": float(door)}, None, None, None))
+    return events
+
+
+def ran(batches: list[EventBatch], delay: int) -> tuple[object, ...]:
+    live = LiveEngine(Engine(BOOK, "interpreter"), delay)
+    made = []
+    for batch in batches:
+        made += [record(event) for found in live.arrive(batch) for event in found.events]
+        made += [record(event) for found in live.pass_time((live.stage.mark or 0) + 1000) for event in found.events]
+    late = [event.id for event in live.latecomers()]
+    made += [record(event) for found in live.finish(None, closed=True) for event in found.events]
+    return made, late, live.stage.clock, live.stage.mark, live.stage.sufficient
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(EVENT, max_size=14), st.integers(1, 5), st.sampled_from([0, 2000]), st.booleans())
+def test_columns_are_dealt_with_as_objects_are(
+    steps: list[tuple[str, int, int, int]], size: int, delay: int, counted: bool
+) -> None:
+    events = stream(steps, counted)
+    parts = [events[begin : begin + size] for begin in range(0, len(events), size)]
+    columns = [EventBatch(table=table_of(part)) for part in parts]
+    assert ran(columns, delay) == ran([EventBatch(part) for part in parts], delay)
+
+
+def test_columns_in_order_pass_as_they_are() -> None:
+    live = LiveEngine(Engine(BOOK, "interpreter"))
+    events = stream([("open", 1, 0, 0), ("close", 1, 0, 0)], counted=True)
+    batch = EventBatch(table=table_of(events))
+    assert live._pass_on(batch)
+    assert not live._pass_on(batch)
