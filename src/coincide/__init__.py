@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from coincide.engines.embedded import Engine
     from coincide.errors import DataWarning
     from coincide.rulebook import Rulebook, load, loads
+    from coincide.streams.actions import action
     from coincide.streams.asynchronous import stream
     from coincide.tables.api import match_recognize, sql
 
@@ -24,6 +25,7 @@ __all__ = [
     "Engine",
     "Rulebook",
     "__version__",
+    "action",
     "detect",
     "explain",
     "load",
@@ -48,6 +50,7 @@ _HOMES = {
     "loads": "coincide.rulebook",
     "match_recognize": "coincide.tables.api",
     "sql": "coincide.tables.api",
+    "action": "coincide.streams.actions",
     "stream": "coincide.streams.asynchronous",
 }
 

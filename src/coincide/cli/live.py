@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from coincide.cli.actions import acting, action_arguments, open_actions
 from coincide.cli.command import Given, field_mapping
 from coincide.cli.policies import embedded_policies, has_policy, late_record, warn_of_sources
 from coincide.cli.progress import Progress
@@ -44,13 +45,14 @@ def live_arguments(parser: argparse.ArgumentParser) -> None:
     text = "keep state and positions in DIR, and go on from there after whatever ended the run"
     group.add_argument("--checkpoint", metavar="DIR", type=Path, help=text)
     group.add_argument("--checkpoint-every", metavar="TIME", default="2s", help="so often (default: 2s)")
+    action_arguments(parser)
 
 
 def check_live_arguments(given: Given) -> None:
     """Durations become microseconds."""
     from coincide.engines.choice import check_name
 
-    check_durations(given, "delay", "latency", "checkpoint_every")
+    check_durations(given, "delay", "latency", "checkpoint_every", "on_every")
     if given.clock is not None:
         check_name("clock", given.clock, ("event", "wall"))
     if given.checkpoint is not None:
@@ -182,11 +184,12 @@ def _under_policies(
     sink = open_named_sink(given.out or "-")
     encoder = Encoder(book, shown=given.keys, kept=sink.keyed, time_format=given.time_format)
     arrivals = Threads(sources, [None for _ in sources], given.latency / SECOND)
-    with _heeding_signals(arrivals.stop) as received, _parquet(book, given) as write:
+    with _heeding_signals(arrivals.stop) as received, _parquet(book, given) as write, acting(book, given) as act:
         if write is None:
             sink.open(None)
         for batch in embedded_policies(book, _batches(arrivals, watch), given, StabilityPolicy("delayed", delay=given.delay)):
             sink.write(encoder.made(batch)) if write is None else write(batch)
+            act(batch)
             found(len(batch))
         if write is None:
             sink.close()
@@ -214,7 +217,7 @@ def _in_order(
     pace = Pace(given.delay, given.clock, given.latency / SECOND, given.checkpoint_every / SECOND)
     with ExitStack() as stack:
         write = stack.enter_context(_parquet(book, given))
-        sinks = [open_named_sink(given.out or "-")] if write is None else []
+        sinks = [*([open_named_sink(given.out or "-")] if write is None else []), *open_actions(book, given)]
         kept = any(sink.keyed or (sink.once and given.checkpoint is not None) for sink in sinks)
         encoder = Encoder(book, shown=given.keys, kept=kept, time_format=given.time_format)
         run = LiveRun(engine, sources, sinks, encoder, pace, given.checkpoint)

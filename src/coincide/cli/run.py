@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coincide.cli.actions import acting
 from coincide.cli.command import (
     Command,
     Given,
@@ -117,11 +118,13 @@ def run(given: Given) -> int:
     with (
         Progress(quiet=given.out is None) as progress,
         _writer(book, given) as write,
+        acting(book, given) as act,
         explaining(book, given, whole=find is _detections and given.resume is None) as observe,
     ):
         batches = observe.reading(seen.watch(progress.watch(reader)))
         for batch in report.making(observe.making(find(book, batches, given))):
             write(batch)
+            act(batch)
             progress.found(len(batch))
     report_reading(reader.report, given.rejects, book.attributes)
     if all_left_out(reader.report):

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coincide.cli.actions import action_arguments, open_actions
 from coincide.cli.command import Command, Given, field_arguments, field_mapping, part_rules_from_events, rules_argument
 from coincide.cli.live import APART, SECOND, LateFile, check_durations, live_sources, open_named_sink
 
@@ -55,6 +56,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--timeout", metavar="TIME", default="30s", help="in which a request's body has to come (default: 30s)")
     group.add_argument("--tls-cert", metavar="FILE", help="a certificate: HTTPS")
     group.add_argument("--tls-key", metavar="FILE", help="its key")
+    action_arguments(parser)
     field_arguments(parser)
 
 
@@ -68,7 +70,7 @@ def serve(given: Given) -> int:
         raise CoincideError("no rule files are given: coincide serve RULES")
     check_name("tier", given.tier, TIERS)
     check_name("clock", given.clock, CLOCKS)
-    check_durations(given, "delay", "latency", "checkpoint_every", "timeout")
+    check_durations(given, "delay", "latency", "checkpoint_every", "timeout", "on_every")
     _need_packages()
     from coincide.serve.server import bound
     from coincide.serve.server import serve as serve_until_the_end
@@ -146,7 +148,7 @@ def _setup(given: Given, stack: ExitStack) -> Setup:
         files,
         Reading(mapping, Intake(before=len(sources) * APART)),
         sources,
-        [open_named_sink(name) for name in given.out],
+        [*map(open_named_sink, given.out), *open_actions(files.rules.running, given)],
         Pace(given.delay, given.clock, given.latency / SECOND, given.checkpoint_every / SECOND),
         given.checkpoint,
         spool,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, cast
 
@@ -72,8 +74,15 @@ def _home(url: str, known: dict[str, str]) -> Any:
     if scheme is None:
         raise CoincideError(f"'{url}' is not a stream")
     module, _, name = known[scheme].rpartition(".")
-    try:
+    with missing_client(scheme):
         return getattr(import_module(f"coincide.streams.{module}"), name)
+
+
+@contextmanager
+def missing_client(scheme: str) -> Iterator[None]:
+    """Says what to install."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         if (extra := EXTRAS.get(error.name or "")) is None:
             raise

@@ -1,4 +1,4 @@
-"""A NATS server of our own, for the tests of a session."""
+"""Servers of our own: NATS for the tests of a session, a site for a test."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nats
 import pytest
+from servers import Site
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +34,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 async def _reached(address: str) -> None:
     client = await nats.connect(address, max_reconnect_attempts=200, reconnect_time_wait=0.05)
     await client.close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    yield made
+    made.stop()

@@ -7,8 +7,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
-from threading import Thread
+from threading import Event, Thread
+from typing import Any
 
 from coincide.streams.base import Delivery, Position, Source
 
@@ -92,3 +94,64 @@ class Reader:
 
 def lines(times: Iterator[int] | Sequence[int]) -> list[bytes]:
     return [b'{"type": "a", "time": %d}' % time for time in times]
+
+
+class Site:
+    """A server of our own: it sends the records that it has, with their numbers as ids, and keeps what is posted."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.records: list[bytes] = []
+        self.asked: list[dict[str, str]] = []
+        self.posted: list[tuple[dict[str, str], bytes]] = []
+        self.paths: list[str] = []
+        self.answers: list[int] = []
+        self.start()
+
+    def start(self) -> None:
+        self._stopped = Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
+        self._server.daemon_threads = True
+        Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(site) -> type[BaseHTTPRequestHandler]:
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                site.asked.append(dict(self.headers))
+                if self.path != "/events":
+                    self.send_response(204 if self.path == "/over" else 404)
+                    self.send_header("Content-Length", "0")
+                    return self.end_headers()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+                self.send_header("Connection", "close")
+                self.end_headers()
+                sent = int(self.headers.get("Last-Event-ID", 0))
+                while not site._stopped.wait(0.01):
+                    for number in range(sent, len(site.records)):
+                        self.wfile.write(b": hello\nid: %d\ndata: %s\n\n" % (number + 1, site.records[number]))
+                        self.wfile.flush()
+                    sent = len(site.records)
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                answer = site.answers.pop(0) if site.answers else 204
+                if answer == 204:
+                    site.paths.append(self.path)
+                    site.posted.append((dict(self.headers), body))
+                self.send_response(answer)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler

@@ -1,0 +1,188 @@
+"""What a detection starts: a command, a webhook, a mail, an alert of Alertmanager."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from hashlib import blake2b
+from importlib import import_module
+from queue import Empty, Queue
+from threading import Lock, Thread
+from typing import Any, Protocol, Self
+
+import msgspec
+
+from coincide.engines.choice import Duration, duration_microseconds
+from coincide.errors import CoincideError, Diagnostic, nearest
+from coincide.streams.base import Made, Position, Sink
+from coincide.streams.grouping import Grouping, Notice
+from coincide.streams.registry import missing_client
+
+ACTIONS = {
+    "http": "webhook.WebhookAction",
+    "https": "webhook.WebhookAction",
+    "mailto": "mail.Mail",
+    "alertmanager+http": "alertmanager.Alertmanager",
+    "alertmanager+https": "alertmanager.Alertmanager",
+}
+"""By how they begin; anything else is a command."""
+WAITING = 1_000
+"""Notices that may wait to be told; whoever makes more waits, too."""
+SECOND = 1_000_000
+
+log = logging.getLogger("coincide.actions")
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class Action(Protocol):
+    """Something that can be told."""
+
+    name: str
+    """For people: without what may be a secret."""
+
+    def tell(self, key: str, record: dict[str, Any], line: bytes) -> None:
+        """A detection: its key, its record, and that as JSON. Raises CoincideError if it cannot be told."""
+
+    def close(self) -> None: ...
+
+
+def open_action(target: str) -> Action:
+    """A URL, or a command with its arguments."""
+    scheme = target.partition(":")[0]
+    module, _, name = ACTIONS.get(scheme, "command.CommandAction").rpartition(".")
+    with missing_client(scheme):
+        made: Action = getattr(import_module(f"coincide.streams.{module}"), name)(target)
+    return made
+
+
+class ActionSink(Sink):
+    """Tells an action of detections whose type is like a pattern (`*` and `?` stand for anything). A thread tells them one after
+    another; what cannot be told is warned of, and does not end the run. After a restart, those since the checkpoint are told
+    again."""
+
+    keyed = True
+
+    def __init__(
+        self,
+        pattern: str,
+        action: Action,
+        grouping: Grouping,
+        name: str | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(name or f"on:{pattern} {action.name}")
+        self._pattern, self._action, self._grouping, self._now = pattern, action, grouping, now
+        self._notices: Queue[Notice | None] = Queue(WAITING)
+        self._grouped = Lock()  # for as long as the grouping is looked at
+        self._telling = Lock()  # for as long as something that was held back is told
+        self._kept = False
+        self._thread: Thread | None = None
+
+    def open(self, position: Position) -> None:
+        if position is not None:
+            self._grouping.restore(position, self._now())
+        self._thread = Thread(target=self._tell_all, name=self.url, daemon=True)
+        self._thread.start()
+
+    def write(self, made: Sequence[Made]) -> None:
+        for each in made:
+            if fnmatchcase(each.type, self._pattern):
+                self.add(each.key, _decode(each.line))
+
+    def add(self, key: str, record: dict[str, Any]) -> None:
+        with self._grouped:
+            notices = self._grouping.add(key, record, self._now())
+        for notice in notices:
+            self._notices.put(notice)
+
+    def commit(self) -> Position:
+        self._notices.join()
+        self._kept = True
+        with self._telling, self._grouped:
+            return self._grouping.state(self._now())
+
+    def close(self) -> None:
+        """What is held back is told, unless it is kept to be gone on with."""
+        if self._thread is None:
+            return
+        with self._grouped:
+            left = [] if self._kept else self._grouping.all()
+        for notice in left:
+            self._notices.put(notice)
+        self._notices.put(None)
+        self._thread.join()
+        self._thread = None
+        self._action.close()
+
+    def _tell_all(self) -> None:
+        while True:
+            try:
+                notice = self._notices.get(timeout=self._patience())
+            except Empty:
+                self._tell_due()
+                continue
+            try:
+                if notice is None:
+                    return
+                self._tell(notice)
+            finally:
+                self._notices.task_done()
+
+    def _patience(self) -> float | None:
+        with self._grouped:
+            wakes = self._grouping.wakes_at()
+        return None if wakes is None else max(0.001, wakes - self._now())
+
+    def _tell_due(self) -> None:
+        with self._telling:
+            with self._grouped:
+                due = self._grouping.due(self._now())
+            for notice in due:
+                self._tell(notice)
+
+    def _tell(self, notice: Notice) -> None:
+        try:
+            self._action.tell(notice.key, notice.record, _encode(notice.record))
+        except Exception as error:  # whatever it is, the next one is told
+            reason = error.diagnostics[0].message if isinstance(error, CoincideError) else error
+            log.warning("a detection of '%s' was not told to %s: %s", notice.record["type"], self._action.name, reason)
+
+
+def action_sinks(asked: Sequence[tuple[str, str]], every: float, by: Sequence[str], made: Sequence[str]) -> list[Sink]:
+    """For pairs of a pattern of types and an action. `made` are the types that rules make: a pattern must be like one."""
+    for pattern, _ in asked:
+        if not any(fnmatchcase(name, pattern) for name in made):
+            hint = nearest(pattern, made) or f"they make: {', '.join(sorted(made))}"
+            raise CoincideError(Diagnostic(f"no rule makes detections of the type '{pattern}'", hint=hint))
+    return [
+        ActionSink(pattern, open_action(target), Grouping(every, by), f"on:{number}:{pattern} {target}")
+        for number, (pattern, target) in enumerate(asked)
+    ]
+
+
+class action:
+    """An action as a callback of an engine, `engine.on("alarm", coincide.action("mailto:ops@example.org", every="5 min"))`: a
+    URL (`http(s)://…`, `mailto:…`, `alertmanager+http(s)://…`), or a command with its arguments, which gets the detection as
+    JSON on its standard input. After one, further detections of the type (and of equal values of the attributes `by`) are
+    told as one, `every` so often. Detections are told by a thread; `close`, or the end of a `with`, waits for it."""
+
+    def __init__(self, target: str, *, every: Duration = 0, by: Sequence[str] = ()) -> None:
+        self._sink = ActionSink("*", open_action(target), Grouping(duration_microseconds(every) / SECOND, by))
+        self._sink.open(None)
+
+    def __call__(self, detection: dict[str, Any]) -> None:
+        key = detection.get("_key") or blake2b(_encode(detection), digest_size=8).hexdigest()
+        self._sink.add(str(key), detection)
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
