@@ -48,6 +48,11 @@ class Rulebook:
         return tuple(self.compiled.warnings())
 
     @cached_property
+    def remarks(self) -> tuple[Diagnostic, ...]:
+        """Why some may never detect anything: for who asks for a check."""
+        return tuple(remark for d in self.detectors for remark in self.compiled.languages[d.language].remarks(d))
+
+    @cached_property
     def streaming_warnings(self) -> tuple[Diagnostic, ...]:
         """Likewise, where the input has no end."""
         return tuple(w for d in self.detectors for w in self.compiled.languages[d.language].streaming_warnings(d))

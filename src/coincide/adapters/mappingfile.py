@@ -11,6 +11,7 @@ types:
 fields: …                     # what Sigma's rules need stands in the same file; who reads them asks for these sections
 logsources: …
 placeholders: …
+attributes: …
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 FIELDS = ("type", "time", "end", "id", "source", "space", "arrival")
 SETTINGS = {"time-unit": "unit", "constant-type": "constant_type"}
 EVENTS = (*FIELDS, *SETTINGS, "untyped")
-SIGMA = ("logsources", "fields", "placeholders")
+SIGMA = ("logsources", "fields", "placeholders", "attributes")
 SECTIONS = ("events", "types", *SIGMA)
 
 

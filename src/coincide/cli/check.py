@@ -19,8 +19,12 @@ Check rules without events: errors, warnings, analysis.
 Of ECL monitors it tells: can it ever push? Again and again, or only so many times? What does each output
 depend on? Which monitors are covered by others? Are two files equivalent?
 
+Of Sigma's rules, with a mapping: which can never match, since no entry has their log source, or no event what they
+ask for? With --keep-going: which cannot be read, and why?
+
 example:
   coincide check theft.ecl
+  coincide check sigma/rules/windows --sigma-mapping sysmon --keep-going
   coincide check theft.ecl --other theft-new.ecl
 """
 
@@ -51,8 +55,9 @@ def check(given: Given) -> int:
     if given.json:
         return analyse(given)
     book = load_rules(given)
-    show_warnings(book.warnings)
-    print(f"{_counted(len(book.detectors), 'detector')}, {_counted(len(book.warnings), 'warning')}")
+    told = (*book.warnings, *book.remarks)
+    show_warnings(told)
+    print(f"{_counted(len(book.detectors), 'detector')}, {_counted(len(told), 'warning')}")
     if given.other or given.events or given.all:
         _show_analysis(_analysis(book, given))
     elif all(source.name.endswith(".ecl") for source, _ in book.files):

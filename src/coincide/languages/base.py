@@ -70,6 +70,10 @@ class Language(ABC):
     @abstractmethod
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]: ...
 
+    def remarks(self, detector: Detector) -> Iterable[Diagnostic]:
+        """What only those are told who ask for a check: reasons why it may never detect anything."""
+        return ()
+
     def streaming_warnings(self, detector: Detector) -> Iterable[Diagnostic]:
         """What matters only where the input has no end."""
         return ()

@@ -24,6 +24,9 @@ MODULES = {
 }
 """The first ending that fits counts."""
 
+CASES = (".test.yaml", ".test.yml")
+"""Files of cases, which test rules and are none, though they may stand beside them."""
+
 
 def language_of(path: str) -> Language:
     for ending, module in MODULES.items():
@@ -40,7 +43,7 @@ def is_rule_file(path: str) -> bool:
 
 def is_of(language: str, path: str) -> bool:
     """Is this a file of the language, by its ending?"""
-    module = next((module for ending, module in MODULES.items() if path.endswith(ending)), None)
+    module = next((module for ending, module in MODULES.items() if path.endswith(ending) and not path.endswith(CASES)), None)
     return module == f"coincide.languages.{language}"
 
 

@@ -11,8 +11,10 @@ from coincide.detection.selection.plan import plans as selection_plans
 from coincide.errors import Diagnostic
 from coincide.lang.shared.about import About
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
-from coincide.lang.sigma.definition import CorrelationRule, DetectionRule, File
+from coincide.lang.sigma.check import remarks
+from coincide.lang.sigma.definition import CorrelationRule, DetectionRule, File, items_of
 from coincide.lang.sigma.link import Linked, linked_files
+from coincide.lang.sigma.mapping import mapping_of
 from coincide.lang.sigma.parse import parse as parse_text
 from coincide.lang.sigma.print import print_file as print_text
 from coincide.languages.base import Language
@@ -56,13 +58,22 @@ class Sigma(Language):
     def left_out(self, files: Sequence[tuple[SourceText, File]]) -> list[Diagnostic]:
         return [replace(fault, severity="warning") for fault in linked_files(files)[1]]
 
+    def remarks(self, detector: Detector) -> Iterable[Diagnostic]:
+        """Of a correlation, those of the rules that it refers to are told with these."""
+        rule = detector.definition.rule
+        if isinstance(rule, CorrelationRule) or not mapping_of(rule.head.span.source.reading.mapping).entries:
+            return ()
+        return remarks(rule, rule.head.about.title)
+
     def reads(self, detector: Detector) -> Reads:
         linked: Linked = detector.definition
         rule = linked.rule
         names = sorted(attributes_of(linked) or ())
         shown = rule.fields if isinstance(rule, DetectionRule) else rule.group_by
         what = KEY if isinstance(rule, CorrelationRule) else ATTRIBUTE
-        mentions = tuple(Mention(what, name, detector.span) for name in names if is_attribute(name))
+        items = items_of(rule.condition) if isinstance(rule, DetectionRule) else ()
+        places = {item.attribute: item.span for item in items}
+        mentions = tuple(Mention(what, name, places.get(name, detector.span)) for name in names if is_attribute(name))
         return Reads(mentions, (), frozenset(field.name for field in shown))
 
     def about(self, detector: Detector) -> About:

@@ -10,33 +10,34 @@
           - {type: pair, time: 2026-03-01T12:05Z, ...}
         until: inf                    # optional; also `policy`, and rules of its own
 
-Paths begin at the folder of the file."""
+For Sigma, `mapping` is the path of a mapping file, or the name of one that comes with the package. Paths begin at the folder of
+the file."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.adapters.mappingfile import load_mapping
 from coincide.adapters.records import BadRecord, event_of
 from coincide.errors import Diagnostic, InputError, nearest
 from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_yaml
-from coincide.languages.registry import MODULES, ending_of
+from coincide.languages.registry import CASES, MODULES, ending_of, is_rule_file, language_of
 from coincide.model.event import Event
-from coincide.rulebook import RuleSource, load
+from coincide.rulebook import RuleSource, load, mapping_path
 from coincide.source import SourceText, Span
 from coincide.testing.cases import CaseResult, Problem, Setup, result_of
 from coincide.testing.compare import Record
 from coincide.testing.expected import expectation
 from coincide.testing.kinds import compared
 
-ENDINGS = (".test.yaml", ".test.yml")
-FILE_KEYS = ("rules", "cases")
-CASE_KEYS = ("name", "rules", "events", "expected", "until", "policy")
+FILE_KEYS = ("rules", "mapping", "cases")
+CASE_KEYS = ("name", "rules", "mapping", "events", "expected", "until", "policy")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class SuiteCase:
     expected_at: Span | None = field(repr=False)
     until: str | None = None
     policy: str | None = None
+    mapping: Path | None = None
 
     @property
     def place(self) -> str:
@@ -65,7 +67,8 @@ class SuiteCase:
         from coincide.api import run
 
         ways = {"engine": setup.engine, "tier": setup.tier, "policy": self.policy}
-        return list(run(load(*self.rules), self.events, self.until, **ways))  # type: ignore[arg-type]
+        book = load(*self.rules, sigma_mapping=self.mapping)
+        return list(run(book, self.events, self.until, mapping=_fields(self.mapping, self.rules), **ways))  # type: ignore[arg-type]
 
 
 def run_suite_case(case: SuiteCase, engine: str = "embedded", tier: str = "auto") -> CaseResult:
@@ -83,7 +86,7 @@ def find_suites(path: Path) -> list[Path]:
         if path.suffix not in (".yaml", ".yml"):
             raise InputError(f"{path}: not a folder of cases, and no YAML file of them")
         return [path]
-    files = (file for ending in ENDINGS for file in path.rglob(f"*{ending}"))
+    files = (file for ending in CASES for file in path.rglob(f"*{ending}"))
     return sorted(f for f in files if not any(part.startswith(".") for part in f.relative_to(path).parts))
 
 
@@ -97,10 +100,11 @@ def read_suite(file: Path) -> list[SuiteCase]:
     if "cases" not in top:
         _fail(source.span(0, 1), "a file of cases needs 'cases'")
     shared = _rules(top["rules"], file) if "rules" in top else ()
-    return [_case(node, file, shared) for node in _items(top["cases"], "'cases'")]
+    mapping = _mapping_file(top.get("mapping"), file)
+    return [_case(node, file, shared, mapping) for node in _items(top["cases"], "'cases'")]
 
 
-def _case(node: Node, file: Path, shared: tuple[RuleSource, ...]) -> SuiteCase:
+def _case(node: Node, file: Path, shared: tuple[RuleSource, ...], common: Path | None) -> SuiteCase:
     parts = _entries(node, "a case", CASE_KEYS)
     rules = _rules(parts["rules"], file) if "rules" in parts else shared
     if not rules:
@@ -108,17 +112,37 @@ def _case(node: Node, file: Path, shared: tuple[RuleSource, ...]) -> SuiteCase:
     if "events" not in parts:
         _fail(node.span, "the case has no 'events'")
     name, expected = parts.get("name"), parts.get("expected")
+    mapping = _mapping_file(parts.get("mapping"), file) or common
     return SuiteCase(
         file=file,
         name=_text(name, "'name'") if name is not None else f"case {node.span.line}",
         span=node.span,
         rules=rules,
-        events=_events(parts["events"], file),
+        events=_events(parts["events"], file, _fields(mapping, rules)),
         written=() if expected is None else tuple(map(_expectation, _items(expected, "'expected'"))),
         expected_at=None if expected is None else expected.span,
         until=_text(parts["until"], "'until'") if "until" in parts else None,
         policy=_text(parts["policy"], "'policy'") if "policy" in parts else None,
+        mapping=mapping,
     )
+
+
+def _mapping_file(node: Node | None, file: Path) -> Path | None:
+    if node is None:
+        return None
+    name = _text(node, "'mapping'")
+    path = file.parent / name if (file.parent / name).exists() else mapping_path(name)
+    if not path.is_file():
+        _fail(node.span, f"there is no mapping file '{name}'")
+    return path
+
+
+def _fields(mapping: Path | None, rules: Sequence[RuleSource]) -> FieldMapping:
+    """How records are read: as the mapping file says; without a type, if a language of the rules knows such."""
+    fields = DEFAULT if mapping is None else load_mapping(mapping).events
+    names = [rule.name if isinstance(rule, SourceText) else str(rule) for rule in rules]
+    untyped = any(Path(name).is_dir() or (is_rule_file(name) and language_of(name).untyped) for name in names)
+    return replace(fields, untyped=fields.untyped or untyped)
 
 
 def _rules(node: Node, file: Path) -> tuple[RuleSource, ...]:
@@ -138,13 +162,13 @@ def _inline(key: Scalar, text: str, span: Span, file: Path) -> SourceText:
     return SourceText(f"{file}:rules{ending}", "\n" * above + text)
 
 
-def _events(node: Node, file: Path) -> tuple[Event, ...] | tuple[Path, ...]:
+def _events(node: Node, file: Path, fields: FieldMapping) -> tuple[Event, ...] | tuple[Path, ...]:
     if isinstance(node, Scalar):
         return (_path(node, file),)
     nodes = _items(node, "'events'")
     if nodes and all(isinstance(each, Scalar) for each in nodes):
         return tuple(_path(each, file) for each in nodes)
-    return tuple(_placed(partial(event_of, _record(each), DEFAULT, n), each) for n, each in enumerate(nodes, 1))
+    return tuple(_placed(partial(event_of, _record(each), fields, n), each) for n, each in enumerate(nodes, 1))
 
 
 def _path(node: Node, file: Path) -> Path:

@@ -51,6 +51,23 @@ def case(tmp_path: Path) -> Path:
     return tmp_path / "case"
 
 
+def test_rules_of_sigma_with_their_mapping(tmp_path: Path, coincide: Coincide) -> None:
+    """Records need no type, and the file of cases is no rule."""
+    rule = "title: t\nlogsource: {category: log}\ndetection: {s: {a: 1}, condition: s}\n"
+    written(tmp_path / "rules" / "t.yml", rule)
+    written(tmp_path / "rules" / "map.yml", "logsources: [{category: log, where: {k: 2}}]\nevents: {time: at}")
+    cases = ["rules: t.yml", "mapping: map.yml", "cases:"]
+    cases += ["  - {events: [{at: 5, a: 1, k: 2}, {at: 6, a: 1}], expected: [{type: t, time: 5, ...}]}"]
+    cases += ["  - {mapping: windows, events: [{time: 5, a: 1}], expected: [{type: t, ...}]}"]
+    written(tmp_path / "rules" / "t.test.yml", "\n".join(cases))
+    assert coincide("test", tmp_path / "rules").out == "2 passed, 0 failed\n"
+    assert (
+        coincide("check", tmp_path / "rules", "--sigma-mapping", tmp_path / "rules" / "map.yml").out == "1 detector, 0 warnings\n"
+    )
+    written(tmp_path / "rules" / "t.test.yml", "rules: t.yml\nmapping: nowhere\ncases: []")
+    assert "t.test.yml:2:10: error: there is no mapping file 'nowhere'" in coincide("test", tmp_path / "rules").err
+
+
 # Expectations.
 
 

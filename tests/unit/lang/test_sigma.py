@@ -113,13 +113,56 @@ def test_names_of_all_languages_are_taken_before_titles(tmp_path: Path) -> None:
         load(tmp_path / "named.yml", tmp_path / "good.eql")
 
 
+PROCESS = "title: %s\nlogsource: {category: process_creation, product: windows}\ndetection: {%s}\n"
+NO = "events of its log source have no '%s'"
+CHECKED = [
+    ("s: {OriginalFileName: net.exe, CommandLine|contains: x}, condition: s", "'t' can never match: " + NO % "OriginalFileName"),
+    ("s: {OriginalFileName: n.exe}, o: {Image: x}, condition: s or o", "a part of 't' is of no use: " + NO % "OriginalFileName"),
+    ("s: {Foo|exists: true}, o: {Image: x}, condition: o and not s", "a part of 't' is of no use: " + NO % "Foo"),
+    ("s: {Foo: null}, condition: not s", "'t' can never match: " + NO % "Foo"),
+    ("s: {Foo|neq: x}, condition: s", "a part of 't' is of no use: " + NO % "Foo"),
+    ("s: {Foo|re|i: x}, o: [{Comandline|all|contains: [a, b]}], condition: all of them", "'t' can never match: " + NO % "Foo"),
+    ("s: {Image: x, EventID: 1, type: y}, condition: s", None),
+    ("s: word, condition: s", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("detection", "message"), CHECKED)
+def test_rules_that_can_never_match_the_mapping(detection: str, message: str | None) -> None:
+    book = load(SourceText("r.yml", PROCESS % ("t", detection)), sigma_mapping="windows-security")
+    assert [remark.message for remark in book.remarks][:1] == ([] if message is None else [message])
+    assert not book.warnings
+
+
+def test_check_tells_what_the_mapping_does_not_know(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from coincide.cli.main import main
+
+    rules = [PROCESS % ("a", "s: {CommandLin: x}, condition: s"), RULE % ("category: webserver", "a: b")]
+    (tmp_path / "r.yml").write_text("---\n".join([*rules, BAD]))
+    assert main(["check", str(tmp_path), "--sigma-mapping", "sysmon", "--keep-going"]) == 0
+    told = capsys.readouterr()
+    assert told.out == "2 detectors, 3 warnings\n"
+    assert "r.yml:3:17: warning: 'a' can never match: events of its log source have no 'CommandLin'" in told.err
+    assert "hint: did you mean 'CommandLine'?" in told.err
+    assert "r.yml:6:12: warning: the mapping has no entry for the log source (category: webserver) of 'found'" in told.err
+    assert "unknown modifier 'nonsense'" in told.err
+    assert main(["run", str(tmp_path), "--sigma-mapping", "sysmon", "--events", "x.jsonl"]) == 2  # without --keep-going
+
+
 RULE = "title: found\nlogsource: {%s}\ndetection: {s: {%s}, condition: s}\n"
+SECURITY = {"Channel": "Security", "EventID": 4625, "TargetUserName": "ann"}
 SAMPLES: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
     (
         "sysmon", "category: process_creation, product: windows", r"Image|endswith: '\whoami.exe', User|contains: ann",
         {"EventID": 1, "Image": "C:\\Windows\\System32\\whoami.exe", "User": "LAB\\ann"},
         {"EventID": 5, "Image": "C:\\Windows\\System32\\whoami.exe", "User": "LAB\\ann"},
     ),
+    (
+        "windows", "category: process_creation, product: windows", r"Image|endswith: '\whoami.exe'",
+        {"Channel": "Microsoft-Windows-Sysmon/Operational", "EventID": 1, "Image": "C:\\Windows\\System32\\whoami.exe"},
+        {"Channel": "Application", "EventID": 1, "Image": "C:\\Windows\\System32\\whoami.exe"},
+    ),
+    ("windows", "product: windows, service: security", "TargetUserName: ann", SECURITY, {**SECURITY, "Channel": "System"}),
     (
         "ecs", "category: process_creation, product: windows", r"Image|endswith: '\whoami.exe', ParentImage|endswith: '\cmd.exe'",
         {"event": {"category": ["process"], "type": ["start"], "code": "1"},

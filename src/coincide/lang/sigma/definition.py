@@ -102,6 +102,7 @@ class Item:
     values: tuple[tuple[Test, ...], ...]
     every: bool = False
     negated: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)  # of its key
 
 
 @dataclass(frozen=True)
@@ -147,12 +148,15 @@ class LogSource:
 @dataclass(frozen=True)
 class Looked:
     """Which events a rule looks at: those of `types` (None: of every type) that pass `where`; if it is not `mapped`, it goes by
-    the event's own log source, or its type."""
+    the event's own log source, or its type. `attributes` are those that such events have (with wildcards; None: that is not
+    known)."""
 
     source: LogSource
     mapped: bool = False
     types: tuple[str, ...] | None = None
     where: Formula | None = None
+    attributes: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

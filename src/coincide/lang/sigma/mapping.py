@@ -12,7 +12,7 @@ from coincide.lang.sigma.definition import Formula, LogSource, Looked
 from coincide.lang.sigma.nodes import Map, check_keys, documents, text_of, texts_of
 from coincide.lang.sigma.selections import selection_of
 from coincide.lang.sigma.values import Meaning
-from coincide.source import SourceText
+from coincide.source import SourceText, Span
 
 PARTS = ("category", "product", "service")
 
@@ -24,6 +24,7 @@ class Entry:
     source: LogSource
     types: tuple[str, ...] | None = None
     where: Formula | None = None
+    attributes: tuple[str, ...] | None = None
 
     def applies(self, source: LogSource) -> bool:
         return set(self.source.values) <= set(source.values)
@@ -37,10 +38,12 @@ class Mapping:
     def attribute(self, name: str) -> str:
         return self.meaning.attributes.get(name, name)
 
-    def looked(self, source: LogSource) -> Looked:
+    def looked(self, source: LogSource, place: Span) -> Looked:
         """The first entry that applies decides."""
         entry = next((entry for entry in self.entries if entry.applies(source)), None)
-        return Looked(source) if entry is None else Looked(source, True, entry.types, entry.where)
+        if entry is None:
+            return Looked(source, span=place)
+        return Looked(source, True, entry.types, entry.where, entry.attributes, place)
 
 
 @lru_cache(maxsize=16)
@@ -61,7 +64,12 @@ def mapping_of(source: SourceText | None) -> Mapping:
     meaning = Meaning(placeholders, fields)
     logsources = sections.get("logsources")
     nodes = logsources.nodes if isinstance(logsources, Items) else () if logsources is None else (logsources,)
-    return Mapping(tuple(_entry(node, meaning) for node in nodes), meaning)
+    common = sections.get("attributes")
+    return Mapping(tuple(_entry(node, meaning, _names(common)) for node in nodes), meaning)
+
+
+def _names(node: Node | None) -> tuple[str, ...] | None:
+    return None if node is None else tuple(scalar.text for scalar in texts_of(node))
 
 
 def _section(sections: Map, name: str) -> list[tuple[Scalar, Node]]:
@@ -69,14 +77,15 @@ def _section(sections: Map, name: str) -> list[tuple[Scalar, Node]]:
     return [] if node is None else list(Map(node, f"'{name}'").items())
 
 
-def _entry(node: Node, meaning: Meaning) -> Entry:
+def _entry(node: Node, meaning: Meaning, common: tuple[str, ...] | None) -> Entry:
     parts = Map(node, "a logsource")
-    parts.check_known((*PARTS, "types", "where"), "a logsource")
-    types, where = parts.get("types"), parts.get("where")
+    parts.check_known((*PARTS, "types", "where", "attributes"), "a logsource")
+    where, own = parts.get("where"), _names(parts.get("attributes"))
     return Entry(
         logsource_of(parts),
-        None if types is None else tuple(scalar.text for scalar in texts_of(types)),
+        _names(parts.get("types")),
         None if where is None else selection_of(where, meaning),
+        None if own is None and common is None else (*(own or ()), *(common or ())),
     )
 
 

@@ -129,4 +129,4 @@ def _detection_rule(head: Head, document: Map, mapping: Mapping) -> DetectionRul
         fail("a detection needs a condition", key.span)
     fields = document.get("fields")
     shown = () if fields is None or is_null(fields) else tuple(Shown(s.text, mapping.attribute(s.text)) for s in texts_of(fields))
-    return DetectionRule(head, mapping.looked(source), found[0] if len(found) == 1 else Any_(tuple(found)), shown)
+    return DetectionRule(head, mapping.looked(source, logsource.span), found[0] if len(found) == 1 else Any_(tuple(found)), shown)

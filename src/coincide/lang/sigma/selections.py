@@ -30,7 +30,7 @@ def _item(key: Scalar, node: Node, meaning: Meaning) -> Item:
         fail("a list of values must not be empty", node.span)
     values = tuple(_tests(member, tuple(modifiers), meaning, keyword=not name) for member in nodes)
     attribute = meaning.attributes.get(name, name) if name else None
-    return Item(attribute, values, "all" in modifiers, "neq" in modifiers)
+    return Item(attribute, values, "all" in modifiers, "neq" in modifiers, key.span)
 
 
 def _tests(node: Node, modifiers: tuple[str, ...], meaning: Meaning, keyword: bool) -> tuple[Test, ...]:
