@@ -22,6 +22,7 @@ import nats
 
 from benchmarks.measure import show
 from coincide import Engine, loads
+from coincide.engines.live import LiveEngine
 from coincide.streams.base import Made, Reading, Sink
 from coincide.streams.encode import Encoder
 from coincide.streams.natswire import Wire
@@ -105,7 +106,7 @@ def measured(address: str, subject: str, count: int) -> tuple[list[float], float
     book = loads(RULES)
     source = open_source(f"nats://{address}/{subject}?stream={subject}", Reading())
     begun = time.process_time()
-    run = LiveRun(Engine(book), [source], [sink], Encoder(book), Pace(latency=0.005))
+    run = LiveRun(LiveEngine(Engine(book)), [source], [sink], Encoder(book), Pace(latency=0.005))
     sink.run = run
     for _ in run.detections():
         pass

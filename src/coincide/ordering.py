@@ -78,6 +78,19 @@ class Probabilistic(Guaranteed):
         self.delays.setdefault(record.source or "", Delays()).add(arrival - record.hi)
         super().arrive(record)
 
+    def pass_time(self, clock: int) -> None:
+        self._pass_time(clock)
+        self.clock = max(self.clock, clock)
+        self.settle()
+
+    def wakes_at(self) -> int | None:
+        if self.clock == NEVER or (item := self._next()) is None:
+            return None
+        observed = {item[0] + delay for source in self.known for delay in self.delays.get(source, NO_DELAYS).recent}
+        instants = sorted(instant for instant in observed if instant >= self.clock)
+        found = bisect_left(instants, True, key=lambda instant: self.stable(item[0], instant))
+        return instants[found] + 1 if found < len(instants) else None
+
     def _pass_time(self, arrival: int) -> None:
         """Between two arrivals items become stable one after another; at one instant arrivals come first."""
         while (item := self._next()) is not None and (instant := self._stable_at(item[0], arrival)) is not None:

@@ -72,11 +72,18 @@ class Stage(Protocol):
 
     late: list[Event]
     refused: int
+    clock: int
 
     def arrive(self, record: Event) -> None: ...
 
     def settle(self) -> None:
         """Have everything consumed that is stable by now."""
+
+    def pass_time(self, clock: int) -> None:
+        """The clock has come to this instant without an arrival: have everything consumed that has waited for that."""
+
+    def wakes_at(self) -> int | None:
+        """The clock at which something that waits now will have waited long enough, if no more arrives; None: never."""
 
     def finish(self, until: float | None = None) -> None: ...
 
@@ -116,6 +123,15 @@ class BestEffort:
 
     def settle(self) -> None:
         """Nothing waits."""
+
+    def pass_time(self, clock: int) -> None:
+        if self.consumer.timed:
+            self._fire(clock - 1)
+        self.clock = max(self.clock, clock)
+
+    def wakes_at(self) -> int | None:
+        due = self.consumer.due() if self.consumer.timed else None
+        return None if due is None else due + 1
 
     def finish(self, until: float | None = None) -> None:
         self.number += 1
@@ -222,6 +238,13 @@ class Guaranteed:
             self._hand_on(moments)
             self.fire_below(steps[-1][0], moments)
 
+    def pass_time(self, clock: int) -> None:
+        """Only what sources say makes anything stable."""
+        self.clock = max(self.clock, clock)
+
+    def wakes_at(self) -> int | None:
+        return None
+
     def _hand_on(self, moments: Moments) -> None:
         run, self.run = self.run, []
         if run:
@@ -297,6 +320,16 @@ class Delayed(InOrder):
         self.marks[""] = max(before, record.hi)
         self._release_below(self.marks[""] - self.delay)
 
+    def pass_time(self, clock: int) -> None:
+        self.clock = max(self.clock, clock)
+        self._release_below(clock - self.delay)
+        self.settle()
+
+    def wakes_at(self) -> int | None:
+        due = self.consumer.due() if self.consumer.timed else None
+        waiting = [instant for instant in (due, self.buffer[0][0][0] if self.buffer else None) if instant is not None]
+        return min(waiting) + self.delay + 1 if waiting else None
+
 
 UNCOUNTED = 2**63 - 1
 
@@ -365,23 +398,11 @@ class Live(Delayed):
         self._release_below(mark)
         self.settle()
 
-    def pass_time(self, clock: int) -> None:
-        """Let the clock go on to this instant, and have everything consumed that has waited for it."""
-        self.clock = max(self.clock, clock)
-        self._release_below(clock - self.delay)
-        self.settle()
-
     def flush(self) -> None:
         """The input is over: nothing has to be waited for."""
         self._release_below(UNCOUNTED)
         self.steps.clear()
         self._hand_on(self._passing)
-
-    def wakes_at(self) -> int | None:
-        """The clock at which something that waits now, an event or a timer, will have waited long enough."""
-        due = self.consumer.due() if self.consumer.timed else None
-        waiting = [instant for instant in (due, self.buffer[0][0][0] if self.buffer else None) if instant is not None]
-        return min(waiting) + self.delay + 1 if waiting else None
 
     def _count(self, key: OrderKey) -> None:
         whole, number = key[2] == 0, key[3]

@@ -11,18 +11,19 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from coincide.cli.actions import acting, action_arguments, open_actions
+from coincide.cli.actions import action_arguments, open_actions
 from coincide.cli.command import Given, field_mapping
-from coincide.cli.policies import embedded_policies, has_policy, late_record, warn_of_sources
+from coincide.cli.policies import Account, has_policy, late_record, report_policies, warn_of_sources
 from coincide.cli.progress import Progress
 from coincide.cli.report import REFUSED, all_left_out, report_late, report_reading, report_times, show_warnings
 from coincide.cli.state import keep_state, report_afresh, restore_state, statistics_file
 
 if TYPE_CHECKING:
     from coincide.adapters.mapping import FieldMapping
+    from coincide.engines.live import Live
     from coincide.model.batch import EventBatch
     from coincide.rulebook import Rulebook
-    from coincide.streams.arrivals import Arrival, Arrivals
+    from coincide.streams.arrivals import Arrival
     from coincide.streams.base import Sink, Source
     from coincide.streams.run import LiveRun
 
@@ -173,57 +174,59 @@ def _under_policies(
     book: Rulebook, given: Given, sources: list[Source], watch: Watch, found: Callable[[int], None]
 ) -> list[BaseException]:
     from coincide.engines.instance import StabilityPolicy
+    from coincide.engines.livepolicies import LivePolicies
+    from coincide.engines.policies import PolicyEngine
     from coincide.errors import CoincideError
-    from coincide.streams.arrivals import Threads
-    from coincide.streams.encode import Encoder
 
-    for option in ("stats", "checkpoint"):
-        if getattr(given, option):
-            raise CoincideError(f"--{option} is not offered under a policy")
+    if given.stats:
+        raise CoincideError("--stats is not offered under a policy")
     warn_of_sources(book, given.policy)
-    sink = open_named_sink(given.out or "-")
-    encoder = Encoder(book, shown=given.keys, kept=sink.keyed, time_format=given.time_format)
-    arrivals = Threads(sources, [None for _ in sources], given.latency / SECOND)
-    with _heeding_signals(arrivals.stop) as received, _parquet(book, given) as write, acting(book, given) as act:
-        if write is None:
-            sink.open(None)
-        for batch in embedded_policies(book, _batches(arrivals, watch), given, StabilityPolicy("delayed", delay=given.delay)):
-            sink.write(encoder.made(batch)) if write is None else write(batch)
-            act(batch)
-            found(len(batch))
-        if write is None:
-            sink.close()
+    engine = PolicyEngine(book, given.policy or StabilityPolicy("delayed", delay=given.delay), given.tier)
+    if given.resume is not None:
+        restore_state(engine, given.resume)
+    with Account(None, given.latencies) as account:
+        live = LivePolicies(engine, account.noted, goes_on=given.snapshot is not None)
+        received = _run_through(book, given, sources, watch, found, live)
+    if given.snapshot is not None:
+        keep_state(engine, given.snapshot)
+    report_policies(account, engine.refused())
     return received
-
-
-def _batches(arrivals: Arrivals, watch: Watch) -> Iterator[EventBatch]:
-    while (arrived := arrivals.next(1.0)) is not None:
-        for arrival in arrived:
-            watch(arrival)
-            yield arrival.delivery.batch
 
 
 def _in_order(
     book: Rulebook, given: Given, sources: list[Source], watch: Watch, found: Callable[[int], None]
 ) -> list[BaseException]:
     from coincide.engines.embedded import Engine
-    from coincide.streams.encode import Encoder
-    from coincide.streams.run import LiveRun, Pace
+    from coincide.engines.live import LiveEngine
 
     engine = Engine(book, given.tier)
     if given.resume is not None:
         restore_state(engine, given.resume)
         report_afresh(book, given.resume)
-    pace = Pace(given.delay, given.clock, given.latency / SECOND, given.checkpoint_every / SECOND)
+    with statistics_file(engine, given.stats):
+        received = _run_through(book, given, sources, watch, found, LiveEngine(engine, given.delay))
+    report_late(engine.late)
+    if given.snapshot is not None:
+        keep_state(engine, given.snapshot)
+    return received
+
+
+def _run_through(
+    book: Rulebook, given: Given, sources: list[Source], watch: Watch, found: Callable[[int], None], live: Live
+) -> list[BaseException]:
+    """From the first event to the last, or to a signal; gives the signals."""
+    from coincide.streams.encode import Encoder
+    from coincide.streams.run import LiveRun, Pace
+
+    pace = Pace(given.clock, given.latency / SECOND, given.checkpoint_every / SECOND)
     with ExitStack() as stack:
         write = stack.enter_context(_parquet(book, given))
         sinks = [*([open_named_sink(given.out or "-")] if write is None else []), *open_actions(book, given)]
         kept = any(sink.keyed or (sink.once and given.checkpoint is not None) for sink in sinks)
         encoder = Encoder(book, shown=given.keys, kept=kept, time_format=given.time_format)
-        run = LiveRun(engine, sources, sinks, encoder, pace, given.checkpoint)
+        run = LiveRun(live, sources, sinks, encoder, pace, given.checkpoint)
         stack.callback(run.close)
         late = stack.enter_context(LateFile(given.late, given.time_format, run))
-        stack.enter_context(statistics_file(engine, given.stats))
         received = stack.enter_context(_heeding_signals(run.stop))
         for batch in chain(run.detections(watch), _rest(run, given, received)):
             late.keep()
@@ -231,10 +234,7 @@ def _in_order(
             if write is not None:
                 write(batch)
         late.keep()
-    report_late(engine.late)
     late.report()
-    if given.snapshot is not None:
-        keep_state(engine, given.snapshot)
     return received
 
 

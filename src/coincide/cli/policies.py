@@ -55,7 +55,7 @@ def has_policy(book: Rulebook, given: Given, live: bool = False) -> bool:
 def under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
     """Detections of events that stand in the order of their arrival."""
     warn_of_sources(book, given.policy)
-    return (embedded_policies if given.engine == "embedded" else _on_spark)(book, batches, given)
+    return (_embedded if given.engine == "embedded" else _on_spark)(book, batches, given)
 
 
 def _on_spark(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
@@ -65,17 +65,15 @@ def _on_spark(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> It
     run = arrivals_on_spark(book, batches, given.policy, given.until, given.engine, given.tier)
     with Account(given.late, given.latencies, given.time_format) as account:
         yield EventBatch(account.noted(run))
-    _report(account.summary({policy: len(late) for policy, late in run.late.items()}))
+    report_policies(account, {policy: len(late) for policy, late in run.late.items()})
 
 
-def embedded_policies(
-    book: Rulebook, batches: Iterable[EventBatch], given: Given, unnamed: StabilityPolicy | None = None
-) -> Iterator[EventBatch]:
-    """In this process. `unnamed` is what holds where neither a definition nor an option names a policy."""
+def _embedded(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
+    """In this process."""
     from coincide.engines.policies import PolicyEngine
     from coincide.model.batch import EventBatch
 
-    engine = PolicyEngine(book, given.policy or unnamed, given.tier)
+    engine = PolicyEngine(book, given.policy, given.tier)
     if given.resume is not None:
         restore_state(engine, given.resume)
     with Account(given.late, given.latencies, given.time_format) as account:
@@ -87,11 +85,11 @@ def embedded_policies(
                 yield EventBatch(account.noted(made))
     if given.snapshot is not None:
         keep_state(engine, given.snapshot)
-    _report(account.summary(engine.refused()))
+    report_policies(account, engine.refused())
 
 
-def _report(lines: Iterable[str]) -> None:
-    for line in lines:
+def report_policies(account: Account, late: Mapping[StabilityPolicy, int]) -> None:
+    for line in account.summary(late):
         print(line, file=sys.stderr)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -15,7 +16,53 @@ from coincide.errors import Diagnostic, RunError
 from coincide.expr.quantities import duration_text
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
-from coincide.stages import Live, Moment, Moments, StageState
+from coincide.rulebook import Rulebook
+from coincide.stages import Live as InOrderWhileLive
+from coincide.stages import Moment, Moments, StageState
+
+
+class Live(Protocol):
+    """Whatever detects in events while they come. Each step gives what it has made; if the run has to stop in it, what was made
+    before, then the error."""
+
+    @property
+    def mark(self) -> int | None:
+        """The clock of the latest event."""
+
+    @property
+    def refused(self) -> int:
+        """Events that came too late."""
+
+    @property
+    def waiting(self) -> int:
+        """Events that have come and are not consumed yet."""
+
+    def wakes_at(self) -> int | None:
+        """The clock at which there is something to do even if nothing comes."""
+
+    def arrive(self, batch: EventBatch) -> Iterator[EventBatch]: ...
+
+    def pass_time(self, clock: int) -> Iterator[EventBatch]:
+        """The clock has come to this instant, without an event."""
+
+    def flush(self) -> Iterator[EventBatch]:
+        """Nothing more comes in this part of the input."""
+
+    def finish(self, until: float | None, closed: bool) -> Iterator[EventBatch]:
+        """The end of input, at the latest event or at `until`."""
+
+    def latecomers(self) -> list[Event]:
+        """Events that came too late, since the last call."""
+
+    def late_warnings(self, kept: str = "") -> list[Diagnostic]:
+        """What is to be said of latecomers in the end."""
+
+    def change_rules(self, rules: Rulebook) -> None: ...
+
+    def snapshot(self) -> bytes: ...
+
+    def restore(self, snapshot: bytes) -> None:
+        """Goes on from a snapshot, also of other rules."""
 
 
 class LiveEngine:
@@ -24,33 +71,46 @@ class LiveEngine:
 
     def __init__(self, engine: Engine, delay: int = 0) -> None:
         self.engine = engine
-        self.stage = Live(self, delay=delay)
+        self.stage = InOrderWhileLive(self, delay=delay)
         self._made: list[EventBatch] = []
+
+    @property
+    def mark(self) -> int | None:
+        return self.stage.mark
+
+    @property
+    def refused(self) -> int:
+        return self.stage.refused
+
+    @property
+    def waiting(self) -> int:
+        return len(self.stage.buffer)
+
+    def wakes_at(self) -> int | None:
+        return self.stage.wakes_at()
+
+    def change_rules(self, rules: Rulebook) -> None:
+        self.engine.change_rules(rules)
 
     def arrive(self, batch: EventBatch) -> Iterator[EventBatch]:
         return self._step(partial(self._arrive, batch))
 
     def pass_time(self, clock: int) -> Iterator[EventBatch]:
-        """The clock has come to this instant, without an event."""
         return self._step(partial(self.stage.pass_time, clock))
 
     def flush(self) -> Iterator[EventBatch]:
-        """Nothing more comes in this part of the input."""
         return self._step(self.stage.flush)
 
     def finish(self, until: float | None, closed: bool) -> Iterator[EventBatch]:
-        """The end of input, at the latest event or at `until`."""
         yield from self.flush()
         ends = [end for end in (until, self.stage.mark) if end is not None]
         yield from up_to_a_stop(partial(self.engine.finish_at, max(ends, default=None), closed))
 
     def latecomers(self) -> list[Event]:
-        """Events that came too late, since the last call."""
         late, self.stage.late = self.stage.late, []
         return late
 
     def late_warnings(self, kept: str = "") -> list[Diagnostic]:
-        """What is to be said of latecomers in the end."""
         if not self.stage.refused:
             return []
         came = "1 event" if self.stage.refused == 1 else f"{self.stage.refused:,} events"
@@ -61,7 +121,6 @@ class LiveEngine:
         return sealed(msgspec.msgpack.encode((stored_stage(self.stage.state()), self.engine.snapshot())))
 
     def restore(self, snapshot: bytes) -> None:
-        """Goes on from a snapshot, also of other rules."""
         with reading_state():
             stored, state = msgspec.msgpack.decode(opened(snapshot), type=tuple[StageState, bytes])
             stage = read_stage(stored)

@@ -151,6 +151,14 @@ class PolicyEngine:
         """The same of the end of input."""
         return self._taken(lambda: self.finish(until))
 
+    def pass_time(self, clock: int) -> Iterator[PolicyRun]:
+        """The same of time that passes without an arrival."""
+        return self._taken(lambda: self._each(lambda instance: instance.stage.pass_time(clock)))
+
+    def settled(self) -> Iterator[PolicyRun]:
+        """The same of nothing but what is stable already."""
+        return self._taken(self.settle)
+
     def _taken(self, act: Callable[[], None]) -> Iterator[PolicyRun]:
         try:
             act()

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from coincide.engines.embedded import Engine
 from coincide.engines.identity import maker
+from coincide.engines.live import LiveEngine
 from coincide.errors import CoincideError
 from coincide.model.batch import EventBatch
 from coincide.serve.history import History
@@ -43,6 +44,7 @@ class Setup:
     sources: Sequence[Source]
     sinks: Sequence[Sink]
     pace: Pace = field(default_factory=Pace)
+    delay: int = 0
     folder: Path | None = None
     spool: Path = Path()
     keys: bool = False
@@ -66,8 +68,8 @@ class Service:
         self._names = names_of(rules.running)
         self._sources = [*setup.sources, self.posted]
         encoder = Encoder(rules.running, shown=setup.keys, kept=True, named=True)
-        engine = Engine(rules.running, setup.tier)
-        self.run = LiveRun(engine, self._sources, [*setup.sinks, self.history], encoder, setup.pace, setup.folder)
+        live = LiveEngine(Engine(rules.running, setup.tier), setup.delay)
+        self.run = LiveRun(live, self._sources, [*setup.sinks, self.history], encoder, setup.pace, setup.folder)
         self.run.silent = rules.silent
         self._tasks: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         self._changing = Lock()
@@ -204,13 +206,13 @@ class Service:
 
     def numbers(self) -> tuple[dict[str, tuple[str, float]], dict[str, tuple[str, float]]]:
         """Gauges and counters that others keep."""
-        stage = self.run.live.stage
-        mark = stage.mark
+        live = self.run.live
+        mark = live.mark
         rejected = sum(source.reading.intake.report.rejected for source in self._sources)
         gauges = {
             "coincide_up": ("Is the run alive?", float(self.ready)),
             "coincide_rules": ("Rules that are enabled.", float(len(self.files.rules.names) - len(self.files.rules.disabled))),
-            "coincide_events_waiting": ("Events that wait for their instant to pass.", float(len(stage.buffer))),
+            "coincide_events_waiting": ("Events that wait for their instant to pass.", float(live.waiting)),
             "coincide_posted_backlog_bytes": ("Posted events that were not read yet.", float(self.posted.backlog)),
             "coincide_state_bytes": ("Size of the state as it is kept.", float(self._size())),
         }
@@ -219,7 +221,7 @@ class Service:
         if self.run.kept_at is not None:
             gauges["coincide_checkpoint_age_seconds"] = ("Since the last checkpoint.", self.run.arrivals.now() - self.run.kept_at)
         counters = {
-            "coincide_events_late_total": ("Events that came too late.", float(stage.refused)),
+            "coincide_events_late_total": ("Events that came too late.", float(live.refused)),
             "coincide_events_rejected_total": ("Records that are no events.", float(rejected)),
         }
         return gauges, counters

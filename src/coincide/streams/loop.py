@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from coincide.engines.live import LiveEngine
+from coincide.engines.live import Live
 from coincide.model.batch import EventBatch
 from coincide.streams.arrivals import Arrival, Arrivals
 from coincide.streams.base import Position
@@ -44,10 +44,10 @@ class LiveLoop:
     """Runs until the arrivals end. `positions` tells, for each source, how far it has been dealt with: its position, and the
     number of records."""
 
-    def __init__(self, live: LiveEngine, clock: str, now: Callable[[], float]) -> None:
+    def __init__(self, live: Live, clock: str, now: Callable[[], float]) -> None:
         self.live = live
         self.clock = Clock(clock == "wall", now)
-        self.clock.note(live.stage.mark)
+        self.clock.note(live.mark)
         self.positions: dict[int, tuple[Position, int]] = {}
 
     def detections(
@@ -66,12 +66,12 @@ class LiveLoop:
         for source, (batch, position, records), _ in arrived:
             yield from self.live.arrive(batch)
             self.positions[source] = position, records
-        self.clock.note(self.live.stage.mark)
+        self.clock.note(self.live.mark)
         if self.clock.by_the_wall and (time := self.clock.time()) is not None:
             yield from self.live.pass_time(time)
 
     def patience(self) -> float:
         """Seconds until there is something to do even if nothing comes."""
-        if not self.clock.by_the_wall or (wakes := self.live.stage.wakes_at()) is None or (time := self.clock.time()) is None:
+        if not self.clock.by_the_wall or (wakes := self.live.wakes_at()) is None or (time := self.clock.time()) is None:
             return LONGEST
         return min(LONGEST, max(0.0, (wakes - time) / SECOND))

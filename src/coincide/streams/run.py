@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from coincide.engines.embedded import Engine
 from coincide.engines.identity import maker
-from coincide.engines.live import LiveEngine
+from coincide.engines.live import Live
 from coincide.errors import CoincideError, Diagnostic
 from coincide.model.batch import EventBatch
 from coincide.rulebook import Rulebook
@@ -21,9 +20,8 @@ from coincide.streams.loop import LiveLoop
 
 @dataclass(frozen=True)
 class Pace:
-    """When things happen: the delay in microseconds, the rest in seconds. The clock is that of the sources unless it is said."""
+    """When things happen, in seconds. The clock is that of the sources unless it is said."""
 
-    delay: int = 0
     clock: str | None = None
     latency: float = 0.005
     checkpoint_every: float = 2.0
@@ -35,14 +33,14 @@ class LiveRun:
 
     def __init__(
         self,
-        engine: Engine,
+        live: Live,
         sources: Sequence[Source],
         sinks: Sequence[Sink],
         encoder: Encoder,
         pace: Pace = Pace(),
         folder: Path | None = None,
     ) -> None:
-        self.live = LiveEngine(engine, pace.delay)
+        self.live = live
         self.sources, self.sinks, self.encoder, self.pace = sources, sinks, encoder, pace
         self.silent: frozenset[int] = frozenset()
         self._checkpoints = None if folder is None else Checkpoints(folder)
@@ -83,7 +81,7 @@ class LiveRun:
     def change_rules(self, rules: Rulebook, silent: Collection[int] = ()) -> None:
         """Go on with other rules: unchanged definitions keep their state. What the `silent` ones among them (by their numbers)
         make is for the others only."""
-        self.live.engine.change_rules(rules)
+        self.live.change_rules(rules)
         self.encoder.change_rules(rules)
         self.silent = frozenset(silent)
         for source in self.sources:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from live_support import Script
 
 import coincide
 from coincide import Engine, Rulebook
@@ -16,8 +17,6 @@ from coincide.adapters.records import event_of
 from coincide.engines.live import LiveEngine
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
-from coincide.streams.arrivals import Arrival
-from coincide.streams.base import Delivery
 from coincide.streams.loop import LiveLoop
 
 RULES = coincide.loads(
@@ -104,33 +103,6 @@ def test_an_event_with_an_id_of_its_own_waits_for_its_instant_to_pass() -> None:
     assert [e.origin[0][4] for e in batch.events] == ["z"]
 
 
-class Script:
-    """Arrivals with a clock of their own: events, or seconds in which nothing comes."""
-
-    def __init__(self, *steps: Event | float) -> None:
-        self._steps = list(steps)
-        self._time = 0.0
-        self.waits: list[float | None] = []
-
-    def now(self) -> float:
-        return self._time
-
-    def stop(self) -> None:
-        self._steps.clear()
-
-    def next(self, timeout: float | None) -> list[Arrival] | None:
-        self.waits.append(timeout)
-        if not self._steps:
-            return None
-        if isinstance(self._steps[0], Event):
-            return [Arrival(0, Delivery(EventBatch([self._steps.pop(0)]), None, 0))]  # type: ignore[list-item]
-        waited = min(self._steps[0], float("inf") if timeout is None else timeout)
-        self._time += waited
-        left = self._steps[0] - waited
-        self._steps[:1] = [left] if left > 1e-9 else []
-        return []
-
-
 def detected(script: Script, clock: str, delay: int = 0, rules: Rulebook = RULES) -> list[tuple[float, str]]:
     """What is made while events come, with the second in which it is."""
     made = LiveLoop(LiveEngine(Engine(rules), delay), clock, script.now).detections(script)
@@ -154,9 +126,10 @@ def test_that_time_passes_makes_nothing_late() -> None:
     first, second = event(1, type="a", time=10, k=1), event(2, type="b", time=12, k=1)
     assert detected(Script(first, 0.004, second, 1.0), "wall") == [(0.004, "Pair")]
     script = Script(first, 0.007, second)
-    loop = LiveLoop(LiveEngine(Engine(RULES)), "wall", script.now)
+    live = LiveEngine(Engine(RULES))
+    loop = LiveLoop(live, "wall", script.now)
     assert [e.type for batch in loop.detections(script) for e in batch.events] == ["Silent"]
-    assert (loop.live.stage.refused, loop.live.stage.sufficient) == (1, 5_000)
+    assert (live.stage.refused, live.stage.sufficient) == (1, 5_000)
 
 
 def test_the_loop_sleeps_until_something_is_due() -> None:

@@ -1,0 +1,79 @@
+"""Detection under stability policies while events come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from coincide.engines.policies import PolicyEngine, PolicyRun
+from coincide.errors import CoincideError, Diagnostic
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event
+from coincide.rulebook import Rulebook
+from coincide.stages import NEVER
+
+
+class LivePolicies:
+    """An engine of policies as a live run sees it. The clock is that of arrivals. `note` is shown what each step brings, and
+    gives its detections. If the run `goes_on` later from a snapshot, what waits at its end waits on."""
+
+    def __init__(
+        self,
+        engine: PolicyEngine,
+        note: Callable[[PolicyRun], Sequence[Event]] = lambda run: run.detections,
+        goes_on: bool = False,
+    ) -> None:
+        self.engine = engine
+        self._note = note
+        self._goes_on = goes_on
+        self._late: list[Event] = []
+
+    @property
+    def mark(self) -> int | None:
+        clock = max((each.stage.clock for each in self.engine.instances), default=NEVER)
+        return None if clock == NEVER else clock
+
+    @property
+    def refused(self) -> int:
+        return max((each.stage.refused for each in self.engine.instances), default=0)
+
+    @property
+    def waiting(self) -> int:
+        return max((len(each.stage.state().buffer) for each in self.engine.instances), default=0)
+
+    def wakes_at(self) -> int | None:
+        return min((at for each in self.engine.instances if (at := each.stage.wakes_at()) is not None), default=None)
+
+    def arrive(self, batch: EventBatch) -> Iterator[EventBatch]:
+        return self._shown(self.engine.process(batch))
+
+    def pass_time(self, clock: int) -> Iterator[EventBatch]:
+        return self._shown(self.engine.pass_time(clock))
+
+    def flush(self) -> Iterator[EventBatch]:
+        return self._shown(self.engine.settled() if self._goes_on else self.engine.end())
+
+    def finish(self, until: float | None, closed: bool) -> Iterator[EventBatch]:
+        return self._shown(self.engine.end(until))
+
+    def latecomers(self) -> list[Event]:
+        late, self._late = self._late, []
+        return late
+
+    def late_warnings(self, kept: str = "") -> list[Diagnostic]:
+        """They are counted policy by policy."""
+        return []
+
+    def change_rules(self, rules: Rulebook) -> None:
+        raise CoincideError("rules cannot change under a policy")
+
+    def snapshot(self) -> bytes:
+        return self.engine.snapshot()
+
+    def restore(self, snapshot: bytes) -> None:
+        self.engine.restore(snapshot, changed=True)
+
+    def _shown(self, runs: Iterable[PolicyRun]) -> Iterator[EventBatch]:
+        for run in runs:
+            self._late += [event for event, _ in run.latecomers()]
+            if made := self._note(run):
+                yield EventBatch(made)
