@@ -9,6 +9,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -99,6 +100,7 @@ class KafkaSource(Source):
         self.topic = Topic(url, ["group"])
         self.group = self.topic.address.options.get("group")
         self._consumer: Any = None
+        self._closing = Lock()  # the thread that reads closes it, another one acknowledges
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         settings = self.topic.settings(enable_auto_commit=False, enable_partition_eof=True, auto_offset_reset="error")
@@ -116,12 +118,14 @@ class KafkaSource(Source):
                 if not self.awaits_checkpoints:
                     self.acknowledge(position)
         finally:
-            consumer, self._consumer = self._consumer, None
-            consumer.close()
+            with self._closing:
+                consumer, self._consumer = self._consumer, None
+                consumer.close()
 
     def acknowledge(self, position: Position) -> None:
-        if self.group is not None and self._consumer is not None:
-            self._consumer.commit(offsets=self.topic.at(dict(position)), asynchronous=True)
+        with self._closing:
+            if self.group is not None and self._consumer is not None:
+                self._consumer.commit(offsets=self.topic.at(dict(position)), asynchronous=True)
 
     def _beginning(self, position: Position) -> dict[int, int]:
         begin = dict.fromkeys(self.topic.partitions(self._consumer), OFFSET_BEGINNING)

@@ -1,4 +1,4 @@
-"""Servers of our own: NATS for the tests of a session, a site for a test."""
+"""Servers of our own: NATS and a cluster of Kafka for the tests of a session, a site for a test."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nats
 import pytest
+from confluent_kafka import Producer
 from servers import Site
 
 
@@ -41,3 +42,13 @@ def site() -> Iterator[Site]:
     made = Site()
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    """Its address. It lives as long as the producer that made it."""
+    settings = {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 2, "linger.ms": 0}
+    producer = Producer(settings)
+    broker = producer.list_topics(timeout=10).brokers[1]
+    yield f"{broker.host}:{broker.port}"
+    producer.flush(5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -99,9 +100,10 @@ def lines(times: Iterator[int] | Sequence[int]) -> list[bytes]:
 class Site:
     """A server of our own: it sends the records that it has, with their numbers as ids, and keeps what is posted."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http{'' if context is None else 's'}://127.0.0.1:{self.port}"
+        self._context = context
         self.records: list[bytes] = []
         self.asked: list[dict[str, str]] = []
         self.posted: list[tuple[dict[str, str], bytes]] = []
@@ -113,6 +115,8 @@ class Site:
         self._stopped = Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
         self._server.daemon_threads = True
+        if self._context is not None:
+            self._server.socket = self._context.wrap_socket(self._server.socket, server_side=True)
         Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:

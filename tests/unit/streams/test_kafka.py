@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,6 @@ from coincide.errors import CoincideError
 from coincide.streams.base import Made, Reading
 from coincide.streams.kafka import InStep, KafkaSource
 from coincide.streams.registry import open_sink, open_source
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """Its address. It lives as long as the producer that made it."""
-    settings = {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 2, "linger.ms": 0}
-    producer = Producer(settings)
-    broker = producer.list_topics(timeout=10).brokers[1]
-    yield f"{broker.host}:{broker.port}"
-    producer.flush(5)
 
 
 def publish(cluster: str, topic: str, times: list[int], partition: int | None = None) -> None:
