@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -334,14 +334,6 @@ class Delayed(InOrder):
 UNCOUNTED = 2**63 - 1
 
 
-class Ordered(NamedTuple):
-    """Events in total order whose ids count up: the keys of the first and the last, and their number."""
-
-    first: OrderKey
-    last: OrderKey
-    rows: int
-
-
 @dataclass
 class Live(Delayed):
     """The total order of events while they come. Whether an event is late depends on the events before it, never on how the input
@@ -380,23 +372,6 @@ class Live(Delayed):
         self._release_below(low)
         while self.buffer and self.counted != UNCOUNTED and self.buffer[0][0][0] == low:
             self.run.append(heapq.heappop(self.buffer)[2])
-
-    def may_pass(self, events: Ordered) -> bool:
-        """May these be consumed as they are: is there none to be waited for, and none that waits?"""
-        if self.delay or self.buffer or not self.counted < events.first[3] or self.counted == UNCOUNTED:
-            return False
-        mark = self.marks.get("", NEVER)
-        after = self.run[-1].origin[0] if self.run else self.last
-        return events.first[0] >= mark and events.first > after
-
-    def passed(self, events: Ordered) -> None:
-        """They have been consumed, and what was before them."""
-        self.number += events.rows
-        self.marks[""] = mark = events.last[0]
-        self.counted = events.last[3]
-        self.clock, self.last = max(self.clock, mark), events.last
-        self._release_below(mark)
-        self.settle()
 
     def flush(self) -> None:
         """The input is over: nothing has to be waited for."""

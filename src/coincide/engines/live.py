@@ -11,13 +11,13 @@ import msgspec
 from coincide.detection.snapshots import opened, reading_state, sealed
 from coincide.engines.embedded import Engine
 from coincide.engines.instance import read_stage, stored_stage
+from coincide.engines.livestage import LiveStage
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import Diagnostic, RunError
 from coincide.expr.quantities import duration_text
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
 from coincide.rulebook import Rulebook
-from coincide.stages import Live as InOrderWhileLive
 from coincide.stages import Moment, Moments, StageState
 
 
@@ -71,7 +71,7 @@ class LiveEngine:
 
     def __init__(self, engine: Engine, delay: int = 0) -> None:
         self.engine = engine
-        self.stage = InOrderWhileLive(self, delay=delay)
+        self.stage = LiveStage(self, delay=delay)
         self._made: list[EventBatch] = []
 
     @property
@@ -84,7 +84,7 @@ class LiveEngine:
 
     @property
     def waiting(self) -> int:
-        return len(self.stage.buffer)
+        return self.stage.waiting
 
     def wakes_at(self) -> int | None:
         return self.stage.wakes_at()
@@ -128,23 +128,11 @@ class LiveEngine:
         self.stage.restore(stage)
 
     def _arrive(self, batch: EventBatch) -> None:
-        if batch.has_table and self._pass_on(batch):
+        if batch.has_table and self.stage.arrive_columns(batch.table):
             return
         for event in batch.events:
             self.stage.arrive(event)
         self.stage.settle()
-
-    def _pass_on(self, batch: EventBatch) -> bool:
-        """Columns that stand in order behind all that came before need not wait, nor become objects. Is that so?"""
-        from coincide.engines.livecolumns import in_order
-
-        stage, order = self.stage, in_order(batch.table)
-        if order is None or not stage.may_pass(order):
-            return False
-        stage.settle()
-        self.consume(batch, lambda time: (stage.clock, stage.number))
-        stage.passed(order)
-        return True
 
     def _step(self, act: Callable[[], None]) -> Iterator[EventBatch]:
         try:

@@ -1,40 +1,110 @@
-"""What a stage has to know of columns that come in order, to let them pass as they are."""
+"""Columns while they come: which rows are late, and those that wait, in total order."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coincide.model.event import HEARTBEAT
-from coincide.model.stamp import order_key
-from coincide.model.table import EventTable
-from coincide.stages import Ordered
+from coincide.adapters.tableorder import joined, key_of, sliced, sorted_table, taken
+from coincide.model.batch import EventBatch
+from coincide.model.event import HEARTBEAT, Event
+from coincide.model.stamp import OrderKey
+from coincide.model.table import EventTable, table_of
+from coincide.stages import NEVER
 
 _DIGITS = r"^[1-9][0-9]{0,17}$"
 
-
-def in_order(table: EventTable) -> Ordered | None:
-    """None: times fall, ids do not count up, or heartbeats are among them."""
-    rows = len(table)
-    if not rows or not bool((table.hi[1:] >= table.hi[:-1]).all()):
-        return None
-    ids = _numbers(table.fields["id"])
-    if ids is None or not bool((ids[1:] > ids[:-1]).all()) or HEARTBEAT in table.column("type").texts:
-        return None
-    lo = table.lo
-    if lo is not table.hi and bool(((table.hi[1:] == table.hi[:-1]) & (lo[1:] < lo[:-1])).any()):
-        return None
-    first, last = (order_key(int(lo[row]), int(table.hi[row]), str(int(ids[row]))) for row in (0, rows - 1))
-    return Ordered(first, last, rows)
+Numbers = npt.NDArray[np.int64]
 
 
-def _numbers(ids: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+@dataclass(frozen=True, eq=False)
+class CountedColumns:
+    """Events as they came, whose ids count up from `first` to `last`; none is a heartbeat. `latest` is the time of the latest."""
+
+    table: EventTable
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, table: EventTable) -> CountedColumns | None:
+        """None: they are no such events."""
+        if not len(table) or (ids := _numbers(table.fields["id"])) is None or HEARTBEAT in table.column("type").texts:
+            return None
+        return cls(table, int(ids[0]), int(ids[-1])) if bool((ids[1:] > ids[:-1]).all()) else None
+
+    @property
+    def latest(self) -> int:
+        return int(self.table.hi.max())
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def parted(self, mark: int | None, delay: int, clock: int) -> tuple[EventTable, list[Event], int]:
+        """Those in time, in total order; the late ones; and by how much the latest of these is later than the clock of its
+        arrival."""
+        hi = self.table.hi
+        before = np.maximum.accumulate(np.concatenate(([hi[0] if mark is None else mark], hi[:-1])))
+        late = hi < before - delay
+        if not late.any():
+            return sorted_table(self.table), [], NEVER
+        behind = int((np.maximum(before, clock) - hi)[late].max())
+        return sorted_table(taken(self.table, np.flatnonzero(~late))), taken(self.table, np.flatnonzero(late)).events(), behind
+
+
+class WaitingColumns:
+    """Events that wait, in total order: tables one after another, so that what comes in order is not copied."""
+
+    def __init__(self, events: Sequence[Event] = ()) -> None:
+        self._tables = [sorted_table(table_of(events))] if events else []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._tables))
+
+    @property
+    def first(self) -> int:
+        """The time of the first."""
+        return int(self._tables[0].hi[0])
+
+    def add(self, table: EventTable) -> None:
+        """Events in total order, none of which has come before."""
+        if not len(table):
+            return
+        begin, mixed = key_of(table, 0), [table]
+        while self._tables and key_of(self._tables[-1], -1) > begin:
+            mixed.insert(0, self._tables.pop())
+        self._tables.append(table if len(mixed) == 1 else sorted_table(joined(mixed)))
+
+    def take(self, bound: int) -> EventTable | None:
+        """Those before an instant, which wait no more."""
+        found = []
+        while self._tables and int(self._tables[0].hi[0]) < bound:
+            table = self._tables.pop(0)
+            cut = int(np.searchsorted(table.hi, bound))
+            found.append(table if cut == len(table) else sliced(table, 0, cut))
+            if cut < len(table):
+                self._tables.insert(0, sliced(table, cut, len(table)))
+        return found[0] if len(found) == 1 else joined(found) if found else None
+
+    def events(self) -> list[Event]:
+        return [event for table in self._tables for event in table.events()]
+
+
+def batch_and_last(table: EventTable) -> tuple[EventBatch, OrderKey]:
+    """Events in total order, and the key of the last."""
+    return EventBatch(table=table), key_of(table, -1)
+
+
+def _numbers(ids: pa.Array) -> Numbers | None:
     """Ids that are whole numbers from 1 on, spelled as such."""
     if not pa.types.is_integer(ids.type):
         ids = ids.cast(pa.string())
         if ids.null_count or not pc.all(pc.match_substring_regex(ids, _DIGITS)).as_py():
             return None
         ids = ids.cast(pa.int64())
-    numbers = ids.to_numpy(zero_copy_only=False)
+    numbers: Numbers = ids.to_numpy(zero_copy_only=False)
     return numbers if not ids.null_count and numbers[0] > 0 else None

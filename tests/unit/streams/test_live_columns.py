@@ -52,9 +52,10 @@ def test_columns_are_dealt_with_as_objects_are(
     assert ran(columns, delay) == ran([EventBatch(part) for part in parts], delay)
 
 
-def test_columns_in_order_pass_as_they_are() -> None:
-    live = LiveEngine(Engine(BOOK, "interpreter"))
-    events = stream([("open", 1, 0, 0), ("close", 1, 0, 0)], counted=True)
-    batch = EventBatch(table=table_of(events))
-    assert live._pass_on(batch)
-    assert not live._pass_on(batch)
+def test_columns_stay_columns() -> None:
+    live = LiveEngine(Engine(BOOK, "interpreter"), delay=2000)
+    events = stream([("open", 1, 0, 0), ("close", 1, 0, 0), ("open", -1, 0, 0), ("open", 2, 0, 0)], counted=True)
+    table = table_of(events)
+    assert live.stage.arrive_columns(table)
+    assert (live.stage.buffer, live.waiting) == ([], 2)  # what waits for the clock to be at 12 and 13
+    assert not live.stage.arrive_columns(table)
