@@ -107,19 +107,24 @@ def load(
     sigma_mapping: RuleSource | None = None,
     keep_going: bool = False,
     level: str | None = None,
+    pipeline: str | Sequence[str] | None = None,
 ) -> Rulebook:
     """Rules from files, loaded together in the order given; of a folder, all files of Sigma below it. Raises RuleError at the
     first error.
 
     For Sigma, `sigma_mapping` is a mapping file, or the name of one of the package (sysmon, ecs …); with `keep_going`
-    rules with errors are left out, and told as warnings; rules below a `level` make no detections.
+    rules with errors are left out, and told as warnings; rules below a `level` make no detections. A `pipeline` is one of
+    pySigma's (the extra `sigma`), by its name or its file, or several: rules are loaded as it changes them.
 
     What rules name (tables, zones) must be regular files below the folder of the file that names them, or in `allow_paths`;
     databases are asked only with `allow_db`."""
     with allowing(allow_paths, allow_db), loading() as attachments, _all_is_kept():
         mapping = None if sigma_mapping is None else _read(_mapping(sigma_mapping))
         given = Reading(mapping, keep_going, _level(level))
-        sources = [_reading(source, given) for source in _texts(paths, mapping)]
+        texts = _texts(paths, mapping)
+        if pipeline:
+            texts = _through(texts, [pipeline] if isinstance(pipeline, str) else pipeline, given)
+        sources = [_reading(source, given) for source in texts]
         return Rulebook(compile_rules(sources), attachments)
 
 
@@ -147,6 +152,17 @@ def _all_is_kept() -> Iterator[None]:
 def _reading(source: SourceText, given: Reading) -> SourceText:
     """A text that says itself how it is to be read has its way."""
     return source if given == Reading() or source.reading != Reading() else replace(source, reading=given)
+
+
+def _through(files: Sequence[SourceText], pipelines: Sequence[str], given: Reading) -> list[SourceText]:
+    """Files of Sigma as pipelines make them, all at once: rules refer to one another."""
+    from coincide.lang.sigma.pipeline import piped
+
+    if given.mapping is not None:
+        raise RuleError(Diagnostic("a pipeline takes the place of a mapping file of Sigma: give one of them"))
+    of_sigma = [n for n, source in enumerate(files) if is_of("sigma", source.name)]
+    made = dict(zip(of_sigma, piped([files[n] for n in of_sigma], pipelines, given), strict=True))
+    return [made.get(n, source) for n, source in enumerate(files)]
 
 
 def _level(level: str | None) -> str | None:

@@ -14,11 +14,13 @@ from functools import cached_property
 @dataclass(frozen=True)
 class Reading:
     """How a file of rules is to be read, where its language offers a choice. `mapping` is the text of a mapping file; with
-    `keep_going`, rules with errors are left out, and told as warnings; those below a `level` make no detections."""
+    `keep_going`, rules with errors are left out, and told as warnings; those below a `level` make no detections. `refused`
+    are such rules that were left out before the file was read: lines and messages."""
 
     mapping: SourceText | None = None
     keep_going: bool = False
     level: str | None = None
+    refused: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ class SourceText:
 
     def span(self, start: int, end: int) -> Span:
         return Span(self, start, end)
+
+    def line_span(self, number: int) -> Span:
+        """Of the beginning of a line; of one that is not there, of the end."""
+        starts = self._line_starts
+        start = starts[number - 1] if number <= len(starts) else len(self.text)
+        return Span(self, start, start)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ def rules_argument(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     group = parser.add_argument_group("rules of Sigma")
     text = "log sources and fields: a mapping file, or one that is here already (ecs, sysmon, windows-security, auditd …)"
     group.add_argument("--sigma-mapping", metavar="FILE", help=text)
+    text = "change rules by a processing pipeline of pySigma (the extra `sigma`): its name or its file; may be given again"
+    group.add_argument("--pipeline", metavar="NAME", action="append", help=text)
     group.add_argument("--keep-going", action="store_true", help="leave out rules with errors, and tell them as warnings")
     group.add_argument("--level", metavar="LEVEL", help="only detections of this level or above: low, medium, high, critical")
 
@@ -56,8 +58,9 @@ def load_rules(given: Given) -> Rulebook:
     """The rules that a command is given, read as its options say."""
     from coincide.rulebook import load
 
-    mapping = given.sigma_mapping or getattr(given, "mapping", None)  # one file may serve both
-    return load(*given.rules, sigma_mapping=mapping, keep_going=given.keep_going, level=given.level)
+    other = None if given.pipeline else getattr(given, "mapping", None)  # one file may serve both
+    mapping, pipeline = given.sigma_mapping or other, given.pipeline
+    return load(*given.rules, sigma_mapping=mapping, keep_going=given.keep_going, level=given.level, pipeline=pipeline)
 
 
 def engine_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ def parse(source: SourceText) -> File:
     """RuleError at the first error; where the reading keeps going, what is wrong is told as the file's faults."""
     mapping = mapping_of(source.reading.mapping)
     rules: list[Rule] = []
-    faults: list[Diagnostic] = []
+    faults = [Diagnostic(message, source.line_span(line)) for line, message in source.reading.refused]
     keep_going = source.reading.keep_going
     try:
         nodes = documents(source)

@@ -13,15 +13,16 @@ def print_file(file: File) -> str:
 
 
 def print_rule(rule: Rule) -> str:
-    return "".join(f"{_text(key)}: {_written(value)}\n" for key, value in rule.head.data[1])
+    return "".join(f"{_text(key)}: {written(value)}\n" for key, value in rule.head.data[1])
 
 
-def _written(data: Any) -> str:
+def written(data: Any) -> str:
+    """Data in the flow style of YAML."""
     kind, value = data
     if kind == "map":
-        return "{" + ", ".join(f"{_text(key)}: {_written(inner)}" for key, inner in value) + "}"
+        return "{" + ", ".join(f"{_text(key)}: {written(inner)}" for key, inner in value) + "}"
     if kind == "list":
-        return "[" + ", ".join(_written(inner) for inner in value) + "]"
+        return "[" + ", ".join(written(inner) for inner in value) + "]"
     return _text(value) if kind == "text" else value
 
 
