@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 from collections.abc import Sequence
@@ -18,6 +19,10 @@ WAIT = 0.25
 """Seconds after which a source that waits looks whether it was closed."""
 SHORTEST, LONGEST = 0.05, 5.0
 """Seconds before the first attempt to go on after a failure, and the most before a later one."""
+TOLD = 3
+"""The failure in a row that is told."""
+
+log = logging.getLogger("coincide.streams")
 
 
 @dataclass(frozen=True)
@@ -83,16 +88,20 @@ def tls(prefix: str) -> ssl.SSLContext:
 
 
 class BackOff:
-    """Pauses that grow with each failure, and are short again after a success."""
+    """Pauses that grow with each failure, and are short again after a success. A failure that is not over at once is told, with
+    the `name` of who cannot be reached."""
 
-    def __init__(self, shortest: float = SHORTEST, longest: float = LONGEST) -> None:
-        self._shortest, self._longest = shortest, longest
-        self._pause = shortest
+    def __init__(self, name: str = "", shortest: float = SHORTEST, longest: float = LONGEST) -> None:
+        self._name, self._shortest, self._longest = name, shortest, longest
+        self._pause, self._failures = shortest, 0
 
     def wait(self, closed: Flag) -> bool:
         """After a failure. Ends at once when it is closed, and tells whether it is."""
+        self._failures += 1
+        if self._failures == TOLD and self._name:
+            log.warning("'%s' cannot be reached at the moment; it is tried again", self._name)
         pause, self._pause = self._pause, min(2 * self._pause, self._longest)
         return closed.wait(pause)
 
     def reset(self) -> None:
-        self._pause = self._shortest
+        self._pause, self._failures = self._shortest, 0

@@ -48,7 +48,7 @@ class ServerSentEvents(Source):
         self._socket: socket.socket | None = None
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
-        stream, back_off, reached = EventStream(position), BackOff(), False
+        stream, back_off, reached = EventStream(position), BackOff(self.name), False
         with _client(self.address, "SSE_TOKEN", SILENCE) as client:
             while not self.closed.is_set():
                 try:
@@ -66,7 +66,7 @@ class ServerSentEvents(Source):
                     if not reached and not self.closed.is_set():
                         raise unreachable(self.address.server, error) from error
                 if stream.pause is not None:
-                    back_off = BackOff(stream.pause)
+                    back_off = BackOff(self.name, stream.pause)
                     stream.pause = None
                 stream.begin()
                 back_off.wait(self.closed)
@@ -142,6 +142,9 @@ class WebhookSink(Sink):
         super().__init__(url)
         self.webhook = Webhook(url)
 
+    def open(self, position: Position) -> None:
+        self.webhook.reach()
+
     def write(self, made: Sequence[Made]) -> None:
         for each in made:
             self.webhook.post(each.line.rstrip(b"\n"), each.key)
@@ -161,9 +164,16 @@ class Webhook:
         self._client = _client(self.address, "WEBHOOK_TOKEN", PATIENCE)
         self._closed = Flag()
 
+    def reach(self) -> None:
+        """Whatever it answers, there is somebody. Raises CoincideError if not."""
+        try:
+            self._client.options(self.address.url)
+        except httpx.TransportError as error:
+            raise unreachable(self.address.server, error) from error
+
     def post(self, body: bytes, key: str) -> None:
         """Raises CoincideError if it is refused, or did not come through."""
-        back_off, attempt = BackOff(), 1
+        back_off, attempt = BackOff(self.address.server), 1
         while True:
             try:
                 answer = self._client.post(self.address.url, content=body, headers=self._headers(body, key))

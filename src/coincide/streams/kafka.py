@@ -19,7 +19,7 @@ from coincide.adapters.files import readable
 from coincide.errors import CoincideError, Diagnostic
 from coincide.model.batch import EventBatch
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
-from coincide.streams.connection import PATIENCE, WAIT, Address, secret, unreachable
+from coincide.streams.connection import PATIENCE, WAIT, Address, log, secret, unreachable
 
 FETCHED = 10_000
 """Messages that are taken at a time."""
@@ -57,7 +57,11 @@ class Topic:
         }
         given = {name: value for name, value in said.items() if value is not None}
         named = {name.replace("_", "."): value for name, value in own.items()}
-        return {"bootstrap.servers": self.brokers, "log_level": 2, **given, **_properties(), **named}
+        return {"bootstrap.servers": self.brokers, "log_level": 2, "error_cb": self._told, **given, **_properties(), **named}
+
+    def _told(self, error: Any) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            log.warning("'%s' cannot be reached at the moment; it is tried again", self.address.server)
 
     def partitions(self, client: Any) -> list[int]:
         """Raises CoincideError if there is no such topic, or nobody to ask."""

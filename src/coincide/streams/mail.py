@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import smtplib
 import socket
+import ssl
 from email.message import EmailMessage
 from threading import Event as Flag
 from typing import Any
@@ -90,7 +91,7 @@ def _is_passing(error: Exception) -> bool:
         return all(400 <= code < 500 for code, _ in error.recipients.values())
     if isinstance(error, smtplib.SMTPResponseException):
         return 400 <= error.smtp_code < 500
-    return not isinstance(error, smtplib.SMTPNotSupportedError)
+    return not isinstance(error, (smtplib.SMTPNotSupportedError, ssl.SSLCertVerificationError))
 
 
 def _reason(error: Exception) -> str:

@@ -19,7 +19,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from coincide.errors import CoincideError
 from coincide.model.batch import EventBatch
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
-from coincide.streams.connection import LONGEST, PATIENCE, SHORTEST, WAIT, Address, secret, tls, unreachable
+from coincide.streams.connection import LONGEST, PATIENCE, SHORTEST, WAIT, Address, log, secret, tls, unreachable
 
 TAKEN = 1_000
 """Messages of a delivery."""
@@ -60,6 +60,7 @@ class Connection:
         self._refused: str | None = None
         self.client.on_connect = self._connected
         self.client.on_subscribe = self._subscribed
+        self.client.on_disconnect = self._lost
 
     def open(self) -> None:
         try:
@@ -86,6 +87,10 @@ class Connection:
         elif not self._answered.is_set():  # later it may be that the server is about to stop
             self._refused = str(reason).lower()
         self._answered.set()
+
+    def _lost(self, client: Client, _: object, flags: object, reason: Any, properties: object) -> None:
+        if reason.is_failure and self._refused is None:
+            log.warning("'%s' cannot be reached at the moment; it is tried again", self.address.server)
 
     def _subscribed(self, client: Client, _: object, number: int, reasons: Any, properties: object) -> None:
         if any(reason.is_failure for reason in reasons):

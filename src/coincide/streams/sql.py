@@ -135,7 +135,7 @@ class TableSource(Source):
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         if self.database.is_file and not self.database.path.is_file():
             raise CoincideError(f"there is no file '{self.database.path}'")
-        engine, back_off = self.database.engine(), BackOff()
+        engine, back_off = self.database.engine(), BackOff(self.name)
         table = self._table(engine)
         column = table.columns[self.by]
         last = None if position is None else _again(position, column)
@@ -220,7 +220,7 @@ class NotificationSource(Source):
             raise CoincideError(f"'{self.name}': only PostgreSQL's driver pg8000 listens")
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
-        engine, back_off, reached = self.database.engine(), BackOff(), False
+        engine, back_off, reached = self.database.engine(), BackOff(self.name), False
         while not self.closed.is_set():
             try:
                 with engine.connect() as connection:
@@ -282,7 +282,7 @@ class SqlSink(Sink):
         self._engine.dispose()
 
     def _insert(self, rows: list[dict[str, Any]]) -> None:
-        back_off = BackOff()
+        back_off = BackOff(self.database.server)
         while True:
             try:
                 with self._engine.begin() as connection:

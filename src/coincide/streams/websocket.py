@@ -67,7 +67,7 @@ class WebSocketSource(Source):
         self.name = self.peer.address.server
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
-        connection, back_off = self.peer.connected(), BackOff()
+        connection, back_off = self.peer.connected(), BackOff(self.name)
         try:
             while not self.closed.is_set():
                 messages, over = _received(connection)
@@ -118,7 +118,7 @@ class WebSocketSink(Sink):
         self._connection = self.peer.connected()
 
     def write(self, made: Sequence[Made]) -> None:
-        back_off = BackOff()
+        back_off = BackOff(self.peer.address.server)
         while not self._sent(made):
             if (again := self.peer.connected_again(back_off)) is None:
                 return

@@ -6,13 +6,14 @@ import base64
 import hashlib
 import hmac
 import json
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from servers import Reader, Site, lines, until
 
 from coincide.errors import CoincideError
 from coincide.streams.base import Made, Reading
+from coincide.streams.connection import BackOff
 from coincide.streams.http import EventStream
 from coincide.streams.registry import open_sink, open_source
 
@@ -82,6 +83,22 @@ def test_a_sink_waits_for_a_server_that_is_away(site: Site) -> None:
     until(lambda: site.posted)
     writer.join(5)
     assert not writer.is_alive()
+
+
+def test_a_sink_that_is_not_there_is_told_at_once(site: Site) -> None:
+    open_sink(f"{site.url}/hook").open(None)
+    with pytest.raises(CoincideError, match=r"cannot reach 'http://127.0.0.1:1': .*refused"):
+        open_sink("http://127.0.0.1:1/x").open(None)
+
+
+def test_a_failure_that_is_not_over_at_once_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    back_off, closed = BackOff("here"), Event()
+    closed.set()
+    for _ in range(2):
+        for _ in range(6):
+            assert back_off.wait(closed)
+        back_off.reset()
+    assert caplog.messages == ["'here' cannot be reached at the moment; it is tried again"] * 2
 
 
 def test_a_refusal_is_told_without_secrets(site: Site) -> None:

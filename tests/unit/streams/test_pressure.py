@@ -16,6 +16,7 @@ from servers import Site, until
 
 import coincide
 from coincide.engines.embedded import Engine
+from coincide.engines.live import LiveEngine
 from coincide.model.batch import EventBatch
 from coincide.model.event import primitive
 from coincide.streams.arrivals import AHEAD, MOST, Arrival
@@ -57,9 +58,10 @@ class Slow(Sink):
         pass
 
 
-def run_of(sources: Sequence[Source], sinks: Sequence[Sink], pace: Pace = Pace()) -> LiveRun:
+def run_of(sources: Sequence[Source], sinks: Sequence[Sink], delay: int = 0) -> LiveRun:
     book = coincide.loads(RULES)
-    return LiveRun(Engine(book, "interpreter"), sources, sinks, Encoder(book, kept=True), pace)
+    live = LiveEngine(Engine(book, "interpreter"), delay)
+    return LiveRun(live, sources, sinks, Encoder(book, kept=True), Pace(clock="event"))
 
 
 def in_thread(run: LiveRun, came: list[Arrival]) -> Thread:
@@ -95,7 +97,7 @@ def test_several_sources_and_sinks_of_different_kinds(site: Site, broker: str, t
     (tmp_path / "log.jsonl").write_text('{"type": "a", "time": 3, "id": "file"}\n')
     urls = [f"{site.url}/events", f"nats://{broker}/several?stream=SEVERAL", f"tail:{tmp_path}/log.jsonl"]
     sinks = [open_sink(f"{site.url}/hook"), open_sink(f"sqlite:///{tmp_path}/found.db#found")]
-    run = run_of([open_source(url, Reading()) for url in urls], sinks, Pace(delay=60_000_000, clock="event"))
+    run = run_of([open_source(url, Reading()) for url in urls], sinks, delay=60_000_000)
     came: list[Arrival] = []
     thread = in_thread(run, came)
     until(lambda: len(came) == 3)
