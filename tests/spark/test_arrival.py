@@ -28,6 +28,7 @@ from coincide.engines.spark.stateful import arrived_rows
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.errors import CoincideError
 from coincide.expr.functions import NUMBER
+from coincide.model.batch import merged
 from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook, loads
 from coincide.stages import arrival_of
@@ -231,7 +232,7 @@ def test_guaranteed_by_keys(sizes: list[int]) -> None:
         for number, store in enumerate(stores):
             arrived = arrived_rows(packed.filter(pc.equal(packed.column("bucket"), number)).to_pandas())
             outcome = Bucket(task, 0, True, (["k"], 3, 1), store, ("p", "q")).advance(arrived)
-            made += outcome.detections.events
+            made += merged(outcome.made).events
             late += [event.id for event in outcome.late_events.events]
             assert outcome.late == len(outcome.late_events)
     expected = run_with_policy(KEYED, events, "guaranteed")

@@ -19,6 +19,7 @@ from coincide.engines.spark.spool import fitted_array
 from coincide.engines.spark.streaming import parse_delay
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.errors import CoincideError, InputError, RunError
+from coincide.model.batch import merged
 from coincide.model.column import MIXED
 from coincide.model.event import Event, primitive
 from coincide.model.table import table_of
@@ -47,7 +48,7 @@ class Run:
         stamps = [event.hi for event in events] or [0]
         bucket = Bucket(self.task, self.delay, self.timed, ([], 1, self.pages), self.store)
         outcome = bucket.advance(Arrived(min(stamps), max(stamps), blobs, closing))
-        self.made += outcome.detections.events
+        self.made += merged(outcome.made).events
         self.late += outcome.late
         return outcome
 

@@ -76,6 +76,7 @@ class Detector:
     awaited: frozenset[str] = frozenset()  # types of events that end limits on what it makes
     policy: Policy | None = None  # under which it is detected, where its definition says so
     stateless: bool = False  # is each event judged by itself?
+    null_keys: bool = False  # is null a key like any other? If not, events with a null among them are ignored
     former: Callable[[], str] | None = field(default=None, compare=False, repr=False)  # digest, in older snapshots
 
     def part_of(self, parts: Mapping[str, bytes]) -> bytes | None:
@@ -133,7 +134,8 @@ class DetectorPlan(Protocol):
 
     @property
     def partition(self) -> tuple[str, ...] | None:
-        """Attributes on whose values detection is independent (events with a null among them are ignored); None: global."""
+        """Attributes on whose values detection is independent (events with a null among them are ignored, unless its
+        detectors say otherwise); None: global."""
 
     @property
     def timed(self) -> bool:

@@ -78,10 +78,11 @@ def _detector(query: Query) -> Detector:
         definition=query,
         inputs=Inputs(None, frozenset()) if everything else Inputs(frozenset({table}), frozenset({table})),
         outputs=(query.name,),
-        partition=None,
+        partition=tuple(c.name for c in query.clause.partition if is_attribute(c.name)) or None,
         digest=query.digest,
         kind="query",
         span=query.span,
+        null_keys=True,
     )
 
 
@@ -96,7 +97,9 @@ def _linked(detector: Detector, every: Sequence[Detector], is_read: bool) -> Det
     inputs = replace(detector.inputs, detections=detector.inputs.detections | told)
     outputs = (detector.name, detector.name + HELD) if is_read else detector.outputs
     query = replace(detector.definition, feeders=feeders, is_read=is_read)
-    return replace(detector, definition=query, inputs=inputs, outputs=outputs)
+    # a table of detections has one clock, whatever the partitions: who makes it and who reads it must meet
+    partition = None if feeders or is_read else detector.partition
+    return replace(detector, definition=query, inputs=inputs, outputs=outputs, partition=partition)
 
 
 LANGUAGE = MatchRecognize()

@@ -74,8 +74,7 @@ class RowPatternPlan(PlanOfOne):
 
     @property
     def partition(self) -> tuple[str, ...] | None:
-        """Rows with null keys are a partition too: no engine may leave them out."""
-        return None
+        return self.detector.partition
 
     @cached_property
     def timed(self) -> bool:

@@ -86,13 +86,13 @@ def _detected(
 ) -> DataFrame:
     layout = pushdown.layout(source, plans)
     task = Task(sources_of(rules), group.members, tier, layout, shape, tables)
-    rows = source.frame.filter(pushdown.wanted(source, plans, group.key))
+    rows = source.frame.filter(pushdown.wanted(source, plans, group))
     if group.key == ():
         placed = rows.select(*source.wire_columns(layout))
     elif group.key is None:
         placed = rows.select(*source.wire_columns(layout)).repartition(1)
     else:
-        spread = F.xxhash64(*pushdown.key_columns(source, group.key)).alias("spread")
+        spread = F.xxhash64(*pushdown.key_columns(source, group)).alias("spread")
         placed = rows.select(*source.wire_columns(layout), spread).repartition("spread").drop("spread")
     timed = any(plan.timed for plan in plans)
     return placed.mapInArrow(_Detection(task, span if timed else Span(until=span.until, closed=span.closed)), shape.spark())

@@ -17,15 +17,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from coincide.adapters.tableorder import total_order
-from coincide.detection.snapshots import check_numbers, damaged, opened, reading_state, sealed
-from coincide.engines.graph import Graph, GraphState
+from coincide.detection.snapshots import check_numbers, opened, reading_state, sealed
 from coincide.engines.spark.marks import REACHED, advance, broken
 from coincide.engines.spark.packing import fitting, from_bytes, recovered, stored
-from coincide.engines.spark.pages import CHECKPOINT, Page, Pages, PageStore, Step
-from coincide.engines.spark.worker import Task, events_of
+from coincide.engines.spark.pages import CHECKPOINT, Page, Pages, PageStore, Step, Stepping, Work
 from coincide.errors import RunError
-from coincide.model.batch import EMPTY, EventBatch, merged
+from coincide.model.batch import EMPTY
 from coincide.model.bounds import Count, Word
 
 VERSION = 1
@@ -87,9 +84,9 @@ class Arrived:
 
 @dataclass
 class Outcome:
-    detections: EventBatch = EMPTY
+    made: list[Any] = field(default_factory=list)  # batches of what the work makes
     late: int = 0
-    late_events: EventBatch = EMPTY  # if they are wanted
+    late_events: Any = EMPTY  # if they are wanted
     consumed: int = 0
     waiting: int = 0
 
@@ -98,7 +95,7 @@ class Bucket:
     """Takes a bucket through one micro-batch."""
 
     def __init__(
-        self, task: Task, delay: int, timed: bool, division: Division, store: Store, sources: Sequence[str] = ()
+        self, task: Work, delay: int, timed: bool, division: Division, store: Store, sources: Sequence[str] = ()
     ) -> None:
         self.task = task
         self.delay = delay
@@ -135,8 +132,7 @@ class Bucket:
         bound = FOREVER if arrived.closing is not None else max(meta.released, self._passed())
         released = self._released(arrived, bound, before)
         meta.released = bound
-        made = [*self._run(released, bound, arrived.closing)]
-        self.outcome.detections = merged(made)
+        self.outcome.made = [*self._run(released, bound, arrived.closing)]
         self.store.put_meta(sealed(msgspec.msgpack.encode(meta)))
         return self.outcome
 
@@ -168,15 +164,17 @@ class Bucket:
 
     def _note_late(self, late: pa.Table) -> None:
         self.outcome.late = len(late)
-        if self.task.outputs.late is not None:
-            self.outcome.late_events = self._events(late)
+        if self.task.shows_late:
+            self.outcome.late_events = self.task.batch(late)
 
     def _old(self, bound: int) -> Iterator[pa.Table]:
         """Events of segments that the clock has reached."""
         for segment in list(self.meta.segments):
             if segment.first < bound:
                 with reading_state(CHECKPOINT):
-                    table = _waiting(recovered(self.store.segment(segment.number)))
+                    table = recovered(self.store.segment(segment.number))
+                    self.task.check_waiting(table)
+                    table = fitting(table, "hi", "page")
                 yield _between(table, table.column("hi").to_numpy(), self.meta.released, bound)
                 if segment.last < bound:
                     self.store.drop_segment(segment.number)
@@ -194,17 +192,17 @@ class Bucket:
 
     # The pages.
 
-    def _run(self, released: pa.Table | None, bound: int, closing: int | None) -> Iterator[EventBatch]:
+    def _run(self, released: pa.Table | None, bound: int, closing: int | None) -> Iterator[Any]:
         tables = {} if released is None else dict(self._by_page(released))
         self.outcome.consumed = 0 if released is None else len(released)
-        for page in sorted(tables.keys() | {page for page, due in self.meta.due.items() if due < bound}):
-            yield self._run_page(page, tables.get(page), bound, closing)
+        due = {page for page, due in self.meta.due.items() if due < bound}
+        ending = set() if closing is None else self.meta.pages.keys()  # tables end on every page
+        for page in sorted(tables.keys() | due | ending):
+            yield from self._run_page(page, tables.get(page), bound, closing)
 
     def _by_page(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """Events in total order, page by page."""
-        columns = {name: table.column(name).combine_chunks() for name in ("hi", "lo", "id") if name in table.column_names}
-        hi = columns["hi"].to_numpy()
-        order = total_order(columns["lo"].to_numpy() if "lo" in columns else hi, hi, columns["id"])
+        """Events in their order, page by page."""
+        order = self.task.order(table)
         pages = table.column("page").to_numpy()
         order = np.arange(len(pages)) if order is None else order
         by_page = order[np.argsort(pages[order], kind="stable")]
@@ -213,46 +211,32 @@ class Bucket:
         for page, (start, stop) in zip(here.tolist(), pairwise([*starts.tolist(), len(pages)]), strict=True):
             yield page, arranged.slice(start, stop - start)
 
-    def _finished(self, graph: Graph, state: GraphState, closing: int) -> EventBatch:
+    def _finished(self, graph: Stepping, state: Any, closing: int) -> Any:
         if closing == OPEN:
             return graph.finish(state, None, closed=False)
         return graph.finish(state, inf if closing == FOREVER else closing)
 
-    def _run_page(self, page: int, table: pa.Table | None, bound: int, closing: int | None) -> EventBatch:
+    def _run_page(self, page: int, table: pa.Table | None, bound: int, closing: int | None) -> list[Any]:
         graph, state = self.pages.graph, self.pages.load(page)
-        batch = EMPTY if table is None else self._events(table)
+        batch = self.task.batch(table)
         if self.timed:
             state.start = self.meta.start
         if closing is None:
-            made = graph.advance(state, batch, bound)
+            made = [graph.advance(state, batch, bound)]
         else:
-            first = graph.advance(state, batch)
+            made = [graph.advance(state, batch)]
             state.hi = max(state.hi, self.meta.clock)
-            made = merged([first, self._finished(graph, state, closing)])
+            made.append(self._finished(graph, state, closing))
         self._note_due(graph, state, page)
         self.pages.save(page, state, Step(table, bound, state.start) if closing is None else None)
         return made
 
-    def _events(self, table: pa.Table) -> EventBatch:
-        fields = self.task.layout.fields
-        there = set(table.column_names)  # events that were kept before rules needed a field do not have it
-        columns = {n: table.column(n).combine_chunks() if n in there else pa.nulls(len(table)) for n in fields}
-        return EventBatch(table=events_of(self.task.layout, columns))
-
-    def _note_due(self, graph: Graph, state: Any, page: int) -> None:
+    def _note_due(self, graph: Stepping, state: Any, page: int) -> None:
         due = graph.due(state) if self.timed else None
         if due is None:
             self.meta.due.pop(page, None)
         else:
             self.meta.due[page] = due
-
-
-def _waiting(table: pa.Table) -> pa.Table:
-    """Events that this query could have kept."""
-    kind = table.column("id").type if "id" in table.column_names else pa.null()
-    if not (pa.types.is_string(kind) or pa.types.is_integer(kind)):  # given ids are texts or, as generated ones, whole numbers
-        damaged("its events have no 'id'")
-    return fitting(table, "hi", "page")
 
 
 def _between(table: pa.Table, hi: Any, low: int, high: int) -> pa.Table:

@@ -248,6 +248,9 @@ class Source:
         """Attributes that may hold sets or ranges."""
         return frozenset(n for n in self.attributes if (kind := self._found[n][1]) == COMPOUND or isinstance(kind, T.ArrayType))
 
+    def is_list(self, name: str) -> bool:
+        return self.has(name) and isinstance(self._found[name][1], T.ArrayType)
+
     def field(self, name: str) -> Column | None:
         """A field as rules name it."""
         if name == "time":
@@ -292,7 +295,7 @@ class Source:
         column = self.field(name)
         if column is None:
             return []
-        if self.has(name) and isinstance(self._found[name][1], T.ArrayType):  # the value of [x] is x, of more it is null
+        if self.is_list(name):  # the value of [x] is x, of more it is null
             distinct = F.array_distinct(F.filter(column, lambda item: item.isNotNull()))
             column = F.when(F.size(distinct) == 1, F.get(distinct, 0))
         if self.has(name) and _element(self._found[name][1]) in (MIXED, COMPOUND):

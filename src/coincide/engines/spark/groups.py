@@ -27,6 +27,11 @@ class Group:
     reasons: tuple[str, ...] = ()
 
     @property
+    def null_keys(self) -> bool:
+        """Do events without a value of the key matter?"""
+        return any(d.null_keys for d in self.detectors)
+
+    @property
     def members(self) -> tuple[int, ...]:
         """Numbers of the detectors in the rulebook."""
         return tuple(d.order for d in self.detectors)
@@ -41,15 +46,16 @@ class Group:
 
 def groups(rules: Rulebook) -> list[Group]:
     """All detectors in as few groups as their keys allow, in order of definition."""
-    gathered: dict[Key | None, tuple[list[Detector], list[str]]] = {}
+    gathered: dict[tuple[Key | None, bool], tuple[list[Detector], list[str]]] = {}
     for component in components(rules.detectors):
         key, reasons = _key(rules, component)
-        detectors, why = gathered.setdefault(_canonical(key), ([], []))
+        with_nulls = bool(key) and any(d.null_keys for d in component)
+        detectors, why = gathered.setdefault((_canonical(key), with_nulls), ([], []))
         detectors += component
         why += reasons
     return [
         Group(_written(key, detectors), tuple(sorted(detectors, key=lambda d: d.order)), tuple(dict.fromkeys(why)))
-        for key, (detectors, why) in gathered.items()
+        for (key, _), (detectors, why) in gathered.items()
     ]
 
 

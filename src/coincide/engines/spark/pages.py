@@ -18,11 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from coincide.detection.snapshots import damaged, reading_state
-from coincide.engines.graph import Graph, GraphState
-from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.packing import fitting, recovered, stored
-from coincide.engines.spark.worker import Sources, Task, events_of, graph_of
-from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.bounds import Count
 
 CHECKPOINT = "the checkpoint cannot be read"
@@ -82,16 +78,16 @@ class Step:
 class _Memory:
     """States of this process by their tokens, the one used last at the end."""
 
-    states: OrderedDict[bytes, tuple[Graph, GraphState, int]] = field(default_factory=OrderedDict)
+    states: OrderedDict[bytes, tuple[Stepping, Any, int]] = field(default_factory=OrderedDict)
     size: int = 0
 
-    def put(self, token: bytes, graph: Graph, state: GraphState, size: int) -> None:
+    def put(self, token: bytes, graph: Stepping, state: Any, size: int) -> None:
         self.states[token] = (graph, state, size)
         self.size += size
         while self.size > REMEMBERED and self.states:
             self.size -= self.states.popitem(last=False)[1][2]
 
-    def take(self, token: bytes, graph: Graph) -> GraphState | None:
+    def take(self, token: bytes, graph: Stepping) -> Any:
         """A state is handed out once: it changes as it is used."""
         found = self.states.pop(token, None)
         if found is None:
@@ -103,44 +99,67 @@ class _Memory:
 MEMORY = _Memory()
 
 
+class Stepping(Protocol):
+    """What is stepped: a graph of detectors, or a query over a table. States have the `start` of the run and the latest `hi`."""
+
+    def initial(self) -> Any: ...
+    def advance(self, state: Any, batch: Any, bound: int | None = None) -> Any: ...
+    def finish(self, state: Any, until: float | None = None, closed: bool = True) -> Any: ...
+    def encode(self, state: Any) -> bytes: ...
+    def decode(self, data: bytes) -> Any: ...
+    def due(self, state: Any) -> int | None: ...
+
+
+class Work(Protocol):
+    """What a bucket is for, as it is sent to workers: worker.Task for rules, tablework.TableTask for plain tables."""
+
+    @property
+    def graph(self) -> Stepping: ...
+    @property
+    def shows_late(self) -> bool: ...
+    def rules(self) -> bytes: ...
+    def graph_of_rules(self, data: bytes) -> Stepping: ...
+    def order(self, table: pa.Table) -> Any: ...
+    def check_waiting(self, table: pa.Table) -> None: ...
+    def batch(self, table: pa.Table | None) -> Any: ...
+    def logged(self, table: pa.Table) -> Any: ...
+    def rows(self, made: list[Any], late: Any) -> list[pa.RecordBatch]: ...
+
+
 class Pages:
     """`known` and `kept` (digests of the rules that the store has) are the bucket's, which stores them."""
 
-    def __init__(self, task: Task, store: PageStore, known: dict[int, Page], kept: list[str]) -> None:
+    def __init__(self, task: Work, store: PageStore, known: dict[int, Page], kept: list[str]) -> None:
         self.store = store
         self.known = known
         self.kept = kept
-        self.tables = task.tables
-        self.tier = "kernel" if task.tier == "auto" else task.tier
-        self.graph = graph_of(task.sources, task.members, self.tier, task.tables)
-        self._rules = msgspec.msgpack.encode([task.sources, task.members])
+        self.task = task
+        self.graph = task.graph
+        self._rules = task.rules()
         self._digest = blake2b(self._rules, digest_size=8).hexdigest()
 
-    def load(self, number: int) -> GraphState:
+    def load(self, number: int) -> Any:
         page = self.known.get(number)
         if page is None:
             return self.graph.initial()
         remembered = MEMORY.take(page.token, self.graph)
         return self._rebuilt(number, page) if remembered is None else remembered
 
-    def _rebuilt(self, number: int, page: Page) -> GraphState:
+    def _rebuilt(self, number: int, page: Page) -> Any:
         """Under changed rules, events of the log are none of the new definitions' business."""
         with reading_state(CHECKPOINT):
-            graph = self.graph if page.rules == self._digest else self._old_graph(page.rules)
+            graph = self.graph if page.rules == self._digest else self.task.graph_of_rules(self.store.rules(page.rules))
             data = self.store.base(number)
             state = graph.initial() if data is None else graph.decode(data)
             for entry in page.log:
                 step = Step.from_bytes(self.store.entry(number, entry))
                 if step.start is not None:
                     state.start = step.start
-                graph.advance(state, EMPTY if step.events is None else _batch(step.events), step.bound)
+                events = self.task.batch(None) if step.events is None else self.task.logged(step.events)
+                graph.advance(state, events, step.bound)
             return state if graph is self.graph else self.graph.decode(graph.encode(state))
 
-    def _old_graph(self, digest: str) -> Graph:
-        sources, members = msgspec.msgpack.decode(self.store.rules(digest), type=tuple[Sources, tuple[int, ...]])
-        return graph_of(sources, members, self.tier, self.tables)
-
-    def save(self, number: int, state: GraphState, step: Step | None) -> None:
+    def save(self, number: int, state: Any, step: Step | None) -> None:
         """Keep the state that a step has led to. None: there was more to it than a log can tell."""
         page = self.known.setdefault(number, Page(b"", self._digest))
         room = page.size <= ROOM + GROWTH * page.base and len(page.log) < STEPS
@@ -160,14 +179,9 @@ class Pages:
         page.next += 1
         page.size += len(data)
 
-    def _renew(self, number: int, page: Page, state: GraphState) -> None:
+    def _renew(self, number: int, page: Page, state: Any) -> None:
         data = self.graph.encode(state)
         self.store.put_base(number, data)
         for entry in page.log:
             self.store.drop_entry(number, entry)
         page.base, page.size, page.log, page.rules = len(data), 0, [], self._digest
-
-
-def _batch(table: pa.Table) -> EventBatch:
-    columns: dict[str, Any] = {name: table.column(name).combine_chunks() for name in table.column_names}
-    return EventBatch(table=events_of(Layout(tuple(columns)), columns))

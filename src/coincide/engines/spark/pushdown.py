@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from coincide.detection.base import DetectorPlan
 from coincide.engines.spark.frame import TURN, Layout, Source
+from coincide.engines.spark.groups import Group
 from coincide.expr.parts import Unsupported
 from coincide.expr.spark import relaxed
 from coincide.expr.tree import And, Compare, Expr, In, Literal, Or, Reference, transform
@@ -81,9 +82,10 @@ def united(sets: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
     return None if any(types is None for types in found) else frozenset().union(*(types for types in found if types))
 
 
-def wanted(source: Source, plans: Sequence[DetectorPlan], key: Sequence[str] | None) -> Column:
+def wanted(source: Source, plans: Sequence[DetectorPlan], group: Group) -> Column:
     """Rows that must travel: events of interest that have the key. In the plain form that sources understand."""
-    parts = [source.is_event, source.type != HEARTBEAT, *(_present(source, name) for name in key or ())]
+    needed = () if group.null_keys else group.key or ()
+    parts = [source.is_event, source.type != HEARTBEAT, *(_present(source, name) for name in needed)]
     test = relevant(source, plans)
     return reduce(and_, parts if test is None else [*parts, test])
 
@@ -93,6 +95,8 @@ def _present(source: Source, name: str) -> Column:
     return reduce(or_, [column.isNotNull() for column in values]) if values else F.lit(False)
 
 
-def key_columns(source: Source, key: Sequence[str]) -> list[Column]:
-    """Values to spread events by: equal keys are equal here. Where there is no such column, no event has the key."""
-    return [column for name in key for column in source.values(name)] or [F.lit(0)]
+def key_columns(source: Source, group: Group) -> list[Column]:
+    """Values to spread events by: equal keys are equal here. Where there is no such column, no event has the key. Where null is
+    a key, a list is null."""
+    names = [name for name in group.key or () if not (group.null_keys and source.is_list(name))]
+    return [column for name in names for column in source.values(name)] or [F.lit(0)]

@@ -12,7 +12,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from coincide.engines.spark.bucket import Arrived, Bucket, Division, Outcome
 from coincide.engines.spark.marks import merged_marks
 from coincide.engines.spark.packing import to_bytes
-from coincide.engines.spark.worker import Task
+from coincide.engines.spark.pages import Work
 
 RESULT = "blob binary, late bigint, consumed bigint, waiting bigint"
 
@@ -20,7 +20,7 @@ RESULT = "blob binary, late bigint, consumed bigint, waiting bigint"
 class Processor(StatefulProcessor):  # type: ignore[misc]
     """Called once a bucket and micro-batch. There are no timers of Spark's: every bucket hears from every micro-batch."""
 
-    def __init__(self, task: Task, delay: int, timed: bool, division: Division, sources: Sequence[str] = ()) -> None:
+    def __init__(self, task: Work, delay: int, timed: bool, division: Division, sources: Sequence[str] = ()) -> None:
         self.sources = sources
         self.task = task
         self.delay = delay
@@ -39,9 +39,7 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
         yield self._result(bucket.advance(arrived_rows(pd.concat(rows))))
 
     def _result(self, outcome: Outcome) -> pd.DataFrame:
-        outputs = self.task.outputs
-        rows = [outputs.record_batch(outcome.detections)] if len(outcome.detections) else []
-        rows += [outputs.late_batch(outcome.late_events.table)] if len(outcome.late_events) else []
+        rows = self.task.rows(outcome.made, outcome.late_events)
         blob = to_bytes(pa.Table.from_batches(rows)) if rows else None
         columns = {"blob": [blob], "late": [outcome.late], "consumed": [outcome.consumed], "waiting": [outcome.waiting]}
         return pd.DataFrame(columns)

@@ -128,7 +128,7 @@ class _Branch:
     def _rows(self) -> DataFrame:
         """Events with the numbers of their page and bucket; the bare ones have neither, nor anything but what tells the time."""
         source = self.source
-        keep = F.coalesce(pushdown.wanted(source, self.plans, self.group.key), F.lit(False))
+        keep = F.coalesce(pushdown.wanted(source, self.plans, self.group), F.lit(False))
         sampled = (source.type == HEARTBEAT) | (F.pmod(F.xxhash64(source.hi), F.lit(SAMPLE)) == 0)
         tells = F.lit(True) if self.timed or self.marked else sampled
         rows = source.frame.filter(source.is_event & (keep | tells))
@@ -149,7 +149,7 @@ class _Branch:
     def _place(self) -> tuple[Column, Column]:
         if self.group.key is None:
             return F.lit(0), F.lit(0)
-        by = pushdown.key_columns(self.source, self.group.key) if self.group.key else [self.source.hi]
+        by = pushdown.key_columns(self.source, self.group) if self.group.key else [self.source.hi]
         spread = F.xxhash64(*by)
         page = F.pmod(F.shiftright(spread, 32), F.lit(self.pages))
         return page.cast("int"), F.pmod(spread, F.lit(self.buckets)).cast("int")

@@ -8,20 +8,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from coincide.adapters.nestedcolumns import is_list, sets_of_lists
 from coincide.adapters.order import sort_batch
+from coincide.adapters.tableorder import total_order
 from coincide.attachments import TEXT, giving
 from coincide.detection.base import DetectorPlan, in_tier
+from coincide.detection.snapshots import damaged
 from coincide.engines.graph import Graph
 from coincide.engines.identity import Keys
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.tables import Tables
 from coincide.languages.registry import is_rule_file
-from coincide.model.batch import EventBatch
+from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.table import EventTable
 from coincide.rulebook import Rulebook, load
 from coincide.source import Reading, SourceText
@@ -40,6 +43,58 @@ class Task:
     layout: Layout
     outputs: Outputs
     tables: Tables | None = None
+
+    # What a bucket asks for (bucket.py)
+
+    @property
+    def graph(self) -> Graph:
+        return graph_of(self.sources, self.members, self._tier, self.tables)
+
+    @property
+    def _tier(self) -> str:
+        return "kernel" if self.tier == "auto" else self.tier
+
+    @property
+    def shows_late(self) -> bool:
+        return self.outputs.late is not None
+
+    def rules(self) -> bytes:
+        return msgspec.msgpack.encode([self.sources, self.members])
+
+    def graph_of_rules(self, data: bytes) -> Graph:
+        sources, members = msgspec.msgpack.decode(data, type=tuple[Sources, tuple[int, ...]])
+        return graph_of(sources, members, self._tier, self.tables)
+
+    def order(self, table: pa.Table) -> Any:
+        """The total order of events, as numbers of rows; None: they stand so."""
+        columns = {name: table.column(name).combine_chunks() for name in ("hi", "lo", "id") if name in table.column_names}
+        hi = columns["hi"].to_numpy()
+        return total_order(columns["lo"].to_numpy() if "lo" in columns else hi, hi, columns["id"])
+
+    def check_waiting(self, table: pa.Table) -> None:
+        """Are these events that this query could have kept?"""
+        kind = table.column("id").type if "id" in table.column_names else pa.null()
+        if not (pa.types.is_string(kind) or pa.types.is_integer(kind)):  # given ids are texts, generated ones whole numbers too
+            damaged("its events have no 'id'")
+
+    def batch(self, table: pa.Table | None) -> EventBatch:
+        if table is None:
+            return EMPTY
+        there = set(table.column_names)  # events that were kept before rules needed a field do not have it
+        fields = self.layout.fields
+        columns = {n: table.column(n).combine_chunks() if n in there else pa.nulls(len(table)) for n in fields}
+        return EventBatch(table=events_of(self.layout, columns))
+
+    def logged(self, table: pa.Table) -> EventBatch:
+        """A batch that was kept, with the fields that it had then."""
+        columns: dict[str, Any] = {name: table.column(name).combine_chunks() for name in table.column_names}
+        return EventBatch(table=events_of(Layout(tuple(columns)), columns))
+
+    def rows(self, made: list[EventBatch], late: EventBatch) -> list[pa.RecordBatch]:
+        """Rows of the resulting frame."""
+        detections = merged(made)
+        rows = [self.outputs.record_batch(detections)] if len(detections) else []
+        return rows + ([self.outputs.late_batch(late.table)] if len(late) else [])
 
 
 @dataclass(frozen=True)
