@@ -87,8 +87,10 @@ class Graph:
     def finish(self, state: GraphState, until: float | None = None, closed: bool = True) -> EventBatch:
         """The end of input: timers due by the last event, or by `until` (microseconds or inf) if that is later, fire; then
         tables end. If it is not `closed`, more is to come later, and the clock only goes on to `until`."""
-        if state.start is None or (until is None and not closed):
+        if state.start is None:
             return EMPTY
+        if until is None and not closed:  # the clock has come to the last event of the whole input, not past it
+            return self.advance(state, EMPTY, state.hi)
         if until != inf:
             end = state.hi if until is None else max(state.hi, int(until))
             return self.advance(state, EMPTY, end + 1, until=end, closing=closed)

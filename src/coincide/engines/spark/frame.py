@@ -248,9 +248,6 @@ class Source:
         """Attributes that may hold sets or ranges."""
         return frozenset(n for n in self.attributes if (kind := self._found[n][1]) == COMPOUND or isinstance(kind, T.ArrayType))
 
-    def is_list(self, name: str) -> bool:
-        return self.has(name) and isinstance(self._found[name][1], T.ArrayType)
-
     def field(self, name: str) -> Column | None:
         """A field as rules name it."""
         if name == "time":
@@ -290,12 +287,18 @@ class Source:
     def _number(self, name: str) -> str:
         return f"c{self._numbers[name]}"
 
-    def values(self, name: str) -> list[Column]:
-        """A field as plain columns, of which at most one is filled; equal values are equal to Spark's hash as well."""
+    def values(self, name: str, lists: bool = True) -> list[Column]:
+        """A field as plain columns, of which at most one is filled; equal values are equal to Spark's hash as well. The value of
+        [x] is x, of more it is null; if not `lists`, that of any list is null."""
         column = self.field(name)
         if column is None:
             return []
-        if self.is_list(name):  # the value of [x] is x, of more it is null
+        kind = self._found[name][1] if self.has(name) else None
+        if isinstance(kind, T.ArrayType) and not lists:
+            return []
+        if kind == COMPOUND and not lists:
+            column = F.when(column["compound"].isNull(), column)
+        if isinstance(kind, T.ArrayType):
             distinct = F.array_distinct(F.filter(column, lambda item: item.isNotNull()))
             column = F.when(F.size(distinct) == 1, F.get(distinct, 0))
         if self.has(name) and _element(self._found[name][1]) in (MIXED, COMPOUND):

@@ -98,5 +98,4 @@ def _present(source: Source, name: str) -> Column:
 def key_columns(source: Source, group: Group) -> list[Column]:
     """Values to spread events by: equal keys are equal here. Where there is no such column, no event has the key. Where null is
     a key, a list is null."""
-    names = [name for name in group.key or () if not (group.null_keys and source.is_list(name))]
-    return [column for name in names for column in source.values(name)] or [F.lit(0)]
+    return [column for name in group.key or () for column in source.values(name, lists=not group.null_keys)] or [F.lit(0)]
