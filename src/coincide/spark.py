@@ -7,5 +7,6 @@ from coincide.engines.spark.report import Report
 from coincide.engines.spark.rowpatterns import match_recognize
 from coincide.engines.spark.rowsql import sql
 from coincide.engines.spark.session import session
+from coincide.engines.spark.tableend import match_recognize_to_end
 
-__all__ = ["Report", "by_type", "detect", "match_recognize", "session", "split", "sql"]
+__all__ = ["Report", "by_type", "detect", "match_recognize", "match_recognize_to_end", "session", "split", "sql"]

@@ -10,10 +10,12 @@ import numpy as np
 from coincide.detection.rowpattern.columnar import Matches, Rows, Segments
 from coincide.detection.rowpattern.loop import MATCHED, TIMED_OUT, UNMATCHED
 from coincide.detection.rowpattern.measures import Match
+from coincide.detection.rowpattern.output import Output
 from coincide.detection.rowpattern.partition import Partition, Program
 from coincide.expr.scalar import ENVELOPE_FIELDS
 from coincide.expr.tree import Expr, Reference, transform, walk
 from coincide.lang.matchrecognize.definition import Query
+from coincide.model.column import Column
 from coincide.model.event import Event
 
 COLUMN = "column "
@@ -34,15 +36,12 @@ def without_envelope(query: Query) -> Query:
 class _Recorder:
     """In place of an output: what was found, and where."""
 
-    def __init__(self, unmatched: bool) -> None:
+    def __init__(self, output: Output) -> None:
         self.made: list[list[int]] = []
         self.states: list[int] = []
-        self._unmatched = unmatched
+        self.asks = output.asks
+        self._unmatched = output.clause.unmatched_rows
         self.base = 0
-        self.found: list[int] = []
-
-    def asks(self, match: Match) -> int:
-        return -1
 
     def make(self, match: Match, key: Any, cause: Any) -> None:
         kind = TIMED_OUT if match.timed_out else MATCHED
@@ -57,23 +56,37 @@ class _Recorder:
         self.states.extend(states)
 
 
-def found_by_objects(program: Program, rows: Rows, segments: Segments, passed: int = -(2**63)) -> Matches:
-    """The matches of closed partitions. The number of a row is its `lo`, its time the `hi`."""
+def found_by_objects(program: Program, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
+    """The matches that are decided. The number of a row is its `lo`, its time the `hi`."""
     trees = [test.tree for test in program.conditions.tests if test is not None]
     names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Reference)}
     columns = {name: rows.columns[name.removeprefix(COLUMN)] for name in names}
-    no_key = ((False, None),) * len(program.clause.partition)
-    recorder = _Recorder(program.clause.unmatched_rows)
+    recorder = _Recorder(program.output)
     kept, program.output = program.output, recorder  # type: ignore[assignment]
     try:
-        for low, high in zip(segments.bounds[:-1].tolist(), segments.bounds[1:].tolist(), strict=True):
-            recorder.base = low
-            partition = Partition(no_key, closed=True)
-            for row in range(low, high):
-                values = {name: column.value(row) for name, column in columns.items()}
-                partition.rows.append(Event("", row, int(rows.times[row]), str(row + 1), values, ()))
+        for segment in range(len(segments.bounds) - 1):
+            low = int(segments.bounds[segment])
+            base = 0 if segments.begins[segment] else 1  # whether there are rows before matters, not how many
+            recorder.base = low - base
+            partition = _partition(program, rows, columns, segments, segment, base, closed)
             program.scan(partition, None, passed)  # type: ignore[arg-type]
+            segments.starts[segment] = low + partition.start - base
+            segments.numbers[segment] = partition.number
+            segments.covered[segment] = low + partition.covered - base
     finally:
         program.output = kept
     made = np.array(recorder.made, np.int64).reshape(-1, 8)
     return Matches(made, np.array(recorder.states, np.int32), np.concatenate(([0], np.cumsum(made[:, 2]))))
+
+
+def _partition(
+    program: Program, rows: Rows, columns: dict[str, Column], segments: Segments, segment: int, base: int, closed: bool
+) -> Partition:
+    low, high = int(segments.bounds[segment]), int(segments.bounds[segment + 1])
+    events = []
+    for row in range(low, high):
+        values = {name: column.value(row) for name, column in columns.items()}
+        events.append(Event("", row, int(rows.times[row]), str(row + 1), values, ()))
+    no_key = ((False, None),) * len(program.clause.partition)
+    start, covered = (int(at[segment]) - low + base for at in (segments.starts, segments.covered))
+    return Partition(no_key, events, base, start, int(segments.numbers[segment]), covered, closed)

@@ -25,6 +25,7 @@ from coincide.lang.matchrecognize.definition import Clause, OrderKey, Query
 from coincide.lang.matchrecognize.functions import lowered
 from coincide.model.column import Column
 from coincide.source import Span
+from coincide.tables.foreign import COMPUTED
 from coincide.tables.objects import found_by_objects, without_envelope
 from coincide.tables.types import array_of, column_of_array, is_boolean, type_of
 
@@ -120,7 +121,7 @@ class TableQuery:
             fields |= {k.name: self.schema.field(k.name).type for k in clause.order if k.name not in measures}
         fields |= measures
         if clause.all_rows:
-            fields |= {f.name: f.type for f in self.schema if f.name not in fields}
+            fields |= {f.name: f.type for f in self.schema if f.name not in fields and not f.name.startswith(COMPUTED)}
         return pa.schema(list(fields.items()))
 
     @cached_property
@@ -142,23 +143,33 @@ class TableQuery:
     def run(self, table: pa.Table, clock: int | None = None) -> pa.Table:
         """The output rows of a whole table, partition by partition in order of their first rows. The clock (microseconds) has
         come to its last row, if not further."""
-        table = _plain(table)
-        if self.query.source.where is not None:
-            table = table.filter(pa.array(self._filter(table, lowered(self.query.source.where))))
+        table = self._filtered(table)
         order, bounds = self._sorted(table)
-        table = table.take(pa.array(order)) if order is not None else table
-        rows = Rows(table.num_rows, _Arrays(table), self._times(table))
-        segments = Segments.fresh(bounds)
+        return self.scanned(table.take(pa.array(order)) if order is not None else table, Segments.fresh(bounds), True, clock)
+
+    def scanned(self, table: pa.Table, segments: Segments, closed: bool, clock: int | None) -> pa.Table:
+        """The output rows of what is decided; where each partition's scan has come to is kept in the segments."""
+        rows = Rows(table.num_rows, _Arrays(table), self.times(table))
         times = rows.times[rows.times < NO_TIME]
-        matches = self._matches(rows, segments, clock if clock is not None else int(times.max(initial=-NO_TIME)))
-        shown = self.columnar.shown(matches)
+        passed = clock if clock is not None else int(times.max(initial=-NO_TIME))
+        shown = self.columnar.shown(self._matches(rows, segments, closed, passed))
         return self._selected(self._output(shown, rows, segments, table))
 
-    def _matches(self, rows: Rows, segments: Segments, clock: int) -> Matches:
+    def in_order(self, table: pa.Table) -> pa.Table:
+        """Rows by the keys of ORDER BY, whatever their partitions."""
+        table = self._filtered(table)
+        order = self._by_keys(table)
+        return table if order is None else table.take(pa.array(order))
+
+    def _filtered(self, table: pa.Table) -> pa.Table:
+        table, where = _plain(table), self.query.source.where
+        return table if where is None else table.filter(pa.array(self._filter(table, lowered(where))))
+
+    def _matches(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
         if self._by_objects:
-            return found_by_objects(self._object_program, rows, segments, clock)
+            return found_by_objects(self._object_program, rows, segments, closed, passed)
         try:
-            return self.columnar.find(rows, segments, True, clock)
+            return self.columnar.find(rows, segments, closed, passed)
         except Stopped as stopped:
             raise self.columnar.stop(stopped, str(stopped.row + 1)) from None
 
@@ -168,7 +179,7 @@ class TableQuery:
     def _sorted(self, table: pa.Table) -> tuple[Numbers | None, Numbers]:
         """The rows partition by partition, each in order, and where each partition begins; None: they stand so."""
         by_keys = self._by_keys(table)
-        codes, count = self._partitions(table)
+        codes, count = self.partitions(table)
         if count <= 1:
             return by_keys, np.array([0, table.num_rows], np.int64) if table.num_rows else np.zeros(1, np.int64)
         if by_keys is None and (codes[1:] >= codes[:-1]).all():
@@ -176,7 +187,7 @@ class TableQuery:
         order, bounds = grouped(codes if by_keys is None else codes[by_keys], count)
         return (order if by_keys is None else by_keys[order]), bounds
 
-    def _partitions(self, table: pa.Table) -> tuple[Numbers, int]:
+    def partitions(self, table: pa.Table) -> tuple[Numbers, int]:
         """The number of each row's partition, in order of their first rows."""
         combined, size = np.zeros(table.num_rows, np.int64), 1
         for column in self.clause.partition:
@@ -196,7 +207,7 @@ class TableQuery:
             return None
         return np.lexsort(keys[::-1]).astype(np.int64)
 
-    def _times(self, table: pa.Table) -> Numbers:
+    def times(self, table: pa.Table) -> Numbers:
         """Microseconds; under WITHIN a row without time is never taken."""
         if self.time_column is None:
             return np.zeros(table.num_rows, np.int64)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.rowpattern.expressions import Folded, Lookup, leaves_of, reads_labels, with_children
+from coincide.detection.rowpattern.expressions import Folded, Lookup, leaves_of, reads_labels
 from coincide.detection.rowpattern.folds import running
 from coincide.detection.rowpattern.loop import MATCHED, NO_ROW, NOTHING, TIMED_OUT, TOO_MANY_STEPS, UNMATCHED, find
 from coincide.detection.rowpattern.partition import Program
@@ -21,6 +21,7 @@ from coincide.detection.rowpattern.vectors import taken, truth_of, values_of
 from coincide.errors import Diagnostic, RunError
 from coincide.expr.tree import Expr, Reference, transform, walk
 from coincide.lang.matchrecognize.definition import Classifier, MatchFact
+from coincide.lang.matchrecognize.rewrite import with_children
 from coincide.model.column import Column
 from coincide.model.stamp import MILLISECOND
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from coincide.detection.rowpattern.expressions import Folded, Lookup, with_children
+from coincide.detection.rowpattern.expressions import Folded, Lookup
 from coincide.expr.functions import BOOLEAN, TEXT
 from coincide.expr.tree import Call, Expr, Literal, Reference
 from coincide.lang.matchrecognize.definition import Classifier, MatchFact
 from coincide.lang.matchrecognize.functions import OWN
+from coincide.lang.matchrecognize.rewrite import with_children
 
 NUMBER, WORD, FLAG = Literal(0.0), Literal(""), Literal(True)
 LIST = Call("set", ())

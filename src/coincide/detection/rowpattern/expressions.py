@@ -7,13 +7,14 @@ see the rows mapped so far, and measures, which see the labels of a match."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from coincide.expr.scalar import COMPARE, ENVELOPE_FIELDS, Evaluate, ScalarCompiler, compare
 from coincide.expr.tree import Compare, Expr, Reference, transform, walk
 from coincide.lang.matchrecognize.definition import Aggregate, Classifier, Clause, MatchFact, Navigation
 from coincide.lang.matchrecognize.functions import SQL_FUNCTIONS, lowered
+from coincide.lang.matchrecognize.rewrite import with_children
 from coincide.model.compound import Several
 from coincide.model.event import Event, Value
 from coincide.model.stamp import MILLISECOND
@@ -71,18 +72,6 @@ def lookups(tree: Expr, clause: Clause) -> Expr:
 def _lookup(node: Navigation, members: frozenset[int], shift: int) -> Lookup:
     first = node.function == "FIRST"
     return Lookup(_at_row(node.operand), members, first, node.offset, shift, node.semantics == "FINAL")
-
-
-def with_children(node: Expr, rewrite: Callable[[Expr], Expr]) -> Expr:
-    """The node with its children rewritten, top down: what stands inside a navigation is not looked at again."""
-    changes: dict[str, Any] = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
-        if isinstance(value, Expr):
-            changes[f.name] = rewrite(value)
-        elif isinstance(value, tuple) and value and isinstance(value[0], Expr):
-            changes[f.name] = tuple(rewrite(v) for v in value)
-    return replace(node, **changes) if changes else node
 
 
 def _leaves(trees: tuple[Expr, ...]) -> Iterator[Reference | Classifier]:

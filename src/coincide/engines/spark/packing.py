@@ -15,7 +15,6 @@ import pyarrow as pa
 from coincide.detection.snapshots import damaged, opened, sealed
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.marks import REACHED, marks_of
-from coincide.engines.spark.outputs import Outputs
 
 PACKED = "bucket int, first bigint, last bigint, closing bigint, marks binary, blob binary"
 TIMES = [("first", pa.int64()), ("last", pa.int64()), ("closing", pa.int64())]
@@ -109,17 +108,12 @@ class Packing:
         }
 
 
-@dataclass(frozen=True)
-class Unpacking:
+def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
     """Sent to workers: blobs of detections as rows."""
-
-    outputs: Outputs
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for blob in batch.column(0):
-                if blob.is_valid:
-                    yield from from_bytes(blob.as_py()).to_batches()
+    for batch in batches:
+        for blob in batch.column(0):
+            if blob.is_valid:
+                yield from from_bytes(blob.as_py()).to_batches()
 
 
 def balanced_buckets(count: int, partitions: int) -> tuple[int, ...]:

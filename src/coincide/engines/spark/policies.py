@@ -17,7 +17,7 @@ from coincide.engines.spark.arrival import Arrivals, Job, advance
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.groups import Group
 from coincide.engines.spark.outputs import Outputs
-from coincide.engines.spark.packing import BARE, PACKED, Packing, Unpacking
+from coincide.engines.spark.packing import BARE, PACKED, Packing, unpacked
 from coincide.engines.spark.stateful import RESULT, arrived_rows, value_bytes
 from coincide.engines.spark.tables import tables_of
 from coincide.engines.spark.worker import Task, sources_of
@@ -74,7 +74,7 @@ def arrivals_streaming(
     packed = rows.mapInArrow(Packing(job.task.layout, (0,)), PACKED)
     stepped = packed.groupBy("bucket").transformWithStateInPandas(ArrivalProcessor(job), RESULT, "Append", "None")
     counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in ("late", "consumed", "waiting")]
-    return stepped.observe("coincide_0", *counts).select("blob").mapInArrow(Unpacking(shape), shape.spark())
+    return stepped.observe("coincide_0", *counts).select("blob").mapInArrow(unpacked, shape.spark())
 
 
 def _job(rules: Rulebook, source: Source, shape: Outputs, policy: StabilityPolicy, tier: str) -> Job:

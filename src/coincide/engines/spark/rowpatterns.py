@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, overload
@@ -11,67 +10,125 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from coincide.detection.rowpattern.search import STEPS
-from coincide.errors import CoincideError, DataWarning, Diagnostic, RuleError
+from coincide.engines.spark.foreign import with_computed
+from coincide.engines.spark.tablework import TableStream, arrow_schema, quoted, table_stream
+from coincide.errors import CoincideError, Diagnostic, RuleError
 from coincide.expr.tree import Reference, walk
+from coincide.lang.matchrecognize.check import streaming_warnings
 from coincide.lang.matchrecognize.definition import Query
-from coincide.lang.matchrecognize.parse import parse_clause
 from coincide.source import SourceText
+from coincide.tables.foreign import parsed
 from coincide.tables.query import TableQuery
+from coincide.unmet import warn
 
 Transformation = Callable[[DataFrame], DataFrame]
 
 
 @overload
-def match_recognize(df: DataFrame, clause: str, *, time: str | None = None, steps: int = STEPS) -> DataFrame: ...
+def match_recognize(
+    df: DataFrame,
+    clause: str,
+    *,
+    time: str | None = None,
+    steps: int = STEPS,
+    delay: str | None = None,
+    buckets: int | None = None,
+    pages: int | None = None,
+) -> DataFrame: ...
 
 
 @overload
-def match_recognize(df: str, *, time: str | None = None, steps: int = STEPS) -> Transformation: ...
+def match_recognize(
+    df: str,
+    *,
+    time: str | None = None,
+    steps: int = STEPS,
+    delay: str | None = None,
+    buckets: int | None = None,
+    pages: int | None = None,
+) -> Transformation: ...
 
 
 def match_recognize(
-    df: DataFrame | str, clause: str | None = None, *, time: str | None = None, steps: int = STEPS
+    df: DataFrame | str,
+    clause: str | None = None,
+    *,
+    time: str | None = None,
+    steps: int = STEPS,
+    delay: str | None = None,
+    buckets: int | None = None,
+    pages: int | None = None,
 ) -> DataFrame | Transformation:
-    """What MATCH_RECOGNIZE gives for a DataFrame; with the clause alone, a function for `df.transform`.
+    """What MATCH_RECOGNIZE gives for a DataFrame, batch or streaming; with the clause alone, a function for `df.transform`.
 
     `clause` is what stands in the parentheses of MATCH_RECOGNIZE. `time` names the column that WITHIN goes by, by default the
-    first ORDER BY key. Rows with equal ORDER BY keys have no fixed order on Spark."""
+    first ORDER BY key. Rows with equal ORDER BY keys have no fixed order on Spark. Functions of Spark's, and those registered
+    with it, may be called in conditions and measures with columns of one row.
+
+    On a stream rows wait until the latest time seen, less the delay of `withWatermark` (or `delay`, by default 10 seconds), has
+    passed theirs; then they are taken in order. Later ones are dropped and counted. Only what is decided is given out. `buckets`
+    and `pages` divide the state and must stay as they are over the life of a checkpoint."""
+
+    def apply(frame: DataFrame, text: str) -> DataFrame:
+        return matched(frame, SourceText("clause.mr.sql", text), time, steps, delay, buckets, pages)
+
     if isinstance(df, str):
         text = df
-        return lambda frame: _matched(frame, SourceText("clause.mr.sql", text), time, steps)
+        return lambda frame: apply(frame, text)
     if clause is None:
         raise CoincideError("the clause of MATCH_RECOGNIZE is missing: match_recognize(df, 'PARTITION BY …')")
-    return _matched(df, SourceText("clause.mr.sql", clause), time, steps)
+    return apply(df, clause)
 
 
-def _matched(frame: DataFrame, source: SourceText, time: str | None, steps: int) -> DataFrame:
-    query = parse_clause(source)
+def matched(
+    frame: DataFrame,
+    source: SourceText,
+    time: str | None,
+    steps: int,
+    delay: str | None = None,
+    buckets: int | None = None,
+    pages: int | None = None,
+) -> DataFrame:
     if frame.isStreaming:
-        raise CoincideError(
-            Diagnostic(
-                "match_recognize on a stream is offered for rule files: coincide.spark.detect('rules.mr.sql', df)",
-                hint="there rows are events: a mapping names the columns of their type and time",
-            )
-        )
-    return matched_batch(frame, query, source, time, steps)
+        return streamed(frame, source, time, steps, delay, buckets, pages).matched()
+    return _matched_batch(frame, source, time, steps)
 
 
-def matched_batch(frame: DataFrame, query: Query, source: SourceText, time: str | None, steps: int) -> DataFrame:
+def streamed(
+    frame: DataFrame,
+    source: SourceText,
+    time: str | None,
+    steps: int,
+    delay: str | None = None,
+    buckets: int | None = None,
+    pages: int | None = None,
+) -> TableStream:
+    query, calls = parsed(source)
+    warn(tuple(streaming_warnings(query)))
+    whole = with_computed(frame, calls)
+    table = TableQuery(query, arrow_schema(whole.schema), time, steps)
+    columns = [name for name in whole.columns if _is_read(query, name, time)]
+    return table_stream(whole, table, columns, source, delay, buckets, pages)
+
+
+def _matched_batch(frame: DataFrame, source: SourceText, time: str | None, steps: int) -> DataFrame:
+    query, calls = parsed(source)
     if not query.clause.order and time is None:
         raise RuleError(Diagnostic("MATCH_RECOGNIZE on Spark needs ORDER BY", query.clause.pattern_span, hint="or time="))
-    table = TableQuery(query, to_arrow_schema(frame.schema), time, steps)
+    whole = with_computed(frame, calls)
+    table = TableQuery(query, arrow_schema(whole.schema), time, steps)
     result = from_arrow_schema(table.matched)
     keys = [column.name for column in query.clause.partition]
-    rows = frame.select(*(F.col(_quoted(name)) for name in frame.columns if _is_read(query, name, time)))
+    rows = whole.select(*(F.col(quoted(name)) for name in whole.columns if _is_read(query, name, time)))
     if keys:
-        placed = rows.repartition(*(F.col(_quoted(key)) for key in keys))
+        placed = rows.repartition(*(F.col(quoted(key)) for key in keys))
     else:
-        warnings.warn("no PARTITION BY: all rows go to one task", DataWarning, stacklevel=4)
+        warn((Diagnostic("no PARTITION BY: all rows go to one task", severity="warning"),))
         placed = rows.repartition(1)
-    clock = _clock(frame, table) if query.clause.timed_out else None
+    clock = _clock(whole, table) if query.clause.timed_out else None
     return placed.mapInArrow(_Matching(source.name, source.text, time, steps, clock, result), result)
 
 
@@ -88,14 +145,10 @@ def _is_read(query: Query, name: str, time: str | None) -> bool:
 def _clock(frame: DataFrame, table: TableQuery) -> int:
     """How far time has come in the whole frame: what times out does so by it."""
     assert table.time_column is not None
-    column = F.max(F.col(_quoted(table.time_column)))
+    column = F.max(F.col(quoted(table.time_column)))
     stamp = isinstance(frame.schema[table.time_column].dataType, (T.TimestampType, T.TimestampNTZType))
     found = frame.agg(F.unix_micros(column.cast("timestamp")) if stamp else column.cast("double") * 1000).collect()[0][0]
     return 0 if found is None else int(found)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 class _Matching:
@@ -111,9 +164,9 @@ class _Matching:
         rows = pa.Table.from_batches(received)
         table = _table_query(self.name, self.text, rows.schema, self.time, self.steps)
         made = table.run(rows, self.clock)
-        yield from made.cast(to_arrow_schema(self.result), safe=False).to_batches()
+        yield from made.cast(arrow_schema(self.result), safe=False).to_batches()
 
 
 @lru_cache(maxsize=16)
 def _table_query(name: str, text: str, schema: pa.Schema, time: str | None, steps: int) -> TableQuery:
-    return TableQuery(parse_clause(SourceText(name, text)), schema, time, steps)
+    return TableQuery(parsed(SourceText(name, text))[0], schema, time, steps)

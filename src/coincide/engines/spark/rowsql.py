@@ -12,9 +12,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from coincide.detection.rowpattern.search import STEPS
-from coincide.engines.spark.rowpatterns import matched_batch
+from coincide.engines.spark.rowpatterns import matched
 from coincide.errors import Diagnostic, RuleError
-from coincide.lang.matchrecognize.parse import parse_clause
 from coincide.source import SourceText
 
 TOKEN = re.compile(
@@ -33,15 +32,16 @@ class _Token(NamedTuple):
     end: int
 
 
-def sql(spark: SparkSession, text: str, *, time: str | None = None, steps: int = STEPS) -> DataFrame:
-    """`spark.sql`, with MATCH_RECOGNIZE after any table, view, subquery or common table.
+def sql(spark: SparkSession, text: str, *, time: str | None = None, steps: int = STEPS, delay: str | None = None) -> DataFrame:
+    """`spark.sql`, with MATCH_RECOGNIZE after any table, view, subquery or common table, batch or streaming.
 
-    `time` names the column that WITHIN goes by; by default it is the first ORDER BY key of each clause."""
+    `time` names the column that WITHIN goes by; by default it is the first ORDER BY key of each clause. `delay` is for streams
+    without a watermark."""
     source = SourceText("query.sql", text)
     views: list[str] = []
     try:
         while (found := _innermost(text)) is not None:
-            text = _replaced(spark, source, text, found, time, steps, views)
+            text = _replaced(spark, source, text, found, (time, steps, delay), views)
         return spark.sql(text)
     finally:
         if not _is_remote(spark):  # Spark Connect looks names up late
@@ -117,14 +117,20 @@ def _ends_table(token: _Token) -> bool:
     )
 
 
-def _replaced(
-    spark: SparkSession, source: SourceText, text: str, found: _Found, time: str | None, steps: int, views: list[str]
-) -> str:
+Options = tuple[str | None, int, str | None]
+"""Time, steps and delay."""
+
+
+def _replaced(spark: SparkSession, source: SourceText, text: str, found: _Found, options: Options, views: list[str]) -> str:
     table, clause = text[slice(*found.table)], text[slice(*found.clause)]
-    frame = spark.sql(f"{_common_tables(text, found.table[0])}SELECT * FROM {table}")
+    common = _common_tables(text, found.table[0])
+    frame = spark.sql(f"{common}SELECT * FROM {table}")
     written = _placed(source, clause)
+    if frame.isStreaming and any(view in common + table for view in views):
+        hint = "write the inner matches to a table and read that, or use rules: coincide.spark.detect('rules.mr.sql', df)"
+        raise RuleError(Diagnostic("on a stream MATCH_RECOGNIZE cannot read the matches of another one", hint=hint))
     name = f"coincide_matches_{next(_numbers)}"
-    matched_batch(frame, parse_clause(written), written, time, steps).createOrReplaceTempView(name)
+    matched(frame, written, *options).createOrReplaceTempView(name)
     views.append(name)
     return text[: found.table[0]] + name + " " + text[found.end :]
 

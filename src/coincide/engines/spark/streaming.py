@@ -23,7 +23,7 @@ from coincide.engines.spark import pushdown
 from coincide.engines.spark.frame import Layout, Source
 from coincide.engines.spark.groups import Group, groups
 from coincide.engines.spark.outputs import Outputs, outputs
-from coincide.engines.spark.packing import BARE, PACKED, Packing, Unpacking, balanced_buckets
+from coincide.engines.spark.packing import BARE, PACKED, Packing, balanced_buckets, unpacked
 from coincide.engines.spark.policies import arrivals_streaming, goes_by_arrival, sources_by_key
 from coincide.engines.spark.rejects import ROWS, row_counts
 from coincide.engines.spark.session import ROCKSDB, STATE_STORE
@@ -58,7 +58,7 @@ def detect_streaming(
     with `keys`, in the column KEY, those. A value in the column `closing` (microseconds) says that the input has ended and that
     time goes on until then."""
     spark = source.original.sparkSession
-    _want_rocksdb(spark)
+    want_rocksdb(spark)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
     divided = groups(rules)
@@ -84,7 +84,7 @@ def detect_streaming(
         for number, group in enumerate(divided)
     ]
     if not branches:
-        return source.frame.filter(F.lit(False)).select().mapInArrow(Unpacking(shape), shape.spark())
+        return source.frame.filter(F.lit(False)).select().mapInArrow(unpacked, shape.spark())
     return reduce(DataFrame.unionAll, branches)
 
 
@@ -123,7 +123,7 @@ class _Branch:
         packed = self._rows().mapInArrow(packing, PACKED)
         stepped = packed.groupBy("bucket").transformWithStateInPandas(processor, RESULT, "Append", "None")
         counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in ("late", "consumed", "waiting")]
-        return stepped.observe(name, *counts).select("blob").mapInArrow(Unpacking(self.task.outputs), self.task.outputs.spark())
+        return stepped.observe(name, *counts).select("blob").mapInArrow(unpacked, self.task.outputs.spark())
 
     def _rows(self) -> DataFrame:
         """Events with the numbers of their page and bucket; the bare ones have neither, nor anything but what tells the time."""
@@ -166,7 +166,7 @@ def parse_delay(text: str) -> int:
         raise InputError(Diagnostic(f"the delay: {error}", hint="such as '10 seconds', '5 min', '1 hour 30 minutes'")) from None
 
 
-def _want_rocksdb(spark: SparkSession) -> None:
+def want_rocksdb(spark: SparkSession) -> None:
     """transformWithState works with no other store; a session that never chose one gets it."""
     if spark.conf.get(STATE_STORE, "").endswith("HDFSBackedStateStoreProvider") or not spark.conf.get(STATE_STORE, ""):
         spark.conf.set(STATE_STORE, ROCKSDB)

@@ -55,6 +55,14 @@ class MatchFact(Expr):
 
 
 @dataclass(frozen=True)
+class Foreign(Expr):
+    """A call of a function of the engine around us, whose arguments are columns of one row."""
+
+    name: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
 class Case(Expr):
     """CASE; with a subject, the tests are values that it is compared with."""
 

@@ -10,7 +10,7 @@ from coincide.expr.parse import ExpressionParser
 from coincide.expr.quantities import UNITS, QuantityError, microseconds_of, unit_hint
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, Token
 from coincide.expr.tree import Call, Expr, Literal, Reference, walk
-from coincide.lang.matchrecognize.definition import Aggregate, Case, Cast, Classifier, MatchFact, Navigation
+from coincide.lang.matchrecognize.definition import Aggregate, Case, Cast, Classifier, Foreign, MatchFact, Navigation
 from coincide.lang.matchrecognize.functions import AGGREGATES, CALLABLE, CASTS, FACTS, NAVIGATIONS
 from coincide.lang.matchrecognize.tokens import SqlTokens
 from coincide.model.stamp import MILLISECOND, parse_instant
@@ -34,6 +34,7 @@ class SqlExpressions(ExpressionParser):
     def __init__(self, tokens: SqlTokens) -> None:
         super().__init__(tokens, functions=CALLABLE, spaced_calls=True)
         self.scope = ""
+        self.foreign = False  # are functions that are not ours left to the engine around us?
 
     @contextmanager
     def within_scope(self, scope: str) -> Iterator[None]:
@@ -152,11 +153,23 @@ class SqlExpressions(ExpressionParser):
             hint = nearest(name.text.lower(), self.functions)
             if name.text.lower() in AGGREGATES or name.text.upper() in (*NAVIGATIONS, *FACTS, "CLASSIFIER"):
                 hint = "it belongs to MEASURES and DEFINE"
+            elif self.foreign and self.scope in SCOPES:
+                return self._foreign_call(name)
             raise self.tokens.fail(name, f"unknown function '{name.text}'", hint)
         arguments = self._arguments(name)
         if not function.accepts(len(arguments)):
             raise self._arity(name)
         return self._placed(Call(function.name, tuple(arguments)), name)
+
+    def _foreign_call(self, name: Token) -> Expr:
+        """A function that is not ours: of one row, which is all that whoever has it can see."""
+        arguments = tuple(self._arguments(name))
+        for node in (node for argument in arguments for node in walk(argument)):
+            if isinstance(node, (Navigation, Aggregate, Classifier, MatchFact)):
+                message = f"'{name.text}' is computed for each row: it cannot see other rows of the match"
+                raise self.tokens.fail(self._start_of(node), message, f"such as LAST({name.text}(x)) instead")
+        self._check_variable(name.text, arguments)
+        return self._placed(Foreign(name.text, arguments), name)
 
     def _arguments(self, name: Token) -> list[Expr]:
         self.wanted("(")

@@ -59,10 +59,12 @@ def parse(source: SourceText) -> File:
         return Parser(SqlTokens(source)).file()
 
 
-def parse_clause(source: SourceText) -> Query:
-    """A query over the table `table` from the text of a clause alone, all columns of which are given out."""
+def parse_clause(source: SourceText, foreign: bool = False) -> Query:
+    """A query over the table `table` from the text of a clause alone, all columns of which are given out. With `foreign`, calls
+    of functions that are not ours are left to the engine around us."""
     with room_for_recursion():
         parser = Parser(SqlTokens(source))
+        parser.foreign = foreign
         clause = parser.clause("end")
         query = Query("match", False, None, Source("table"), clause, span=source.span(0, 0))
         return check_query(query, plain_table=True)

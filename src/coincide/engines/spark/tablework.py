@@ -1,0 +1,206 @@
+"""MATCH_RECOGNIZE over a streaming DataFrame: the buckets, reorder buffer and pages that rules have, with plain rows in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from coincide.adapters.mapping import DEFAULT
+from coincide.engines.spark.bucket import Division
+from coincide.engines.spark.frame import Layout
+from coincide.engines.spark.instants import interval
+from coincide.engines.spark.packing import PACKED, Packing, balanced_buckets, unpacked
+from coincide.engines.spark.stateful import RESULT, Processor
+from coincide.engines.spark.streaming import PAGES, parse_delay, want_rocksdb
+from coincide.errors import Diagnostic, RuleError
+from coincide.source import SourceText
+from coincide.tables.foreign import parsed
+from coincide.tables.query import TableQuery
+from coincide.tables.scan import TableScan
+
+WATERMARK = "spark.watermarkDelayMs"
+"""In the metadata of the column that Spark's withWatermark names."""
+
+DELAY = "10 seconds"
+
+
+@dataclass(frozen=True)
+class TableTask:
+    """What a worker must know of a query: it travels as text, with the schema of its rows and of what comes of them."""
+
+    name: str
+    text: str
+    time: str
+    steps: int
+    schema: pa.Schema
+    result: pa.Schema
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(("hi", *(f".{name}" for name in self.schema.names)))
+
+    # What a bucket asks for (bucket.py)
+
+    @property
+    def graph(self) -> TableScan:
+        return _scan(self.name, self.text, self.time, self.steps, self.schema)
+
+    @property
+    def shows_late(self) -> bool:
+        return False
+
+    def rules(self) -> bytes:
+        return msgspec.msgpack.encode([self.name, self.text, self.time, self.steps, self.schema.serialize().to_pybytes()])
+
+    def graph_of_rules(self, data: bytes) -> TableScan:
+        name, text, time, steps, schema = msgspec.msgpack.decode(data, type=tuple[str, str, str, int, bytes])
+        return _scan(name, text, time, steps, pa.ipc.read_schema(pa.BufferReader(schema)))
+
+    def order(self, table: pa.Table) -> Any:
+        return np.argsort(table.column("hi").to_numpy(), kind="stable")
+
+    def check_waiting(self, table: pa.Table) -> None:
+        """Any rows with a time may wait."""
+
+    def batch(self, table: pa.Table | None) -> pa.Table:
+        if table is None:
+            return self.schema.empty_table()
+        there = set(table.column_names)  # rows that waited before the query read a column do not have it
+        columns = [table.column(f".{f.name}") if f".{f.name}" in there else pa.nulls(len(table), f.type) for f in self.schema]
+        return pa.table(columns, self.schema.names).cast(self.schema, safe=False)
+
+    def logged(self, table: pa.Table) -> pa.Table:
+        return self.batch(table)
+
+    def rows(self, made: list[pa.Table], late: Any) -> list[pa.RecordBatch]:
+        whole = pa.concat_tables([self.result.empty_table(), *(table.cast(self.result, safe=False) for table in made)])
+        return whole.combine_chunks().to_batches() if len(whole) else []
+
+
+@lru_cache(maxsize=16)
+def _scan(name: str, text: str, time: str, steps: int, schema: pa.Schema) -> TableScan:
+    return TableScan(TableQuery(parsed(SourceText(name, text))[0], schema, time, steps))
+
+
+@dataclass(frozen=True)
+class TableStream:
+    """One query over one stream, and how its state is divided."""
+
+    frame: DataFrame
+    task: TableTask
+    keys: tuple[str, ...]
+    timed: bool
+    delay: int
+    buckets: int
+    pages: int
+
+    @property
+    def division(self) -> Division:
+        return [*self.keys], self.buckets, self.pages
+
+    @property
+    def processor(self) -> Processor:
+        return Processor(self.task, self.delay, self.timed, self.division)
+
+    @property
+    def result(self) -> T.StructType:
+        return from_arrow_schema(self.task.result)
+
+    def matched(self) -> DataFrame:
+        spark = self.frame.sparkSession
+        want_rocksdb(spark)
+        partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        packing = Packing(self.task.layout, balanced_buckets(self.buckets, partitions))
+        packed = self._rows().mapInArrow(packing, PACKED)
+        stepped = packed.groupBy("bucket").transformWithStateInPandas(self.processor, RESULT, "Append", "None")
+        counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in ("late", "consumed", "waiting")]
+        name = f"match_recognize_{blake2b(self.task.rules(), digest_size=4).hexdigest()}"
+        return stepped.observe(name, *counts).select("blob").mapInArrow(unpacked, self.result)
+
+    def _rows(self) -> DataFrame:
+        """Rows with their time, and the numbers of their page and bucket. A row without a time never has its turn."""
+        hi = self._hi().alias("w0")
+        columns = [F.col(quoted(name)).alias(f"w{n}") for n, name in enumerate(self.task.schema.names, 1)]
+        spread = F.xxhash64(*self._key_columns())
+        page = F.pmod(F.shiftright(spread, 32), F.lit(self.pages)).cast("int")
+        bucket = F.pmod(spread, F.lit(self.buckets)).cast("int")
+        closing = F.lit(None).cast("bigint")
+        rows = self.frame.select(hi, *columns, page.alias("page"), bucket.alias("bucket"), closing.alias("closing"))
+        return rows.filter(F.col("w0").isNotNull())
+
+    def _hi(self) -> Column:
+        return interval(F.col(quoted(self.task.time)), self.frame.schema[self.task.time].dataType, DEFAULT)[0]
+
+    def _key_columns(self) -> Sequence[Column]:
+        """Equal keys are equal here; a list, or anything else with parts, counts as null."""
+        found = []
+        for name in self.keys:
+            column, kind = F.col(quoted(name)), self.frame.schema[name].dataType
+            if isinstance(kind, (T.FloatType, T.DoubleType)):
+                found.append(column + F.lit(0.0))  # -0.0 becomes 0.0
+            elif not isinstance(kind, (T.ArrayType, T.StructType, T.MapType)):
+                found.append(column)
+        return found or [F.lit(0)]
+
+
+def table_stream(
+    frame: DataFrame,
+    table: TableQuery,
+    columns: Sequence[str],
+    source: SourceText,
+    delay: str | None,
+    buckets: int | None,
+    pages: int | None,
+) -> TableStream:
+    """`columns` are those that the query reads."""
+    time = _time_of(frame, table)
+    schema = arrow_schema(frame.select(*(F.col(quoted(name)) for name in columns)).schema)
+    task = TableTask(source.name, source.text, time, table.steps, _bare(schema), _bare(table.matched))
+    keys = tuple(column.name for column in table.clause.partition)
+    partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    divided = (buckets or partitions, pages or PAGES) if keys else (1, 1)
+    return TableStream(frame, task, keys, table.clause.within is not None, _delay(frame, time, delay), *divided)
+
+
+def _time_of(frame: DataFrame, table: TableQuery) -> str:
+    """The first ORDER BY key: a timestamp, and that of the watermark, if there is one."""
+    marked = [field.name for field in frame.schema.fields if WATERMARK in (field.metadata or {})]
+    order = table.clause.order
+    wanted = marked[0] if marked else table.time_column
+    moments = (T.TimestampType, T.TimestampNTZType)
+    fits = order and order[0].name == wanted and not order[0].descending and table.time in (None, wanted)
+    if wanted is None or not fits or not isinstance(frame.schema[wanted].dataType, moments):
+        hint = "ORDER BY a timestamp that withWatermark names, or that time= names" + (f": '{marked[0]}'" if marked else "")
+        span = order[0].span if order else table.clause.pattern_span
+        raise RuleError(Diagnostic("streaming needs ORDER BY the column of the watermark, ascending", span, hint=hint))
+    return wanted
+
+
+def _delay(frame: DataFrame, time: str, delay: str | None) -> int:
+    """What is said here, or to withWatermark (milliseconds there)."""
+    told = (frame.schema[time].metadata or {}).get(WATERMARK)
+    return parse_delay(delay or DELAY) if delay is not None or told is None else int(told) * 1000
+
+
+def arrow_schema(schema: T.StructType) -> pa.Schema:
+    """Of rows as Spark hands them over; the zone of instants is of no matter here."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def _bare(schema: pa.Schema) -> pa.Schema:
+    return schema.remove_metadata()
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
