@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from coincide.detection.rowpattern.columnar import Columnar, Matches, Rows, Segm
 from coincide.detection.rowpattern.expressions import Lookup
 from coincide.detection.rowpattern.grouping import grouped
 from coincide.detection.rowpattern.partition import Program
+from coincide.detection.rowpattern.registers import Unfit
 from coincide.detection.rowpattern.search import NO_TIME, STEPS
 from coincide.detection.rowpattern.vectors import truth_of, values_of
 from coincide.errors import CoincideError, Diagnostic, RuleError, nearest
@@ -166,8 +168,12 @@ class TableQuery:
         return table if where is None else table.filter(pa.array(self._filter(table, lowered(where))))
 
     def _matches(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
-        if self._by_objects:
-            return found_by_objects(self._object_program, rows, segments, closed, passed)
+        if not self._by_objects:
+            with suppress(Unfit):
+                return self._found(rows, segments, closed, passed)
+        return found_by_objects(self._object_program, rows, segments, closed, passed)
+
+    def _found(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
         try:
             return self.columnar.find(rows, segments, closed, passed)
         except Stopped as stopped:

@@ -60,7 +60,6 @@ class TableScan:
     def __init__(self, query: TableQuery) -> None:
         self.query = query
         self.program = query.program
-        self._whole = self.program.back or self.program.keeps_number or self.program.keeps_beginning
 
     def initial(self) -> ScanState:
         schema = self.query.schema
@@ -124,7 +123,7 @@ class TableScan:
     def _keep(self, state: ScanState, table: pa.Table, segments: Segments, bases: Numbers, keys: pa.Table | None) -> None:
         low, high = segments.bounds[:-1], segments.bounds[1:]
         begin = np.maximum(low, segments.starts - self.program.back)
-        stay = np.ones(len(low), np.bool_) if self._whole else segments.starts < high
+        stay = np.ones(len(low), np.bool_) if self.program.remembers else segments.starts < high
         sizes = (high - begin)[stay]
         offsets = np.concatenate(([0], np.cumsum(sizes)))
         rows = np.arange(offsets[-1]) + np.repeat(begin[stay] - offsets[:-1], sizes)

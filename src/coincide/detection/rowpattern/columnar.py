@@ -16,8 +16,9 @@ from coincide.detection.rowpattern.expressions import Folded, Lookup, leaves_of,
 from coincide.detection.rowpattern.folds import running
 from coincide.detection.rowpattern.loop import MATCHED, NO_ROW, NOTHING, TIMED_OUT, TOO_MANY_STEPS, UNMATCHED, find
 from coincide.detection.rowpattern.partition import Program
+from coincide.detection.rowpattern.registers import Code, Coder, local_look_ahead, needs_code, unfit_reasons
 from coincide.detection.rowpattern.tables import Tables, tables_of
-from coincide.detection.rowpattern.vectors import taken, truth_of, values_of
+from coincide.detection.rowpattern.vectors import taken, values_of
 from coincide.errors import Diagnostic, RunError
 from coincide.expr.tree import Expr, Reference, transform, walk
 from coincide.lang.matchrecognize.definition import Classifier, MatchFact
@@ -92,12 +93,7 @@ class Matches:
 
 def reasons(program: Program) -> tuple[str, ...]:
     """Why a query is not for columns; empty: it is."""
-    found = []
-    for name, test in zip(program.clause.variables, program.conditions.tests, strict=True):
-        if test is not None and not test.is_path_free:
-            found.append(f"the condition of {name} reads rows of the match before its own")
-        elif test is not None and test.uses_number:
-            found.append(f"the condition of {name} reads MATCH_NUMBER()")
+    found = list(unfit_reasons(program))
     if not found and tables_of(program.searching.automaton) is None:
         found.append("the pattern has too many states")
     return tuple(found)
@@ -118,7 +114,7 @@ class Columnar:
         asks = [leaf for tree in program.measures.trees.values() for leaf in leaves_of(tree) if _asks(leaf)]
         self._asking = np.array([[a.first, a.back, a.shift] for a in asks], np.int64).reshape(-1, 3)  # type: ignore[union-attr]
         self._askers = np.array([[v in a.members for v in range(len(names))] for a in asks], np.bool_).reshape(-1, len(names))
-        self._ahead = np.array([look_ahead_of(test) for test in program.conditions.tests], np.int64)
+        self._ahead = np.array([local_look_ahead(test) for test in program.conditions.tests], np.int64)
 
     @cached_property
     def _tables(self) -> Tables:
@@ -129,7 +125,7 @@ class Columnar:
     # Matching
 
     def find(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
-        """Scan all segments; where each has come to is kept in them. Raises RunError."""
+        """Scan all segments; where each has come to is kept in them. Raises RunError, and Unfit before anything is done."""
         tables, clause = self._tables, self.clause
         outcome, row, made, states = find(
             segments.bounds,
@@ -148,7 +144,7 @@ class Columnar:
             tables.offsets,
             tables.anchors,
             tables.targets,
-            clause.within is None,
+            self.program.searching.shares_failures,
             not self.program.remembers,
             clause.unmatched_rows,
             clause.timed_out,
@@ -159,6 +155,7 @@ class Columnar:
             tables.hidden,
             clause.all_rows,
             self.program.searching.steps,
+            self._code(rows, segments),
         )
         matches = Matches(made, states, np.concatenate(([0], np.cumsum(made[:, 2]))))
         if outcome != NOTHING:
@@ -180,11 +177,23 @@ class Columnar:
         """The conditions at every row, whoever comes there."""
         truth = np.ones((len(self.clause.variables), rows.length), np.bool_)
         for variable, test in enumerate(self.program.conditions.tests):
-            if test is not None:
-                truth[variable] = self._at_rows(test.tree, rows, segments, self.clause.variables[variable])
+            if test is not None and not needs_code(test):
+                flags = self._at_rows(test.tree, rows, segments, self.clause.variables[variable]).flags
+                truth[variable] = False if flags is None else flags == 1
         return truth
 
-    def _at_rows(self, tree: Expr, rows: Rows, segments: Segments, name: str) -> npt.NDArray[np.bool_]:
+    def _code(self, rows: Rows, segments: Segments) -> Code:
+        """The other conditions."""
+
+        def values(tree: Expr, variable: int) -> Column:
+            if variable >= 0:
+                return self._at_rows(tree, rows, segments, self.clause.variables[variable])
+            return values_of(tree, rows.columns, rows.length)
+
+        return Coder(self.program, values, rows.length).code()
+
+    def _at_rows(self, tree: Expr, rows: Rows, segments: Segments, name: str) -> Column:
+        """What is known from the row under test, at every row."""
         columns: dict[str, Column] = {}
 
         def rewrite(node: Expr) -> Expr:
@@ -200,7 +209,7 @@ class Columnar:
             columns[f" {len(columns)}"] = column
             return Reference(f" {len(columns) - 1}")
 
-        return truth_of(_rewritten(tree, rewrite), columns, rows.length)
+        return values_of(_rewritten(tree, rewrite), columns, rows.length)
 
     def _shifted(self, node: Lookup, rows: Rows, segments: Segments, name: str) -> Column:
         columns = dict(rows.columns)

@@ -22,6 +22,7 @@ from coincide.detection.rowpattern.interpreter import AT_THE_END, Interpreter
 from coincide.detection.rowpattern.loop import TIMED_OUT
 from coincide.detection.rowpattern.output import ENVELOPE_OF_ROW
 from coincide.detection.rowpattern.partition import Key, Partition, Program, key_part
+from coincide.detection.rowpattern.registers import Unfit
 from coincide.detection.rowpattern.state import State
 from coincide.detection.rowpattern.vectors import taken, truth_of, values_of
 from coincide.lang.matchrecognize.functions import lowered
@@ -82,6 +83,9 @@ class Kernel:
             return replace(state, passed=passed), EMPTY
         try:
             return self._stepped(state, new, passed, clock.closing)
+        except Unfit:
+            objects, made = self.interpreter.step(self.objects(state), batch, clock)
+            return self.state(objects), made
         except Stopped:
             self.interpreter.step(self.objects(state), batch, clock)
             raise AssertionError("the interpreter does not stop where the kernel does") from None

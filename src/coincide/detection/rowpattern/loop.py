@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.rowpattern.instructions import DEPTH, holds, take
 
 MATCHED, UNMATCHED, TIMED_OUT = 0, 1, 2
 
@@ -29,16 +30,39 @@ NONE, UNDECIDED, TOO_LONG, NO_ROOM = -1, -2, -3, -4
 
 
 @inner
-def _anchored(anchor: int, at_beginning: bool, row: int, high: int, closed: bool) -> int:
+def _anchored(anchor: int, at_beginning: bool, row: int, high: int, closed: bool, seen: Any) -> int:
     """Do the anchors of a way hold before this row?"""
-    if anchor & 1 and not at_beginning:  # `^`, alone or before `$`
-        return FAILS
-    if anchor >= 2:
+    if (anchor & 1 and not at_beginning) or (anchor >= 2 and row < high):  # `^`, alone or before `$`
+        held = FAILS
+    elif anchor >= 2 and not closed:
+        held = WAITS
+    else:
+        held = FAILS if anchor == 4 and not at_beginning else PASSES
+    if anchor >= 2 and held != WAITS:
         if row < high:
-            return FAILS
-        if not closed:
-            return WAITS
-    return FAILS if anchor == 4 and not at_beginning else PASSES
+            seen[0] = max(seen[0], row)
+        else:
+            seen[1] = 1
+    return held
+
+
+@inner
+def _note_cut(seen: Any, path: Any, cut_path: Any, size: int) -> None:
+    """A path ran out of time; the first one that has a row is kept."""
+    seen[2] = 1
+    if seen[3] < 0 and size > 0:
+        seen[3] = size
+        for at in range(size):
+            cut_path[at] = path[at]
+
+
+@inner
+def _asked(asks: Any, slots: Any, taker: int, last: int) -> int:
+    """The last row that NEXT in a condition asks for."""
+    for ask in range(len(asks)):
+        if asks[ask, 0] == taker and slots[asks[ask, 1]] >= 0:
+            last = max(last, int(slots[asks[ask, 1]]) + asks[ask, 2])
+    return last
 
 
 @inner
@@ -52,29 +76,54 @@ def _pushed(ways: Any, rows: Any, top: int, first: int, last: int, row: int) -> 
     return top
 
 
+MIXING = -7046029254386353131
+"""An odd number with well-mixed bits; what goes beyond 64 of them is lost."""
+
+
+@inner
+def _entry(heads: Any, entries: Any, kept: int, mark: int, state: int, row: int, bits: Any, relevant: Any) -> int:
+    """The number of the entry for a state at a row with these slots, as far as they may still be read: one of those kept, or the
+    next, which is then written; -1: there is no room. Heads of another mark are those of another start."""
+    if 2 * kept >= len(heads) or kept >= len(entries):
+        return -1
+    mixed = (state * 1_000_003 + row) * MIXING
+    for slot in range(len(bits)):
+        if relevant[slot]:
+            mixed = (mixed ^ (mixed >> 29) ^ bits[slot]) * MIXING
+    at = (mixed ^ (mixed >> 29)) & (len(heads) - 1)
+    while heads[at, 0] == mark:
+        entry = heads[at, 1]
+        same = entries[entry, 0] == state and entries[entry, 1] == row
+        for slot in range(len(bits)):
+            same = same and (not relevant[slot] or entries[entry, slot + 2] == bits[slot])
+        if same:
+            return entry  # type: ignore[no-any-return]
+        at = (at + 1) & (len(heads) - 1)
+    heads[at, 0], heads[at, 1] = mark, kept
+    entries[kept, 0], entries[kept, 1] = state, row
+    for slot in range(len(bits)):
+        entries[kept, slot + 2] = bits[slot]
+    return kept
+
+
 @inner
 def _search(
     s: int, low: int, high: int, begins: bool, closed: bool, truth: Any, ahead: Any, times: Any, within: int, passed: int,
     variable: Any, offsets: Any, anchors: Any, targets: Any, tried: Any, widest: int, mark: int, path: Any, cut_path: Any,
-    ways: Any, rows: Any, budget: int, seen: Any,
+    ways: Any, rows: Any, budget: int, seen: Any, number: int, program: Any, spans: Any, columns: Any, constants: Any,
+    labels: Any, groups: Any, members: Any, relevant: Any, asks: Any, slots: Any, bits: Any, heads: Any, entries: Any, stack: Any,
 ) -> Any:  # fmt: skip
     """The first path from row s: its length, or NONE, UNDECIDED, TOO_LONG or NO_ROOM. `seen` gets the last row asked for, whether
     the end was, whether the bound was, and the length of the first path that ran out of time."""
-    states = len(variable)
-    bound = times[s] + within
+    states, coded, bound = len(variable), slots.shape[1] > 0, times[s] + within
     seen[0], seen[1], seen[2], seen[3] = s, 0, 0, -1
-    steps = 0
+    steps = kept = 0
     top = _pushed(ways, rows, 0, offsets[states], offsets[states + 1], s)
     while top > 0:
         top -= 1
         way, row = ways[top], rows[top]
         if anchors[way]:
-            held = _anchored(anchors[way], begins and row == low, row, high, closed)
-            if anchors[way] >= 2 and held != WAITS:
-                if row < high:
-                    seen[0] = max(seen[0], row)
-                else:
-                    seen[1] = 1
+            held = _anchored(anchors[way], begins and row == low, row, high, closed, seen)
             if held == WAITS:
                 return UNDECIDED
             if held == FAILS:
@@ -85,31 +134,39 @@ def _search(
                 return row - s
             continue
         if within >= 0 and (times[row] > bound or times[row] >= NO_TIME if row < high else bound <= passed):
-            seen[2] = 1
-            if seen[3] < 0 and row > s:
-                seen[3] = row - s
-                for at in range(row - s):
-                    cut_path[at] = path[at]
+            _note_cut(seen, path, cut_path, row - s)
             continue
-        taker = variable[state] if row < high else 0
-        if row >= high or (ahead[taker] > 0 and row + ahead[taker] >= high):
+        if row >= high:
             if not closed:
-                if row < high and tried[state * widest + row - low] == mark:
-                    continue
                 return UNDECIDED
             seen[1] = 1
-            if row >= high:
-                continue
-        else:
-            seen[0] = max(seen[0], row + ahead[taker])
-        place = state * widest + row - low
-        if tried[place] == mark:
             continue
+        taker, depth, place = variable[state], row - s, state * widest + row - low
+        own = slots[depth + 1 if coded else 0]
+        seen[0] = max(seen[0], row)
+        if coded:
+            entry = _entry(heads, entries, kept, mark, state, row, bits[depth], relevant[state])
+            if entry < 0:
+                return NO_ROOM
+            if entry < kept:
+                continue
+            take(groups, members, columns, slots[depth], own, taker, row)
+        elif tried[place] == mark:
+            continue
+        last = _asked(asks, own, taker, row + ahead[taker])
+        if last >= high and not closed:
+            return UNDECIDED
+        seen[0], seen[1] = max(seen[0], min(last, high - 1)), max(seen[1], last >= high)
         steps += 1
         if steps > budget:
             return TOO_LONG
+        kept += 1
         tried[place] = mark
-        if truth[taker, row]:
+        taken = truth[taker, row]
+        if spans[taker] < spans[taker + 1]:
+            code = program[spans[taker] : spans[taker + 1]]
+            taken = holds(code, columns, constants, labels, own, stack, row, low, high, number)
+        if taken:
             path[row - s] = state
             top = _pushed(ways, rows, top, offsets[state], offsets[state + 1], row + 1)
             if top < 0:
@@ -177,7 +234,8 @@ def _scan(
     times: Any, within: int, passed: int, variable: Any, offsets: Any, anchors: Any, targets: Any, shares: bool, forgets: bool,
     unmatched: bool, timed_out: bool, skip: int, members: Any, asking: Any, askers: Any, hidden: Any, shown_only: bool,
     budget: int, widest: int, cursor: Any, tried: Any, ways: Any, rows: Any, path: Any, cut_path: Any, made: Any, labels: Any,
-    counts: Any, seen: Any, row: Any,
+    counts: Any, seen: Any, row: Any, program: Any, spans: Any, columns: Any, constants: Any, names: Any, groups: Any,
+    takers: Any, relevant: Any, asks: Any, slots: Any, bits: Any, heads: Any, entries: Any, stack: Any,
 ) -> int:  # fmt: skip
     """Scan the segments from the one that the cursor is at on, until there is no room. Returns an outcome; the cursor then has
     the row, and the last mark of rows that were tried."""
@@ -194,7 +252,8 @@ def _scan(
             cursor[1], cursor[2] = s, mark
             length = _search(
                 s, low, high, begins[segment], closed, truth, ahead, times, within, passed, variable, offsets, anchors, targets,
-                tried, widest, mark, path, cut_path, ways, rows, budget, seen,
+                tried, widest, mark, path, cut_path, ways, rows, budget, seen, numbers[segment], program, spans, columns,
+                constants, names, groups, takers, relevant, asks, slots, bits, heads, entries, stack,
             )  # fmt: skip
             if length == UNDECIDED:
                 break
@@ -265,6 +324,7 @@ def find(
     hidden: Any,
     shown_only: bool,
     budget: int,
+    code: Any,  # registers.Code
 ) -> tuple[int, int, Any, Any]:
     """The outcome, the row at which it stopped, and what was made: a row of `made` each (kind, start, length, number, last row
     asked for, last bound, its start, at the end?), with its states in `labels`. The loop allocates nothing: room is made here."""
@@ -275,13 +335,22 @@ def find(
     made, labels = np.empty((1024, 8), np.int64), np.empty(max(8192, widest), np.int32)
     cursor, counts = np.array([0, -1, 0], np.int64), np.zeros(2, np.int64)
     seen, row = np.zeros(4, np.int64), np.zeros(8, np.int64)
+    slots = np.zeros((widest + 1 if len(code.start) else 1, len(code.start)))
+    slots[0] = code.start
+    heads = np.full((2048 if len(code.start) else 0, 2), -1, np.int64)
+    entries, stack = np.empty((len(heads) // 2, len(code.start) + 2), np.int64), np.empty(DEPTH)
     while True:
         outcome = _scan(
             segments, begins, starts, numbers, covered, anew, closed, truth, ahead, times, within, passed, variable, offsets,
             anchors, targets, shares, forgets, unmatched, timed_out, skip, members, asking, askers, hidden, shown_only, budget,
-            widest, cursor, tried, ways, rows, path, cut_path, made, labels, counts, seen, row,
+            widest, cursor, tried, ways, rows, path, cut_path, made, labels, counts, seen, row, code.program, code.spans,
+            code.columns, code.constants, code.labels, code.groups, code.members, code.relevant, code.asks, slots,
+            slots.view(np.int64), heads, entries, stack,
         )  # fmt: skip
         if outcome != ROOM:
             return outcome, int(cursor[1]), made[: counts[0]], labels[: counts[1]]
         ways, rows = (np.resize(array, 2 * len(array)) for array in (ways, rows))
         made, labels = np.resize(made, (2 * len(made), 8)), np.resize(labels, 2 * len(labels))
+        if len(heads):
+            heads = np.full((2 * len(heads), 2), -1, np.int64)
+            entries = np.empty((len(heads) // 2, entries.shape[1]), np.int64)

@@ -59,7 +59,13 @@ def _rest(stream: TableStream, checkpoint: str) -> DataFrame:
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part)
-    return whole.groupBy("bucket").applyInArrow(_Ending(stream), stream.result)
+    make = _Ending(stream)
+
+    def ending(rows: pa.Table) -> pa.Table:  # Spark looks at the types that a function names
+        return make(rows)
+
+    ending.__annotations__ = {"rows": pa.Table, "return": pa.Table}
+    return whole.groupBy("bucket").applyInArrow(ending, stream.result)
 
 
 def _part(spark: SparkSession, checkpoint: str, name: str, kind: str) -> DataFrame:
