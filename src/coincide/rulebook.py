@@ -84,9 +84,13 @@ class Rulebook:
 
     def check_endless(self) -> None:
         """RuleError, if a rule cannot run where the input has no end."""
-        for detector in self.detectors:
-            for fault in self.compiled.languages[detector.language].endless_faults(detector):
-                raise RuleError(fault)
+        for fault in self.endless_faults:
+            raise RuleError(fault)
+
+    @property
+    def endless_faults(self) -> tuple[Diagnostic, ...]:
+        """Why rules cannot run where the input has no end."""
+        return tuple(f for d in self.detectors for f in self.compiled.languages[d.language].endless_faults(d))
 
     def only(self, orders: Collection[int]) -> Rulebook:
         """The same with some of the detectors, by their numbers; none of these may be fed by one that is left out."""

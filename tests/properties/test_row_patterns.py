@@ -162,11 +162,11 @@ CONDITIONS["COUNT(A.*) < 3"] = lambda own: lambda e, pos, labels: len(e.rows_of(
 CONDITIONS["SUM(v) <= 4"] = lambda own: lambda e, pos, labels: sum(e.rows_of(None, labels)) <= 4
 CONDITIONS["LAST(A.v) = v"] = lambda own: lambda e, pos, labels: (e.rows_of("A", labels) or [None])[-1] == e.values[pos]
 CONDITIONS["FIRST(v) <= v"] = lambda own: lambda e, pos, labels: e.values[e.start] <= e.values[pos]
-CONDITIONS["AVG(v) >= 1 OR MAX(A.v) IS NULL"] = lambda own: lambda e, pos, labels: (
-    sum(e.rows_of(None, labels)) >= len(labels) or not e.rows_of("A", labels)
+CONDITIONS["AVG(v) >= 1 OR MAX(A.v) IS NULL"] = lambda own: (
+    lambda e, pos, labels: sum(e.rows_of(None, labels)) >= len(labels) or not e.rows_of("A", labels)
 )
-CONDITIONS["v <= LAST(v, 1) + MIN(v)"] = lambda own: lambda e, pos, labels: (
-    len(labels) > 1 and e.values[pos] <= e.values[pos - 1] + min(e.rows_of(None, labels))
+CONDITIONS["v <= LAST(v, 1) + MIN(v)"] = lambda own: (
+    lambda e, pos, labels: len(labels) > 1 and e.values[pos] <= e.values[pos - 1] + min(e.rows_of(None, labels))
 )
 CONDITIONS["NEXT(FIRST(v), 1) IN (0, v)"] = lambda own: lambda e, pos, labels: e.ask(e.start + 1) in (0, e.values[pos])
 CONDITIONS["MATCH_NUMBER() < 2"] = lambda own: lambda e, pos, labels: e.number < 2

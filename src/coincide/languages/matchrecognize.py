@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
-from coincide.lang.matchrecognize.check import query_warnings, streaming_warnings
+from coincide.lang.matchrecognize.check import endless_faults, query_warnings, streaming_warnings
 from coincide.lang.matchrecognize.definition import HELD, Column, File, OrderKey, Query
 from coincide.lang.matchrecognize.parse import parse as parse_text
 from coincide.lang.matchrecognize.print import print_file as print_text
@@ -64,6 +64,9 @@ class MatchRecognize(Language):
 
     def streaming_warnings(self, detector: Detector) -> Iterator[Diagnostic]:
         return streaming_warnings(detector.definition)
+
+    def endless_faults(self, detector: Detector) -> Iterator[Diagnostic]:
+        return endless_faults(detector.definition)
 
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
         return [warning for detector in detectors for warning in query_warnings(detector.definition)]

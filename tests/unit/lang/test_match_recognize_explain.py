@@ -26,7 +26,11 @@ def explained(clause: str) -> dict[str, str]:
         ("PATTERN (A B $) DEFINE B AS v > 1", "streams", "`$` never holds there"),
         ("ORDER BY v PATTERN (A B) DEFINE B AS v > 1", "streams", "no: its rows are in order only when all of them are there"),
         ("PATTERN (A B) DEFINE B AS B.v > A.v", "merges", "that of B reads rows of the match before its own"),
-        ("PATTERN (A B) DEFINE B AS B.v > A.v", "tier", "interpreter, because the condition of B reads rows of the match"),
+        ("PATTERN (A B) DEFINE B AS B.v > A.v + SUM(v)", "tier", "kernel (compiled) from"),
+        ("PATTERN (A B) DEFINE B AS MATCH_NUMBER() < 3", "tier", "kernel (compiled) from"),
+        ("PATTERN (A B) DEFINE B AS ROUND(SUM(v)) = 1", "tier", "the condition of B uses ROUND() of rows of the match"),
+        ("PATTERN (A B) DEFINE B AS ARRAY_AGG(v) IS NULL", "tier", "the condition of B keeps ARRAY_AGG of rows of the match"),
+        ("PATTERN (A B) DEFINE B AS PREV(CLASSIFIER()) = 'A'", "tier", "the condition of B reads labels of the match"),
     ],
 )
 def test_explained(clause: str, what: str, text: str) -> None:
