@@ -72,6 +72,9 @@ class Probabilistic(Guaranteed):
                 out_of *= len(observed.recent) + 1
         return heard * self._wanted[1] >= out_of * self._wanted[0]
 
+    def _is_passed(self, time: int) -> bool:
+        return self.stable(time, self.clock)
+
     def arrive(self, record: Event) -> None:
         arrival = arrival_of(record)
         self._pass_time(arrival)

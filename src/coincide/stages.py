@@ -64,6 +64,7 @@ class StageState(msgspec.Struct, array_like=True):
     delays: dict[str, list[int]] = msgspec.field(default_factory=dict)
     counted: Word = NEVER
     sufficient: Began = NEVER
+    declared: list[str] | None = None  # earlier releases did not write it
 
 
 class Stage(Protocol):
@@ -91,6 +92,10 @@ class Stage(Protocol):
 
     def restore(self, state: StageState) -> None: ...
 
+    def has_left(self, state: StageState, due: int | None) -> bool:
+        """Now that it is restored: does something wait, an event or the timer that is due next, that was stable when the state
+        was written? A run leaves nothing so, whatever came."""
+
 
 def arrival_of(record: Event) -> int:
     return record.hi if record.arrival is None else record.arrival
@@ -112,6 +117,9 @@ class BestEffort:
     def restore(self, state: StageState) -> None:
         self.clock = state.clock
 
+    def has_left(self, state: StageState, due: int | None) -> bool:
+        return due is not None and due < self.clock
+
     def arrive(self, record: Event) -> None:
         arrival = max(self.clock, arrival_of(record))
         if self.consumer.timed:
@@ -120,6 +128,8 @@ class BestEffort:
         self.number += 1
         if record.type != HEARTBEAT:
             self.consumer.consume(EventBatch([record]), self._now)
+            if self.consumer.timed:  # an event that comes late sets timers in the past
+                self._fire(arrival - 1)
 
     def settle(self) -> None:
         """Nothing waits."""
@@ -171,7 +181,16 @@ class Guaranteed:
     def state(self) -> StageState:
         self.settle()
         buffer = [(number, event) for _, number, event in self.buffer]
-        return StageState(self.clock, self.refused, self.marks, sorted(self.heard), self.arrived, self.last, buffer)
+        state = StageState(self.clock, self.refused, self.marks, sorted(self.heard), self.arrived, self.last, buffer)
+        return msgspec.structs.replace(state, declared=list(self.declared))
+
+    def has_left(self, state: StageState, due: int | None) -> bool:
+        """Where other sources are waited for than before, more may be stable now."""
+        first = min([event.hi for _, _, event in self.buffer[:1]] + ([] if due is None else [due]), default=None)
+        return first is not None and state.declared == list(self.declared) and self._is_passed(first)
+
+    def _is_passed(self, time: int) -> bool:
+        return all(self.marks.get(source, NEVER) > time for source in self.known)
 
     def restore(self, state: StageState) -> None:
         self.clock, self.refused, self.marks, self.heard = state.clock, state.refused, dict(state.marks), set(state.heard)
@@ -292,6 +311,9 @@ def stepwise(steps: list[tuple[float, int, int]]) -> Moments:
 @dataclass
 class InOrder(Guaranteed):
     """No policy: the whole input is waited for and consumed in total order, so nothing is late."""
+
+    def _is_passed(self, time: int) -> bool:
+        return False
 
     def arrive(self, record: Event) -> None:
         self.number += 1

@@ -11,6 +11,7 @@ from typing import Any
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.order import sort_batch
 from coincide.adapters.records import BadRecord, event_of
+from coincide.detection.snapshots import damaged, reading_state
 from coincide.engines.choice import TIERS, Until, check_name, until_microseconds
 from coincide.engines.graph import Graph
 from coincide.engines.snapshots import GraphSnapshot, read_snapshot
@@ -125,7 +126,12 @@ class Engine:
         kept = read_snapshot(snapshot, GraphSnapshot)
         if not changed and kept.parts and all(d.part_of(kept.parts) is None for d in self._graphs.book.detectors):
             raise InputError("not a snapshot of these rules: it has none of their definitions as they are now")
-        self._state = self._graph.restored(kept)
+        state = self._graph.restored(kept)
+        with reading_state():
+            state.check_begun()
+            if (due := self._graph.due(state)) is not None and due < state.hi:
+                damaged("the clock has passed what still waits")
+        self._state = state
 
     def change_rules(self, rules: Rulebook | RuleSource | Sequence[RuleSource]) -> None:
         """New rules from the next event on. Definitions whose text is unchanged keep their state."""

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from coincide.detection.base import Clock, DetectorPlan, State
-from coincide.detection.snapshots import reading_state, sealed
+from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.snapshots import VERSION, GraphSnapshot, read_snapshot
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
@@ -29,8 +29,13 @@ class GraphState:
     states: list[State]
     consumed: int = 0
     start: int | None = None
-    hi: int = -(2**63)
+    hi: int = NEVER
     stepped: set[int] = field(default_factory=set)
+
+    def check_begun(self) -> None:
+        """The clock of a run stands at its first event or behind it."""
+        if self.hi != NEVER if self.start is None else self.hi < self.start:
+            damaged("its clock does not fit its first event")
 
 
 class Graph:

@@ -71,7 +71,8 @@ class Instance:
         self.policy = policy
         self.report = report
         self.tier = tier
-        self.stage = stage(policy.kind, self, compiled.sources, policy.threshold, policy.delay)
+        self._new_stage = partial(stage, policy.kind, self, compiled.sources, policy.threshold, policy.delay)
+        self.stage = self._new_stage()
         self.graph = Graph(())
         self.state = self.graph.initial()
         self.stopped = 0  # how many records had arrived when the run had to stop
@@ -102,7 +103,15 @@ class Instance:
 
     def decoded(self, data: bytes) -> tuple[StageState, GraphState]:
         stage, graph = msgspec.msgpack.decode(data, type=tuple[StageState, bytes])
-        return read_stage(stage), self.graph.decode(graph)
+        read, state = read_stage(stage), self.graph.decode(graph)
+        state.check_begun()
+        tried = self._new_stage()
+        tried.restore(read)
+        if tried.has_left(read, self.graph.due(state) if self.timed else None):
+            damaged("the clock has passed what still waits")
+        if not self._by_arrival and state.hi > (read.last[0] if read.last else NEVER):
+            damaged("an event was consumed after the last one")
+        return read, state
 
     def restore(self, stage: StageState, state: GraphState) -> None:
         self.state = state

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from coincide.adapters.read import open_events
 from coincide.detection.snapshots import Damaged, opened, place_of, sealed, timer_place_of
 from coincide.engines.embedded import Engine
 from coincide.engines.policies import PolicyEngine
@@ -225,3 +226,67 @@ def test_events_that_wait_under_a_policy() -> None:
     waiting[0][1][2] += 5  # its hi
     with pytest.raises(InputError, match="an event that waits is not an external one"):
         again.restore(sealed(packed(tree)))
+
+
+def ticking(policy: str | None) -> Engine | PolicyEngine:
+    """A rule whose windows end every 10 ms, for ever."""
+    rules = loads("detect n = a^COUNT over 10", "ecco")
+    return Engine(rules) if policy is None else PolicyEngine(rules, policy)
+
+
+@pytest.mark.parametrize(
+    ("policy", "where"),
+    [
+        (None, (3,)),
+        ("best-effort", (2, "best-effort", 0, 0, 0)),
+        ("guaranteed", (2, "guaranteed", 0, 0, 2, "")),
+        ("guaranteed", (2, "guaranteed", 0, 1, 0, 3)),
+        ("probabilistic 0.1", (2, "probabilistic 0.1", 0, 0, 0)),
+        ("probabilistic 0.1", (2, "probabilistic 0.1", 0, 0, 2, "")),
+        ("probabilistic 0.1", (2, "probabilistic 0.1", 0, 1, 0, 3)),
+    ],
+)
+def test_a_clock_that_has_passed_what_still_waits(policy: str | None, where: tuple[Any, ...]) -> None:
+    """Nothing would be wrong with going on, only that it would take for ever: all windows until then would have to end."""
+    engine = ticking(policy)
+    events = EventBatch([primitive("a", n, n, str(n), {}) for n in range(0, 30_000, 4_000)])
+    engine.process(events) if isinstance(engine, Engine) else list(engine.process(events))
+    tree = part = unpacked(opened(engine.snapshot()))
+    ticking(policy).restore(sealed(packed(tree)))
+    *path, last = where
+    for step in path:
+        part = part[step]
+    assert 20_000 <= part[last] <= 28_000
+    part[last] = 2**61
+    with pytest.raises(InputError, match=r"the clock has passed what still waits|an event was consumed after the last one"):
+        ticking(policy).restore(sealed(packed(tree)))
+
+
+def test_a_clock_without_a_first_event() -> None:
+    tree = unpacked(opened(ticking(None).snapshot()))
+    tree[3] = 0
+    with pytest.raises(InputError, match="its clock does not fit its first event"):
+        ticking(None).restore(sealed(packed(tree)))
+
+
+def test_rules_that_wait_for_fewer_sources_than_before_go_on() -> None:
+    """What waited only for a source that is waited for no more is stable now; that is no fault of the snapshot."""
+    text = "detect pair = [a];[b]"
+    engine = PolicyEngine(loads(f"sources s, t\n{text}", "opera"), "guaranteed")
+    list(engine.process(EventBatch([primitive(kind, n, n, f"e{n}", {}, "s") for n, kind in enumerate("abb")])))
+    again = PolicyEngine(loads(f"sources s\n{text}", "opera"), "guaranteed")
+    again.restore(engine.snapshot())
+    found = [d for made in again.process(EventBatch([primitive("c", 9, 9, "e9", {}, "s")])) for d in made.detections]
+    assert [key[4] for key in found[0].origin] == ["e0", "e1"]
+
+
+def test_timers_that_a_late_event_sets_in_the_past_fire_with_it() -> None:
+    """So nothing is left that the clock has passed, and nothing waits for the next event."""
+    case = CASES / "opera-policies/best-effort-timer-due-in-the-past"
+    engine = PolicyEngine(load(case / "rules.ce"), "best-effort")
+    [batch] = open_events(case / "events.jsonl")
+    made = []
+    for event in batch.events:
+        made.append([record(d)["from"] for run in engine.process(EventBatch([event])) for d in run.detections])
+        engine.restore(engine.snapshot())
+    assert made == [[["a1"]], [["a2"]]]

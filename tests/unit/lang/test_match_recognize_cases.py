@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 import coincide
+from coincide.adapters.read import open_events
 from coincide.errors import RuleError
 from coincide.lang.matchrecognize.parse import parse
 from coincide.lang.matchrecognize.print import print_file
 from coincide.source import SourceText
 from coincide.testing.cases import Case, find_cases
+from coincide.testing.check import check_detector
+from coincide.testing.expected import read_expected
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
 ACCEPTED = find_cases(CASES / "match-recognize")
@@ -99,3 +102,11 @@ def test_partitions_of_flags_among_many_texts() -> None:
     found = [coincide.detect(rules, events, tier=tier) for tier in ("interpreter", "kernel")]
     assert found[0] == found[1]
     assert len(found[0]) == 302
+
+
+@pytest.mark.parametrize("case", [case for case in ACCEPTED if "/found-" in case.name], ids=lambda case: case.name)
+def test_what_was_found_is_made_in_the_same_order_however_it_is_run(case: Case) -> None:
+    """Cases compare detections in any order; these are about their order, too."""
+    events = [event for batch in open_events(case.folder / "events.jsonl") for event in batch.events]
+    made = check_detector(coincide.load(*case.rules), events, [len(events) // 2])
+    assert made == read_expected(case.folder / "expected.jsonl")

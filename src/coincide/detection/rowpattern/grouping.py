@@ -44,6 +44,8 @@ def _codes(column: Column) -> tuple[Any, int]:
         encoded = pa.array(column.numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
         own = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         codes, size = np.where(own >= 0, own + size, codes), size + len(encoded.dictionary)
+    if column.compounds is not None:  # a list of one value is a value elsewhere
+        codes = np.where([compound is None for compound in column.compounds], codes, -1)
     return codes, size
 
 

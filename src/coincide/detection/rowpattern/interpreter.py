@@ -69,8 +69,8 @@ class Interpreter:
     def restored(self, state: State) -> State:
         """Timers follow from the rows."""
         state.timers = Timers()
-        for instant in {row.hi for row in state.waiting}:
-            self._set_instant(state, instant)
+        for row in state.waiting:
+            self._set_instant_of(state, row)
         for partition in state.partitions.values():
             self._set_bound(state, partition, None)
         return state
@@ -105,8 +105,7 @@ class Interpreter:
             self._add(state, self.program.key_of(event), [event], cause, state.passed)
             return
         state.waiting.append(event)
-        if self.known == "after its instant" and event.hi > state.passed:
-            self._set_instant(state, event.hi)
+        self._set_instant_of(state, event)
 
     def _add(self, state: State, key: Key, rows: Iterable[Event], cause: Cause, passed: int) -> None:
         """Rows in order, of one partition."""
@@ -126,6 +125,11 @@ class Interpreter:
 
     # Time
 
+    def _set_instant_of(self, state: State, row: Event) -> None:
+        """A row that waits is in order when its instant is over, unless only the end, or a rule that makes the table, says so."""
+        if self.known == "after its instant" and row.hi > state.passed:
+            self._set_instant(state, row.hi)
+
     def _set_instant(self, state: State, instant: int) -> None:
         kind = AFTER_TIMERS if self._fed else 1
         place: Place = (instant, kind, (*FIRST, self.program.order, 0, 0), 0)
@@ -143,7 +147,7 @@ class Interpreter:
             if self._fed:
                 self._set_instant(state, due)
             else:
-                state.timers.add(Timer(timer_place(due, row.place, self.program.order, 0), (partition.key, partition.start)))
+                state.timers.add(Timer(timer_place(due, row.place, self.program.order, 0), (partition.key, row.place)))
 
     def _on_timer(self, state: State, timer: Timer, cause: Cause) -> None:
         if timer.payload is None:
@@ -151,9 +155,9 @@ class Interpreter:
             self._settle(state, cause)
         else:
             self._pass(state, cause)
-            key, start = timer.payload
-            partition = state.partitions.get(key)
-            if partition is not None and partition.start == start:
+            key, place = timer.payload
+            partition = state.partitions.get(key)  # the row may have been decided, and the partition have begun anew
+            if partition is not None and (row := partition.pending) is not None and row.place == place:
                 self._scan(state, partition, cause, timer.due)
         self._tell(state, cause)
 

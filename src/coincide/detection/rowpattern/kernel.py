@@ -276,8 +276,8 @@ class _Emission:
 
     def detections(self, matches: Matches) -> EventBatch:
         moments = self._moments(matches)
-        turns = np.where(moments.kind == AT_THE_END, self.turns[self._segment(matches.start)], 0)
-        sorted_by = np.lexsort((np.arange(len(matches)), turns, moments.last, moments.kind, moments.time))
+        turns = np.where(moments.kind == AT_THE_END, self.turns[self._segment(matches.start)], self._ranks(moments.last))
+        sorted_by = np.lexsort((np.arange(len(matches)), turns, moments.kind, moments.time))
         matches, moments = matches.take(sorted_by), moments.take(sorted_by)
         shown = self.kernel.columnar.shown(matches)
         columns = self._columns(shown)
@@ -291,6 +291,11 @@ class _Emission:
         fields = {name: c.to_arrow() for name, c in given.items() if not _all_null(c)}
         made = EventTable(lo, hi, {"type": kind, **fields}, origins=origins)
         return EventBatch(table=self._placed(made, moments.take(shown.match)))
+
+    def _ranks(self, rows: Numbers) -> Numbers:
+        """By place: rows that were kept stand in the order of their partitions."""
+        numbers: Numbers = self.table.place_rows(rows)[:, 1]
+        return numbers
 
     # Columns
 

@@ -195,9 +195,17 @@ def remove(candidates: list[Event], gone: dict[int, Event]) -> None:
     """Take some candidates (by identity) out of a list that is in order of arrival."""
     if len(gone) < 8:
         for event in gone.values():
-            del candidates[bisect_left(candidates, event.place, key=_place)]
+            del candidates[_index(candidates, event)]
     else:
         candidates[:] = [event for event in candidates if id(event) not in gone]
+
+
+def _index(candidates: list[Event], event: Event) -> int:
+    """A state that somebody has written by hand may have an event from after the clock: then places do not tell the order."""
+    index = bisect_left(candidates, event.place, key=_place)
+    if index < len(candidates) and candidates[index] is event:
+        return index
+    return next(index for index, other in enumerate(candidates) if other is event)
 
 
 def _place(event: Event) -> Place:

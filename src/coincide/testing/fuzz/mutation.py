@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from coincide.detection.snapshots import SEAL, opened, sealed
+
 NUMBERS = (
     "0", "1", "2", "7", "100", "100000", "1000000000", "0.5", "1e-9", "1e-320", "1e9", "1e19", "1e300", "1e308", "1e309", "1e400",
     "9" * 400, "0." + "0" * 400 + "1", "4611686018427387904", "9007199254740993", "9223372036854775807", "18446744073709551616",
@@ -163,13 +165,18 @@ def _picked(tree: Tree, random: Random) -> Tree:
 
 
 class Packed(list[Tree]):
-    """Bytes that hold MessagePack, with what is in them as the only item. `code`: of an extension."""
+    """Bytes that hold MessagePack, with what is in them as the only item. `code`: of an extension. `seal`: it has one."""
 
     code: int | None = None
+    seal: bool = False
 
-    def of_code(self, code: int | None) -> Packed:
-        self.code = code
+    def like(self, other: Packed) -> Packed:
+        self.code, self.seal = other.code, other.seal
         return self
+
+    def content(self) -> bytes:
+        inside = packed(self[0]) if self else b""
+        return sealed(inside) if self.seal else inside
 
 
 def unpacked(data: bytes) -> Tree:
@@ -186,22 +193,27 @@ def _opened(tree: Tree) -> Tree:
     if isinstance(tree, dict):
         return {key: _opened(value) for key, value in tree.items()}
     if isinstance(tree, msgspec.msgpack.Ext):
-        return Packed([unpacked(bytes(tree.data))]).of_code(tree.code)
+        extension = Packed([unpacked(bytes(tree.data))])
+        extension.code = tree.code
+        return extension
     return _opened_bytes(tree) if isinstance(tree, bytes) else tree
 
 
 def _opened_bytes(data: bytes) -> Tree:
     try:
-        inside = msgspec.msgpack.decode(data)
+        inside = msgspec.msgpack.decode(opened(data))
     except (msgspec.DecodeError, ValueError, RecursionError):
         return data
-    return Packed([_opened(inside)]) if isinstance(inside, (list, dict)) else data
+    if not isinstance(inside, (list, dict)):
+        return data
+    found = Packed([_opened(inside)])
+    found.seal = data.startswith(SEAL)
+    return found
 
 
 def _closed(tree: Tree) -> Tree:
     if isinstance(tree, Packed):
-        content = packed(tree[0]) if tree else b""
-        return content if tree.code is None else msgspec.msgpack.Ext(tree.code, content)
+        return tree.content() if tree.code is None else msgspec.msgpack.Ext(tree.code, tree.content())
     if isinstance(tree, list):
         return [_closed(item) for item in tree]
     return {key: _closed(value) for key, value in tree.items()} if isinstance(tree, dict) else tree
@@ -216,7 +228,7 @@ def mutate_tree(tree: Tree, random: Random, scion: Tree = None) -> Tree:
         return {name: mutate_tree(value, random, scion) if name == key else value for name, value in tree.items()}
     place = random.choices(range(len(tree)), [_size(item) for item in tree])[0]
     items = [mutate_tree(item, random, scion) if number == place else item for number, item in enumerate(tree)]
-    return Packed(items).of_code(tree.code) if isinstance(tree, Packed) else items
+    return Packed(items).like(tree) if isinstance(tree, Packed) else items
 
 
 def _inner(tree: Tree) -> bool:
@@ -248,7 +260,7 @@ def _other(tree: Tree, random: Random) -> Tree:
 
 def _other_collection(tree: Tree, random: Random) -> Tree:
     if isinstance(tree, Packed):
-        return mutate_bytes(packed(tree[0]) if tree else b"", random)
+        return mutate_bytes(tree.content(), random)
     items = list(tree.items()) if isinstance(tree, dict) else list(tree)
     if items:
         place = random.randrange(len(items))
