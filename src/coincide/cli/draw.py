@@ -29,7 +29,8 @@ Draw rules, as DOT, Mermaid or SVG; with --events, what they find, on a line of 
 Each language is drawn in its own way: Opera's expressions as plumbing (events are taps, ';' is a valve, '|' a
 junction, '||' a tank, '*' a loop, a timing a valve with a clock) or, with --automaton, as their automata;
 ECL monitors as their smallest machine; Amit situations with the lifespan in which they are looked for; ECCO
-definitions as trees of operators; CDL descriptions as sources, conditions and what is published.
+definitions as trees of operators; CDL descriptions as sources, conditions and what is published; EQL queries as
+what must come, what must be missing on the way, and what ends the search.
 
 With --events the rules are run, and a picture shows when which events came and what was detected, with threads to
 the events that led to it. SVG needs no other program.

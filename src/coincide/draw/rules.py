@@ -88,6 +88,12 @@ def _row_pattern(definition: Any) -> Drawing:
     return row_pattern(definition)
 
 
+def _eql(definition: Any) -> Drawing:
+    from coincide.draw.eql import query_drawing
+
+    return query_drawing(definition)
+
+
 DRAWINGS: dict[str, Callable[[Any], Drawing]] = {
     "opera": _opera,
     "pretty": _opera,
@@ -96,4 +102,5 @@ DRAWINGS: dict[str, Callable[[Any], Drawing]] = {
     "ecco": _ecco,
     "cdl": _cdl,
     "matchrecognize": _row_pattern,
+    "eql": _eql,
 }

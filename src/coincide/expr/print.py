@@ -16,6 +16,7 @@ from coincide.expr.tree import (
     Call,
     Compare,
     Expr,
+    HasOne,
     In,
     IsNull,
     Like,
@@ -24,6 +25,7 @@ from coincide.expr.tree import (
     Not,
     Or,
     Reference,
+    Resembles,
 )
 
 # How tightly a node binds: the levels of the grammar, loosest first.
@@ -75,6 +77,11 @@ def _isnull(node: IsNull) -> str:
     return f"{_at(node.operand, SUM)} is {'not ' if node.negated else ''}null"
 
 
+def _has_one(node: HasOne) -> str:
+    values: list[str | float] = [*node.texts, *node.numbers]
+    return f"{name_text(node.field)} has one of {_list(map(Literal, values))}"
+
+
 def _arithmetic(node: Arithmetic) -> str:
     level = _arithmetic_level(node)
     return f"{_at(node.left, level)} {node.op} {_at(node.right, level + 1)}"
@@ -97,6 +104,8 @@ WRITERS: dict[type[Expr], tuple[Callable[[Any], str], int | Callable[[Any], int]
     Between: (_between, TEST),
     Like: (lambda node: _test(node.operand, node.negated, f"like {_at(node.pattern, SUM)}"), TEST),
     IsNull: (_isnull, TEST),
+    HasOne: (_has_one, TEST),
+    Resembles: (lambda node: f"{name_text(node.field)} resembles {_list(map(Literal, node.expressions))}", TEST),
     Arithmetic: (_arithmetic, _arithmetic_level),
     Negate: (lambda node: f"-{_at(node.operand, UNARY)}", UNARY),
 }

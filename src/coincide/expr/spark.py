@@ -20,7 +20,7 @@ from typing import Any
 
 from coincide.expr.functions import Function
 from coincide.expr.parts import LIKE, Flag, Lowering, Parts, Unsupported, balanced
-from coincide.expr.tree import And, Between, Compare, Expr, In, Not, Or, Reference
+from coincide.expr.tree import And, Between, Compare, Expr, HasOne, In, Not, Or, Reference, Resembles
 from coincide.model.stamp import MILLISECOND
 
 SparkColumn = Any  # pyspark is imported only where Spark is used
@@ -65,6 +65,9 @@ def _implied(tree: Expr, wanted: bool, lowering: _Lowering) -> _Made | None:
         return _implied(tree.operand, not wanted, lowering)
     if isinstance(tree, (In, Between)):
         return _implied_test(tree, wanted, lowering)
+    if isinstance(tree, (HasOne, Resembles)):
+        assert isinstance(lowering.algebra, _Spark)
+        return _of_values(tree, lowering.algebra.schema) if wanted else None
     if not isinstance(tree, (And, Or)):
         return _exact(tree, wanted, lowering)
     found = [_implied(o, wanted, lowering) for o in tree.operands]
@@ -418,3 +421,36 @@ def _milliseconds(stamp: SparkColumn) -> SparkColumn:
     small = F.abs(micros) <= 2**53
     apart = F.unix_millis(stamp).cast("double") + F.pmod(micros, F.lit(MILLISECOND)).cast("double") / float(MILLISECOND)
     return F.when(small, micros.cast("double") / float(MILLISECOND)).otherwise(apart)
+
+
+# Fields with several values.
+
+
+def _of_values(tree: HasOne | Resembles, schema: SparkSchema) -> _Made | None:
+    """By the type of the column, or of what is in its array."""
+    from pyspark.sql import types
+
+    fields = [f for f in schema.fields if f.name == tree.field]
+    if not fields:
+        return _literal(False, "boolean")
+    kind = fields[0].dataType
+    test = _value_test(tree, _kind(kind.elementType if isinstance(kind, types.ArrayType) else kind))
+    if test is None or "compound" in (kind.fieldNames() if isinstance(kind, types.StructType) else ()):
+        return None
+    column = _Made(lambda: _functions().col("`" + tree.field + "`"))
+    return _Made((lambda c: _functions().exists(c, test)) if isinstance(kind, types.ArrayType) else test, (column,))
+
+
+def _value_test(tree: HasOne | Resembles, kind: str) -> Callable[[SparkColumn], SparkColumn] | None:
+    """Of one value; None: it may pass, whatever it is."""
+    if isinstance(tree, Resembles):
+        whole = "|".join(f"(?:{expression})" for expression in tree.expressions)
+        return (lambda c: c.rlike(whole)) if kind == "string" else None
+    numbers = [*tree.numbers, *([-0.0] if 0.0 in tree.numbers else [])]  # to Spark's sets the two differ
+    if kind == "string":
+        return lambda c: c.isin(list(tree.texts))
+    if kind in ("number", "wild number", "whole number"):
+        return lambda c: c.cast("double").isin(numbers)
+    if kind == "mixed":
+        return lambda c: c["text"].isin(list(tree.texts)) | c["number"].isin(numbers)
+    return None

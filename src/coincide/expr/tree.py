@@ -106,6 +106,24 @@ class IsNull(Expr):
 
 
 @dataclass(frozen=True)
+class HasOne(Expr):
+    """Of sources only (`DetectorPlan.relevant`): one of the field's values, which may be several, is one of these."""
+
+    field: str
+    texts: tuple[str, ...] = ()
+    numbers: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Resembles(Expr):
+    """Of sources only: a text of the field, which may have several, has something in it that one of these regular expressions (of
+    Java) describes."""
+
+    field: str
+    expressions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Arithmetic(Expr):
     """op is one of + - * / %."""
 

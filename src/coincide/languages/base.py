@@ -24,6 +24,8 @@ class Language(ABC):
     """What `printed` can write, where there are several."""
     untyped: ClassVar[bool] = False
     """Does it read records that have no type?"""
+    several_keys: ClassVar[bool] = False
+    """Has an event several keys where the field of a key has several values?"""
     forgetful: ClassVar[bool] = False
     """Does a detection name only the event that completes it?"""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic, RuleError
 from coincide.expr.tree import Expr, Reference, walk
-from coincide.lang.eql.definition import SEQUENCE, File, Item, Query
+from coincide.lang.eql.definition import FILTER, SEQUENCE, TIMESTAMP, File, Item, Query
 from coincide.lang.eql.parse import parse as parse_text
 from coincide.lang.eql.print import print_file as print_text
 from coincide.lang.eql.print import print_query
@@ -23,6 +23,7 @@ NAME = "eql"
 class Eql(Language):
     name = NAME
     untyped = True
+    several_keys = True
 
     def parse(self, source: SourceText) -> File:
         return parse_text(source)
@@ -86,11 +87,24 @@ def _detector(query: Query) -> Detector:
         definition=query,
         inputs=Inputs(None, query.categories),  # the category may stand in `event.category`, whatever the type
         outputs=(query.name,),
-        partition=None,
+        partition=_partition(query),
         digest=digest_of(NAME, print_query(query)),
+        stateless=query.kind == FILTER and not query.pipes,
         kind="rule",
         span=query.span,
     )
+
+
+def _partition(query: Query) -> tuple[str, ...] | None:
+    """The fields that all items have in common as a key, and that no event may lack. Pipes count over all keys."""
+    by_item = [query.keys_of(item) for item in query.everything]
+    shared = [
+        keys[0]
+        for keys in zip(*by_item, strict=True)
+        if len({key.value for key in keys}) == 1 and not any(k.optional for k in keys)
+    ]
+    names = [key.value.name for key in shared if isinstance(key.value, Reference) and is_attribute(key.value.name)]
+    return None if query.pipes else tuple(dict.fromkeys(name for name in names if name != TIMESTAMP)) or None
 
 
 def _mentions(item: Item) -> Iterator[Mention]:
@@ -101,7 +115,7 @@ def _mentions(item: Item) -> Iterator[Mention]:
 
 def _fields(tree: Expr, what: str, refused: bool) -> Iterator[Mention]:
     for node in walk(tree):
-        if isinstance(node, Reference) and is_attribute(node.name) and node.name != "@timestamp":
+        if isinstance(node, Reference) and is_attribute(node.name) and node.name != TIMESTAMP:
             yield Mention(what, node.name, node.span, None, refused)
 
 

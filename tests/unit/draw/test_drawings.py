@@ -260,3 +260,22 @@ def test_phrases_are_what_the_rule_says() -> None:
     picture = drawn('"office starts" means Door where open = true.\nReport Day when "office starts" then Badge.', "pretty")
     assert shapes(picture)[0] == ("tap", '"office starts"')
     assert "p_" not in picture.caption
+
+
+def test_queries() -> None:
+    picture = drawn(
+        """// @name lateral
+        sequence by host with maxspan=5m [login where ok == false] with runs=3 ![reset where true] ![block where ok == true]
+          [start where name : "cmd*"] ![stop where true] until [leave where true] | head 2""",
+        "eql",
+    )
+    assert picture.caption == "sequence by host within 5m"
+    assert told(picture) == {
+        ("start", "", "login"), ("login", "no reset no block ok == true", "start"), ("start", "no stop", "5m"),
+        ("5m", "", "lateral"), ("until leave", "drops what is pending", "login"),
+    }  # fmt: skip
+    assert notes(picture)["login"] == ("ok == false", "3 times")
+    assert notes(picture)["lateral"] == ("head 2",)
+    sample = drawn("// @name s\nsample by k [a where true] [b where v > 1]", "eql")
+    assert told(sample) == {(name, "", "all of them, in any order") for name in "ab"} | {("all of them, in any order", "", "s")}
+    assert told(drawn("// @name f\na where true", "eql")) == {("a", "", "f")}

@@ -12,6 +12,7 @@ from coincide.detection.sequence import state as states
 from coincide.detection.sequence.coverage import reasons
 from coincide.detection.sequence.interpreter import Interpreter
 from coincide.detection.sequence.program import Program
+from coincide.detection.sequence.relevance import relevance
 from coincide.expr.tree import Expr, Literal, Reference
 from coincide.lang.eql.definition import FILTER, HIDDEN, TIMESTAMP
 from coincide.model.batch import EventBatch
@@ -51,9 +52,9 @@ class SequencePlan(PlanOfOne):
                 made[name] = ANY_TYPE if name == f"key{position}" else (Reference(name),)  # type: ignore[assignment]
         return {self.name: made}
 
-    @property
+    @cached_property
     def relevant(self) -> Expr | None:
-        return None
+        return relevance(self.program.items)
 
     @property
     def partition(self) -> tuple[str, ...] | None:

@@ -50,7 +50,7 @@ def detect_batch(
     counted = counted or source
     if goes_by_arrival(rules, policy):
         return arrivals_batch(rules, counted, replace(shape, latencies=latency), policy, until, tier, closing)
-    planned = [(group, group.plans(rules)) for group in groups(rules)]
+    planned = [(group, group.plans(rules)) for group in groups(rules, source.several)]
     span = replace(_span(source, [plan for _, plans in planned for plan in plans], until, unmet), closed=closed)
     tables = tables_of(rules, source.original.sparkSession)
     parts = [

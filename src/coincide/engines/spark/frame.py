@@ -18,7 +18,7 @@ from coincide.adapters.mapping import CATEGORY, DEFAULT, TYPE_NAME, UNTYPED, Fie
 from coincide.engines.spark.instants import DAY, interval
 from coincide.errors import InputError
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
-from coincide.expr.tree import Expr, Literal, Reference
+from coincide.expr.tree import Expr, HasOne, Literal, Reference, Resembles
 from coincide.model.event import ENVELOPE
 from coincide.model.space import Space
 
@@ -29,6 +29,8 @@ COMPOUND = T.StructType([*MIXED.fields, T.StructField("compound", T.BinaryType()
 """The same where some values are sets or ranges (model/column.py)."""
 
 
+TYPED = "typed"
+"""A field for ourselves: the type of an event where records may have none."""
 TURN = "turn"
 """A field for ourselves: the number of a record in the order of arrival, where that is known."""
 
@@ -60,6 +62,7 @@ class Source:
         whole = self.original.toDF(*(f"c{number}" for number in range(len(self.original.columns))))
         inner = [column.alias(self._number(name)) for name, (column, _) in self._nested.items()]
         frame = whole.select("*", *inner) if inner else whole
+        frame = frame.withColumn(TYPED, self.type) if self.mapping.untyped else frame
         return frame if self.observer is None else self.observer(frame)
 
     def observed(self, observer: Callable[[DataFrame], DataFrame]) -> Source:
@@ -262,10 +265,14 @@ class Source:
     def renamed(self, node: Expr) -> Expr:
         """A reference of a rule as one to a column of `frame`. What is not there as it will be keeps an envelope's name,
         which `frame` has not, so that it cannot be translated."""
+        if isinstance(node, HasOne | Resembles):
+            return replace(node, field=self._number(node.field)) if self.has(node.field) else Literal(False)
         if not isinstance(node, Reference):
             return node
         if node.name == "type" and self.mapping.constant_type is not None:
             return Literal(self.mapping.constant_type)
+        if node.name == "type" and self.mapping.untyped:
+            return Reference(TYPED, span=node.span)
         if node.name in ENVELOPE:
             return self._renamed_envelope(node)
         if not self.has(node.name):
@@ -279,7 +286,7 @@ class Source:
         if name not in self._found:
             return node
         kind = self._found[name][1]
-        plain = isinstance(kind, T.StringType) and node.name in ("type", "source") and not self.mapping.untyped
+        plain = isinstance(kind, T.StringType) and node.name in ("type", "source")
         sure = self.mapping.end is None and self.mapping.other_time not in self._found
         moment = node.name == "time" and isinstance(kind, T.TimestampType) and sure
         return Reference(self._number(name), span=node.span) if plain or moment else node

@@ -44,11 +44,12 @@ class Group:
         return in_tier(rules.compiled.plans_for(self.detectors), tier)
 
 
-def groups(rules: Rulebook) -> list[Group]:
-    """All detectors in as few groups as their keys allow, in order of definition."""
+def groups(rules: Rulebook, several: frozenset[str] = frozenset()) -> list[Group]:
+    """All detectors in as few groups as their keys allow, in order of definition. `several` are fields that may have several
+    values: an event may then have several keys, of languages that look at each."""
     gathered: dict[tuple[Key | None, bool], tuple[list[Detector], list[str]]] = {}
     for component in components(rules.detectors):
-        key, reasons = _key(rules, component)
+        key, reasons = _key(rules, component, several)
         with_nulls = bool(key) and any(d.null_keys for d in component)
         detectors, why = gathered.setdefault((_canonical(key), with_nulls), ([], []))
         detectors += component
@@ -78,7 +79,7 @@ def components(detectors: Sequence[Detector]) -> list[list[Detector]]:
     return list(out.values())
 
 
-def _key(rules: Rulebook, component: Sequence[Detector]) -> tuple[Key | None, list[str]]:
+def _key(rules: Rulebook, component: Sequence[Detector], several: frozenset[str]) -> tuple[Key | None, list[str]]:
     if all(d.stateless for d in component) and not rules.compiled.limits:
         return (), []
     unkeyed = [d.name for d in component if not d.partition]
@@ -88,6 +89,11 @@ def _key(rules: Rulebook, component: Sequence[Detector]) -> tuple[Key | None, li
     shared = [key for key in first if all(key in (d.partition or ()) for d in component)]
     if not shared:
         return None, [f"{_quoted([d.name for d in component])} feed one another but share no key"]
+    if any(rules.compiled.languages[d.language].several_keys for d in component):
+        manifold = [key for key in shared if key in several]
+        shared = [key for key in shared if key not in several]
+        if not shared:
+            return None, [f"events may have several values of {', '.join(manifold)}"]
     shared = list(independent(shared, [limit for d in component for limit in concerning(rules.compiled.limits, d.inputs)]))
     shared = [key for key in shared if all(key in _limited(rules, d, shared) for d in component)]
     if not shared:

@@ -61,7 +61,7 @@ def detect_streaming(
     want_rocksdb(spark)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
-    divided = groups(rules)
+    divided = groups(rules, source.several)
     counted = source.observed(lambda frame: frame.observe(ROWS, *row_counts(source)))
     marked = () if latency or closing is not None or buckets == 1 else sources_by_key(rules, divided, policy)
     if goes_by_arrival(rules, policy) and not marked:

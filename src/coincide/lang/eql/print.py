@@ -49,7 +49,7 @@ def _body(query: Query) -> Iterator[str]:
         yield _filter(query.items[0].filter) + pipes
         return
     maxspan = "" if query.maxspan is None else f" with maxspan={duration_text(query.maxspan)}"
-    yield f"{query.kind}{_by(query.keys)}{maxspan}"
+    yield f"{query.kind}{keys_text(query.keys)}{maxspan}"
     for item in query.items:
         yield f"  {_item(item)}"
     if query.until is not None:
@@ -60,7 +60,7 @@ def _body(query: Query) -> Iterator[str]:
 
 def _item(item: Item) -> str:
     runs = f" with runs={item.runs}" if item.runs > 1 else ""
-    return f"{'!' if item.missing else ''}[{_filter(item.filter)}]{_by(item.keys)}{runs}"
+    return f"{'!' if item.missing else ''}[{_filter(item.filter)}]{keys_text(item.keys)}{runs}"
 
 
 def _filter(found: Filter) -> str:
@@ -73,7 +73,7 @@ def category_text(category: str | None) -> str:
     return category if _is_word(category) and category not in KEYWORDS else quoted(category)
 
 
-def _by(keys: Iterable[Key]) -> str:
+def keys_text(keys: Iterable[Key]) -> str:
     written = ", ".join(("?" if key.optional else "") + _within(key.value, SUM) for key in keys)
     return f" by {written}" if written else ""
 
