@@ -19,7 +19,7 @@ from coincide.detection.base import Detector, DetectorPlan, in_tier
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.lang.shared.about import LEVELS, About
 from coincide.lang.shared.reads import Reads
-from coincide.languages.registry import ending_of, is_of
+from coincide.languages.registry import CASES, MODULES, ending_of, is_of, is_rule_file
 from coincide.source import Reading, SourceText
 
 RuleSource = str | PathLike[str] | SourceText
@@ -113,7 +113,7 @@ def load(
     level: str | None = None,
     pipeline: str | Sequence[str] | None = None,
 ) -> Rulebook:
-    """Rules from files, loaded together in the order given; of a folder, all files of Sigma below it. Raises RuleError at the
+    """Rules from files, loaded together in the order given; of a folder, all rule files below it. Raises RuleError at the
     first error.
 
     For Sigma, `sigma_mapping` is a mapping file, or the name of one of the package (sysmon, ecs …); with `keep_going`
@@ -186,14 +186,14 @@ def _mapping(name: RuleSource) -> RuleSource:
 
 
 def _files(path: RuleSource, mapping: SourceText | None) -> list[RuleSource]:
-    """A file; of a folder, all that are Sigma's by their ending, in order of path."""
+    """A file; of a folder, all that are rules by their ending, in order of path."""
     if isinstance(path, SourceText) or not Path(path).is_dir():
         return [path]
     other = None if mapping is None else Path(mapping.name).resolve()
-    below = (file for file in Path(path).rglob("*") if file.suffix in (".yml", ".yaml") and is_of("sigma", file.name))
+    below = (file for file in Path(path).rglob("*") if is_rule_file(file.name) and not file.name.endswith(CASES))
     found = sorted((f for f in below if f.is_file() and f.resolve() != other), key=lambda f: f.relative_to(path).as_posix())
     if not found:
-        raise RuleError(Diagnostic(f"{fspath(path)}: there are no rules of Sigma (.yml, .yaml) in this folder"))
+        raise RuleError(Diagnostic(f"{fspath(path)}: there are no rule files in this folder (endings: {', '.join(MODULES)})"))
     return [str(file) for file in found]
 
 

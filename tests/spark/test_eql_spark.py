@@ -72,7 +72,7 @@ def test_frames_of_nested_records(spark: Any, tmp_path: Path) -> None:
     for name in sorted({d.name for d in book.detectors}):
         wanted = sorted([*d["from"]] for d in expected if d["type"] == name)
         assert sorted([*row["from"]] for row in found if row["type"] == name) == wanted, name
-        assert wanted or name == "f13"
+        assert wanted or name in ("f13", "s5")  # no number equals a text as a key
 
 
 def test_rules_are_spread_by_what_their_items_share() -> None:

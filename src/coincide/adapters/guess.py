@@ -13,6 +13,7 @@ from typing import Any
 from coincide.adapters.mapping import DEFAULT, FieldMapping, is_type_name
 from coincide.adapters.nested import flattened
 from coincide.adapters.timeunits import unit_of
+from coincide.errors import InputError
 from coincide.model.stamp import parse_instant
 
 LOOKED_AT = 2_000
@@ -159,9 +160,11 @@ def _scalar(name: str) -> str:
 def records_of(path: str, format: str | None = None) -> Iterator[Mapping[str, object]]:
     """The raw records of a file; what is no record is passed over."""
     from coincide.adapters.files import open_bytes, readable
-    from coincide.adapters.read import TEXTS, format_of
+    from coincide.adapters.read import EVTX, LOGS, TEXTS, format_of
 
     ending = format_of(path, format)
+    if ending in (*LOGS, EVTX):
+        raise InputError(f"records of the format '{format or ending[1:]}' need no mapping")
     with readable(path):
         if ending not in TEXTS:
             yield from _arrow_records(path, ending == ".parquet")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 _decode = msgspec.json.Decoder().decode
 
 
+Change = Callable[[object], object]
+"""What a format makes of a record, which is then read as any other. Raises BadRecord."""
+
+
 def read_json_lines(
-    stream: Readable, name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance
+    stream: Readable, name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance, change: Change | None = None
 ) -> Iterator[EventBatch]:
-    """The events of a stream, a batch a block."""
+    """The events of a stream, a batch a block. What is changed is read as objects."""
+    read = _record if change is None else _changed(change)
     blocks = Blocks(stream, allowance.size)
     columns: JsonColumns | None = None
     line = 1
@@ -33,14 +38,14 @@ def read_json_lines(
         if first and begins_array(block):
             block += b"".join(iter(blocks.next, b""))
             if (records := array_of(block)) is not None:
-                yield EventBatch(events_of_records(records, name, mapping, intake))
+                yield EventBatch(events_of_records(records, name, mapping, intake, change))
                 return
         first = False
         batch = None
-        if not allowance.covers(block):
+        if change is None and not allowance.covers(block):
             columns = columns or _columns(mapping)
             batch = columns.batch(block, intake)
-        yield batch if batch is not None else EventBatch(_events(block, name, line, mapping, intake))
+        yield batch if batch is not None else EventBatch(_events(block, name, line, mapping, intake, read))
         line += block.count(b"\n")
 
 
@@ -56,13 +61,15 @@ def array_of(text: bytes) -> list[object] | None:
     return records if isinstance(records, list) else None
 
 
-def events_of_records(records: Iterable[object], name: str, mapping: FieldMapping, intake: Intake) -> list[Event]:
+def events_of_records(
+    records: Iterable[object], name: str, mapping: FieldMapping, intake: Intake, change: Change | None = None
+) -> list[Event]:
     out = []
     for number, record in enumerate(records, 1):
         position = intake.position
         intake.counted(1)
         try:
-            out.append(event_of(record, mapping, position, intake.report.huge))
+            out.append(event_of(record if change is None else change(record), mapping, position, intake.report.huge))
         except BadRecord as bad:
             intake.reject(f"{name}: record {number}", str(bad), record)
     return out
@@ -74,8 +81,21 @@ def _columns(mapping: FieldMapping) -> JsonColumns:
     return JsonColumns(mapping)
 
 
-def _events(block: bytes, name: str, first: int, mapping: FieldMapping, intake: Intake) -> list[Event]:
-    return events_of_lines(block.split(b"\n"), name, mapping, intake, first)
+def read_text_lines(
+    stream: Readable, name: str, mapping: FieldMapping, intake: Intake, size: int, read: Callable[[bytes], object]
+) -> Iterator[EventBatch]:
+    """Lines of which each is a record to `read`."""
+    blocks = Blocks(stream, size)
+    line = 1
+    while block := blocks.next():
+        yield EventBatch(_events(block, name, line, mapping, intake, read))
+        line += block.count(b"\n")
+
+
+def _events(
+    block: bytes, name: str, first: int, mapping: FieldMapping, intake: Intake, read: Callable[[bytes], object]
+) -> list[Event]:
+    return events_of_lines(block.split(b"\n"), name, mapping, intake, first, read)
 
 
 class Messages:
@@ -96,7 +116,15 @@ class Messages:
         return EventBatch(events_of_lines(block.split(b"\n"), self.name, mapping, intake, intake.position))
 
 
-def events_of_lines(lines: Iterable[bytes], name: str, mapping: FieldMapping, intake: Intake, first: int = 1) -> list[Event]:
+def events_of_lines(
+    lines: Iterable[bytes],
+    name: str,
+    mapping: FieldMapping,
+    intake: Intake,
+    first: int = 1,
+    read: Callable[[bytes], object] | None = None,
+) -> list[Event]:
+    read = read or _record
     out = []
     huge = intake.report.huge
     for line, text in enumerate(lines, first):
@@ -105,10 +133,14 @@ def events_of_lines(lines: Iterable[bytes], name: str, mapping: FieldMapping, in
         position = intake.position
         intake.counted(1)
         try:
-            out.append(event_of(_record(text), mapping, position, huge))
+            out.append(event_of(read(text), mapping, position, huge))
         except BadRecord as bad:
             intake.reject(f"{name}:{line}", str(bad), text)
     return out
+
+
+def _changed(change: Change) -> Callable[[bytes], object]:
+    return lambda text: change(_record(text))
 
 
 def _record(text: bytes) -> object:

@@ -1,11 +1,13 @@
-"""Events from files: JSON Lines, CSV, Parquet, Arrow. Inputs larger than memory stream through."""
+"""Events from files: JSON Lines, CSV, Parquet, Arrow, logs of machines. Inputs larger than memory stream through."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from io import BufferedReader
 from typing import IO, cast
@@ -23,9 +25,15 @@ BATCH = 65_536
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 ARROW = (".arrow", ".feather", ".ipc")
 TEXTS = (*JSON_LINES, ".csv")
-ENDINGS = (*TEXTS, ".parquet", *ARROW)
+EVTX = ".evtx"
+ENDINGS = (*TEXTS, ".parquet", *ARROW, EVTX)
 PACKED = (".gz", ".zst")
-FORMATS = {"jsonl": ".jsonl", "json": ".json", "csv": ".csv", "parquet": ".parquet", "arrow": ".arrow"}
+SYSLOG, JOURNAL, WINLOG = LOGS = ("syslog", "journal", "winlog")
+"""Texts whose files have no ending of their own: they are named by `--format`."""
+FORMATS = {
+    **{"jsonl": ".jsonl", "json": ".json", "csv": ".csv", "parquet": ".parquet", "arrow": ".arrow", "evtx": EVTX},
+    **{log: log for log in LOGS},
+}
 
 Path = str | os.PathLike[str]
 
@@ -73,7 +81,8 @@ def open_events(
     format: str | None = None,
 ) -> EventReader:
     """A reader of files, one after another; of a folder, all files below it whose endings are known, by path. Endings tell the
-    formats, `-` is JSON Lines from standard input; a `format` (jsonl, csv, parquet, arrow) is that of all files and of `-`.
+    formats, `-` is JSON Lines from standard input; a `format` (jsonl, csv, parquet, arrow, syslog, journal, winlog, evtx) is that
+    of all files and of `-`.
 
     Bad records are counted and kept in the file `rejects` (JSON Lines unchanged, others as JSON); with `strict` the first
     one stops the reading with an InputError. `block_size` is that of text inputs in bytes: what fits in one block is read
@@ -113,8 +122,10 @@ def read_lines(stream: Readable, name: str, ending: str, mapping: FieldMapping, 
         from coincide.adapters.csvfile import read_growing_csv
 
         return read_growing_csv(stream, name, mapping, intake, BLOCK)
+    if ending in LOGS:
+        return _read_log(stream, name, ending, mapping, intake)
     if ending not in JSON_LINES:
-        raise InputError(f"'{name}' cannot be read while it is written: JSON Lines and CSV can")
+        raise InputError(f"'{name}' cannot be read while it is written: JSON Lines, CSV, {', '.join(LOGS)} can")
     from coincide.adapters.jsonlines import read_json_lines
 
     return read_json_lines(stream, name, mapping, intake, Allowance(least=LEAST, first=FIRST))
@@ -122,6 +133,26 @@ def read_lines(stream: Readable, name: str, ending: str, mapping: FieldMapping, 
 
 ROOM = 1 << 20
 """Bytes that a pipe is asked to hold: whoever writes need not wait so often, and larger blocks cost less."""
+
+
+def _read_log(stream: Readable, name: str, format: str, mapping: FieldMapping, intake: Intake) -> Iterator[EventBatch]:
+    from coincide.adapters.jsonlines import read_json_lines, read_text_lines
+
+    if format == SYSLOG:
+        from coincide.adapters.syslog import syslog_reader
+
+        return read_text_lines(stream, name, mapping, intake, BLOCK, syslog_reader(_last_written(name)))
+    if format == JOURNAL:
+        from coincide.adapters.journal import journal_record as change
+    else:
+        from coincide.adapters.winlog import windows_record as change
+    return read_json_lines(stream, name, mapping, intake, Allowance(), change)
+
+
+def _last_written(name: str) -> datetime:
+    """When the file was; what is written just now is of now."""
+    moment = os.stat(name).st_mtime if name != "-" and os.path.exists(name) else time.time()
+    return datetime.fromtimestamp(moment, UTC)
 
 
 class AsItComes:
@@ -180,7 +211,12 @@ def _read(
     name: str, ending: str, mapping: FieldMapping, intake: Intake, allowance: Allowance, batch_size: int
 ) -> Iterator[EventBatch]:
     with readable(name):
-        if ending not in TEXTS:
+        if ending == EVTX:
+            from coincide.adapters.evtxfile import read_evtx
+
+            yield from read_evtx(name, mapping, intake)
+            return
+        if ending not in (*TEXTS, *LOGS):
             from coincide.adapters.arrowfile import read_arrow_file
 
             yield from read_arrow_file(name, ending == ".parquet", mapping, intake, batch_size)
@@ -190,6 +226,8 @@ def _read(
                 from coincide.adapters.csvfile import read_csv
 
                 yield from read_csv(stream, name, mapping, intake, allowance)
+            elif ending in LOGS:
+                yield from _read_log(stream, name, ending, mapping, intake)
             else:
                 from coincide.adapters.jsonlines import read_json_lines
 

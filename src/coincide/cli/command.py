@@ -43,7 +43,7 @@ def _access_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def rules_argument(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
-    text = "rule files, loaded together in this order; a folder: all rules of Sigma in it"
+    text = "rule files, loaded together in this order; a folder: all rules in it"
     parser.add_argument("rules", nargs=nargs, metavar="RULES", help=text)
     group = parser.add_argument_group("rules of Sigma")
     text = "log sources and fields: a mapping file, or one that is here already (ecs, sysmon, windows-security, auditd …)"

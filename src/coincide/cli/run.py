@@ -63,9 +63,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         required=True,
         metavar="FILE",
-        help="events: .jsonl, .json or .csv (also .gz, .zst), .parquet, .arrow, a folder of these; - is standard input",
+        help="events: .jsonl, .json or .csv (also .gz, .zst), .parquet, .arrow, .evtx, a folder of these; - is standard input",
     )
-    text = "of the events, whatever their file is called: jsonl, csv, parquet, arrow"
+    text = "of the events, whatever their file is called: jsonl, csv, parquet, arrow, syslog, journal, winlog, evtx"
     parser.add_argument("--format", metavar="NAME", help=text)
     parser.add_argument("--until", metavar="TIME", help="let time go on after the last event: milliseconds, ISO-8601, or inf")
     parser.add_argument(

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from cli_support import Coincide, jsonl, written
 
+from coincide.languages.registry import MODULES
+
 RUN = [sys.executable, "-c", "from coincide.cli.main import entry; entry()"]
 
 
@@ -64,7 +66,7 @@ def test_an_empty_rule_file_detects_nothing(coincide: Coincide, tmp_path: Path, 
 def test_rule_files_that_cannot_be_read(coincide: Coincide, tmp_path: Path, command: list[str]) -> None:
     for path, reason in (
         (tmp_path / "none.ecl", "No such file or directory"),
-        (tmp_path, "there are no rules of Sigma (.yml, .yaml) in this folder"),
+        (tmp_path, f"there are no rule files in this folder (endings: {', '.join(MODULES)})"),
     ):
         outcome = coincide(*(str(path) if word == "{}" else word for word in command))
         assert (outcome.code, outcome.out, outcome.err) == (2, "", f"error: {path}: {reason}\n")

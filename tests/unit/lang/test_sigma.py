@@ -199,6 +199,11 @@ SAMPLES: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
         {"eventType": "user.account.lock", "actor": {"alternateId": "ann@example.com"}, "outcome": {"result": "FAILURE"}},
         {"eventType": "user.session.start", "actor": {"alternateId": "ann@example.com"}},
     ),
+    (
+        "syslog", "product: linux, service: sshd", "message|contains: 'Failed password'",
+        {"type": "syslog", "process.name": "sshd", "message": "Failed password for root from 203.0.113.7 port 22 ssh2"},
+        {"type": "syslog", "process.name": "su", "message": "Failed password for root"},
+    ),
 ]  # fmt: skip
 
 
