@@ -73,7 +73,8 @@ class Probabilistic(Guaranteed):
         return heard * self._wanted[1] >= out_of * self._wanted[0]
 
     def _is_passed(self, time: int) -> bool:
-        return self.stable(time, self.clock)
+        """What becomes stable at this instant waits for its arrivals."""
+        return self.clock != NEVER and self.stable(time, self.clock - 1)
 
     def arrive(self, record: Event) -> None:
         arrival = arrival_of(record)

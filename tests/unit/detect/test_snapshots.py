@@ -15,7 +15,8 @@ from coincide.engines.embedded import Engine
 from coincide.engines.policies import PolicyEngine
 from coincide.errors import InputError
 from coincide.model.batch import EventBatch
-from coincide.model.event import primitive, record, timer_place
+from coincide.model.event import Event, primitive, record, timer_place
+from coincide.model.stamp import order_key
 from coincide.rulebook import Rulebook, load, loads
 from coincide.testing.fuzz.mutation import packed, unpacked
 from coincide.testing.fuzz.states import StateFuzzer
@@ -290,3 +291,19 @@ def test_timers_that_a_late_event_sets_in_the_past_fire_with_it() -> None:
         made.append([record(d)["from"] for run in engine.process(EventBatch([event])) for d in run.detections])
         engine.restore(engine.snapshot())
     assert made == [[["a1"]], [["a2"]]]
+
+
+def test_what_becomes_stable_just_now_may_wait() -> None:
+    """At one instant arrivals come first, so a clock that has only come to it leaves what it makes stable."""
+    rules = loads("detect x = [a]", "opera")
+    engine = PolicyEngine(rules, "probabilistic 0.5")
+    for time, arrival in ((0, 5), (10, 10)):
+        event = Event("a", time, time, str(time), {}, (order_key(time, time, str(time)),), "s", arrival=arrival)
+        engine.arrive_all(EventBatch([event]))
+    assert [record(d)["from"] for d in engine.take().detections] == [["0"]]
+    stage = engine.instances[0].stage
+    assert stage.wakes_at() == 16
+    stage.pass_time(15)
+    engine.restore(engine.snapshot())
+    stage.pass_time(16)
+    assert [record(d)["from"] for d in engine.take().detections] == [["10"]]
