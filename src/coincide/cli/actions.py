@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -42,16 +42,16 @@ def open_actions(book: Rulebook, given: Given) -> list[Sink]:
 
 
 @contextmanager
-def acting(book: Rulebook, given: Given) -> Iterator[Callable[[EventBatch], None]]:
-    """For runs that are not live."""
-    if not (sinks := open_actions(book, given)):
+def writing(book: Rulebook, given: Given, sinks: Sequence[Sink]) -> Iterator[Callable[[EventBatch], None]]:
+    """Sinks of a run that is not live."""
+    if not sinks:
         yield lambda batch: None
         return
     from coincide.streams.encode import Encoder
 
-    encoder = Encoder(book, shown=given.keys, kept=True, time_format=given.time_format)
+    encoder = Encoder(book, shown=given.keys, kept=any(sink.keyed for sink in sinks), time_format=given.time_format)
 
-    def act(batch: EventBatch) -> None:
+    def write(batch: EventBatch) -> None:
         made = encoder.made(batch)
         for sink in sinks:
             sink.write(made)
@@ -60,4 +60,4 @@ def acting(book: Rulebook, given: Given) -> Iterator[Callable[[EventBatch], None
         for sink in sinks:
             sink.open(None)
             stack.callback(sink.close)
-        yield act
+        yield write

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coincide.cli.actions import acting
+from coincide.cli.actions import open_actions, writing
 from coincide.cli.command import (
     Command,
     Given,
@@ -63,7 +63,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         required=True,
         metavar="FILE",
-        help="events: .jsonl, .json or .csv (also .gz, .zst), .parquet, .arrow, .evtx, a folder of these; - is standard input",
+        help="events: .jsonl, .json or .csv (also .gz, .zst), .parquet, .arrow, .evtx, a folder of these; - is standard input; "
+        "live: nats://…, kafka://… and others",
     )
     text = "of the events, whatever their file is called: jsonl, csv, parquet, arrow, syslog, journal, winlog, evtx"
     parser.add_argument("--format", metavar="NAME", help=text)
@@ -76,7 +77,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--steps", type=int, metavar="N", help="so many steps MATCH_RECOGNIZE may take from one row")
     parser.add_argument(
-        "--out", "-o", metavar="FILE", help="write detections to FILE (.jsonl or .parquet), complete or not at all"
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="write detections to FILE (.jsonl or .parquet), complete or not at all; or to a sink: nats://…, kafka://…",
     )
     parser.add_argument(
         "--time-format",
@@ -118,7 +122,7 @@ def run(given: Given) -> int:
     with (
         Progress(quiet=given.out is None) as progress,
         _writer(book, given) as write,
-        acting(book, given) as act,
+        writing(book, given, open_actions(book, given)) as act,
         explaining(book, given, whole=find is _detections and given.resume is None) as observe,
     ):
         batches = observe.reading(seen.watch(progress.watch(reader)))
@@ -137,8 +141,9 @@ def run(given: Given) -> int:
 
 @contextmanager
 def _writer(book: Rulebook, given: Given) -> Iterator[Callable[[EventBatch], None]]:
-    """Detections go to a file or to standard output; not to the latter if it shows what led to them."""
+    """Detections go to a file, to a sink of live runs, or to standard output; not to the latter if it shows what led to them."""
     from coincide.adapters.write import open_detections
+    from coincide.streams.registry import SINKS, open_sink, scheme_of
 
     if given.why and given.out is None:
         yield lambda batch: None
@@ -148,6 +153,10 @@ def _writer(book: Rulebook, given: Given) -> Iterator[Callable[[EventBatch], Non
         from coincide.engines.identity import Keys, digests_of
 
         keys = Keys(digests_of(book)).of
+    if given.out is not None and scheme_of(given.out, SINKS) not in (None, "-"):
+        with writing(book, given, [open_sink(given.out)]) as write:
+            yield write
+        return
     with open_detections(given.out, keys=keys, time_format=given.time_format) as writer:
         yield writer.write
 

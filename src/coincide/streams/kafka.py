@@ -40,6 +40,7 @@ class Topic:
         first, *others = parts.netloc.split(",")
         self.address = Address.of(parts._replace(netloc=first).geturl(), options, "KAFKA_USER and KAFKA_PASSWORD")
         self.name = self.address.path
+        self._reached = False
         self.brokers = ",".join([f"{self.address.host}:{self.address.port or 9092}", *others])
         if not self.name:
             raise CoincideError(f"'{self.address.server}' names no topic: kafka://HOST:PORT/TOPIC")
@@ -60,7 +61,7 @@ class Topic:
         return {"bootstrap.servers": self.brokers, "log_level": 2, "error_cb": self._told, **given, **_properties(), **named}
 
     def _told(self, error: Any) -> None:
-        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+        if self._reached and error.code() == KafkaError._ALL_BROKERS_DOWN:
             log.warning("'%s' cannot be reached at the moment; it is tried again", self.address.server)
 
     def partitions(self, client: Any) -> list[int]:
@@ -69,6 +70,7 @@ class Topic:
             found = client.list_topics(self.name, timeout=PATIENCE).topics[self.name]
         except KafkaException as error:
             raise unreachable(self.address.server, error.args[0].str()) from error
+        self._reached = True
         if found.error is not None:
             raise CoincideError(f"'{self.address.server}': no topic '{self.name}': {found.error.str()}")
         return sorted(found.partitions)

@@ -7,6 +7,7 @@ of rules, which need --allow-db for theirs."""
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -83,7 +84,10 @@ class Database:
     def _with_credentials(self) -> URL:
         if self._url.get_backend_name() == "sqlite":
             return self._url
-        return self._url.set(username=self._url.username or os.environ.get("SQL_USER"), password=secret("SQL_PASSWORD"))
+        user = self._url.username or os.environ.get("SQL_USER")
+        if user is None and self._url.get_backend_name() == "postgresql":
+            user = getpass.getuser()  # as all clients of PostgreSQL do
+        return self._url.set(username=user, password=secret("SQL_PASSWORD"))
 
     def _secured(self) -> dict[str, Any]:
         if self._url.drivername != "postgresql+pg8000" or not (os.environ.get("SQL_CA") or os.environ.get("SQL_CERT")):

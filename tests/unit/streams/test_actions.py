@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -231,6 +232,10 @@ def test_the_command_line_starts_things(tmp_path: Path, source: str) -> None:
         done = subprocess.run([*command, "--on", "pair", keeping(file)], stdin=lines, capture_output=True, check=True, timeout=60)
     assert done.stdout.count(b'"pair"') == 5
     assert [record.get("_count") for record in kept(file)] == [None, 4]
+    if source == "file":
+        subprocess.run([*command, "--out", f"sqlite:///{tmp_path}/found.db#found"], check=True, timeout=60)
+        with sqlite3.connect(tmp_path / "found.db") as found:
+            assert found.execute("SELECT count(*) FROM found").fetchone() == (5,)
     wrong = subprocess.run([*command, "--on", "pear", "cat"], capture_output=True, check=False, timeout=60)
     assert wrong.returncode == 2
     assert b"no rule makes detections of the type 'pear'" in wrong.stderr
