@@ -157,6 +157,21 @@ def open_named_sink(name: str) -> Sink:
     return GrowingFile(name) if scheme_of(name, SINKS) is None else open_sink(name)
 
 
+def output_sink(given: Given) -> Sink:
+    """What --out says, and --columns."""
+    from coincide.errors import CoincideError
+    from coincide.streams.csvlines import CsvLines
+    from coincide.streams.files import GrowingFile
+    from coincide.streams.standard import StandardOutput
+
+    sink = open_named_sink(given.out or "-")
+    if not given.columns:
+        return sink
+    if not isinstance(sink, (StandardOutput, GrowingFile)) or (given.out or "").lower().endswith((".parquet", ".jsonl")):
+        raise CoincideError(f"--columns is for standard output and files of CSV, not for '{given.out}'")
+    return CsvLines(sink, [name.strip() for name in given.columns.split(",") if name.strip()])
+
+
 @contextmanager
 def _parquet(book: Rulebook, given: Given) -> Iterator[Write | None]:
     """Parquet has no lines: it is there when all is done."""
@@ -221,7 +236,7 @@ def _run_through(
     pace = Pace(given.clock, given.latency / SECOND, given.checkpoint_every / SECOND)
     with ExitStack() as stack:
         write = stack.enter_context(_parquet(book, given))
-        sinks = [*([open_named_sink(given.out or "-")] if write is None else []), *open_actions(book, given)]
+        sinks = [*([output_sink(given)] if write is None else []), *open_actions(book, given)]
         kept = any(sink.keyed or (sink.once and given.checkpoint is not None) for sink in sinks)
         encoder = Encoder(book, shown=given.keys, kept=kept, time_format=given.time_format)
         run = LiveRun(live, sources, sinks, encoder, pace, given.checkpoint)

@@ -23,7 +23,7 @@ from coincide.cli.command import (
     rules_argument,
 )
 from coincide.cli.findings import Reporting, check_report_arguments, report_arguments
-from coincide.cli.live import check_live_arguments, is_live, live_arguments, run_live
+from coincide.cli.live import check_live_arguments, is_live, live_arguments, output_sink, run_live
 from coincide.cli.policies import check_policy_arguments, has_policy, policy_arguments, under_policies
 from coincide.cli.progress import Progress
 from coincide.cli.reasons import explaining
@@ -65,6 +65,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="events: .jsonl, .json or .csv (also .gz, .zst), .parquet, .arrow, .evtx, a folder of these; - is standard input; "
         "live: nats://…, kafka://… and others",
+        "live: nats://…, kafka://… and others",
     )
     text = "of the events, whatever their file is called: jsonl, csv, parquet, arrow, syslog, journal, winlog, evtx"
     parser.add_argument("--format", metavar="NAME", help=text)
@@ -76,12 +77,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="is the input over? open: what only its end would decide (of MATCH_RECOGNIZE) stays undecided",
     )
     parser.add_argument("--steps", type=int, metavar="N", help="so many steps MATCH_RECOGNIZE may take from one row")
-    parser.add_argument(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="write detections to FILE (.jsonl or .parquet), complete or not at all; or to a sink: nats://…, kafka://…",
-    )
+    text = "write detections to FILE (.jsonl or .parquet), complete or not at all; or to a sink: nats://…, kafka://… and others"
+    parser.add_argument("--out", "-o", metavar="FILE", help=text)
+    text = "write detections as CSV with these columns, to standard output or to a file: type,time,door"
+    parser.add_argument("--columns", metavar="NAME,…", help=text)
     parser.add_argument(
         "--time-format",
         default="ms",
@@ -143,7 +142,7 @@ def run(given: Given) -> int:
 def _writer(book: Rulebook, given: Given) -> Iterator[Callable[[EventBatch], None]]:
     """Detections go to a file, to a sink of live runs, or to standard output; not to the latter if it shows what led to them."""
     from coincide.adapters.write import open_detections
-    from coincide.streams.registry import SINKS, open_sink, scheme_of
+    from coincide.streams.registry import SINKS, scheme_of
 
     if given.why and given.out is None:
         yield lambda batch: None
@@ -153,8 +152,8 @@ def _writer(book: Rulebook, given: Given) -> Iterator[Callable[[EventBatch], Non
         from coincide.engines.identity import Keys, digests_of
 
         keys = Keys(digests_of(book)).of
-    if given.out is not None and scheme_of(given.out, SINKS) not in (None, "-"):
-        with writing(book, given, [open_sink(given.out)]) as write:
+    if given.columns or (given.out is not None and scheme_of(given.out, SINKS) not in (None, "-")):
+        with writing(book, given, [output_sink(given)]) as write:
             yield write
         return
     with open_detections(given.out, keys=keys, time_format=given.time_format) as writer:

@@ -65,6 +65,19 @@ def test_csv_has_the_types_of_its_first_cells(tmp_path: Path) -> None:
     assert "'celsius' must be a number" in errors
 
 
+def test_csv_in_and_out(tmp_path: Path) -> None:
+    rules, out = written(tmp_path / "pair.ecl", PAIR), tmp_path / "found.csv"
+    events = written(tmp_path / "doors.csv", 'type,time,door\nopen,1,"a, ""left"""\nclose,5,"a, ""left"""\n')
+    expected = 'time,door,none,from\n5,"a, ""left""",,"[""2""]"\n'
+    columns = ["--columns", "time,door,none,from"]
+    with live(rules, "--events", "-", "--format", "csv", *columns) as process:
+        assert process.communicate(Path(events).read_bytes(), timeout=60)[0].decode() == expected
+    subprocess.run([*RUN, "run", rules, "--events", events, "--out", out, *columns], check=True, timeout=60)
+    assert out.read_text() == expected
+    _, errors, code = given(rules, "--events", "-", *columns, "--out", "nats://x/y", lines=b"")
+    assert (code, "--columns is for standard output and files of CSV" in errors) == (2, True)
+
+
 def test_several_sources_at_once(tmp_path: Path) -> None:
     rules, out = written(tmp_path / "pair.ecl", PAIR), tmp_path / "found.jsonl"
     logs = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
