@@ -65,7 +65,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="events: .jsonl, .json or .csv (also .gz, .zst), .parquet, .arrow, .evtx, a folder of these; - is standard input; "
         "live: nats://…, kafka://… and others",
-        "live: nats://…, kafka://… and others",
     )
     text = "of the events, whatever their file is called: jsonl, csv, parquet, arrow, syslog, journal, winlog, evtx"
     parser.add_argument("--format", metavar="NAME", help=text)
