@@ -19,6 +19,9 @@ REMEMBERED = 100_000
 """So many detections are remembered for equal ones to come. Equal ones are made by the same event or at the same instant, so
 they come close to one another."""
 
+DIGEST, ENTRY = 16, 24
+"""Bytes of the digest of what a detection says, and of an entry: that and a number."""
+
 _encode = msgspec.msgpack.Encoder().encode
 
 Digests = tuple[tuple[int, str], ...]
@@ -31,29 +34,42 @@ def digests_of(book: Rulebook) -> Digests:
 
 
 class Keys:
-    """Tells the keys of detections that come in the order in which they are made."""
+    """Tells the keys of detections that come in the order in which they are made. What is remembered is also held as it is
+    written, one entry after another, for runs that keep it every few seconds."""
 
     def __init__(self, digests: Digests) -> None:
         self._digests: Mapping[int, str] = dict(digests)
         self._met: OrderedDict[bytes, int] = OrderedDict()
+        self._written = bytearray()
 
     def of(self, made: EventBatch) -> list[str]:
         return list(self._keys(made.events))
 
-    def state(self) -> list[tuple[bytes, int]]:
-        """What is remembered, oldest first."""
-        return list(self._met.items())
+    def state(self) -> bytes:
+        """What is remembered, oldest first: of what stands there twice the second counts."""
+        return bytes(self._written)
 
-    def restore(self, state: Sequence[tuple[bytes, int]]) -> None:
-        self._met = OrderedDict(state)
+    def restore(self, state: bytes) -> None:
+        self._met = OrderedDict()
+        self._written = bytearray(state)
+        for at in range(0, len(state) - ENTRY + 1, ENTRY):
+            content, number = state[at : at + DIGEST], int.from_bytes(state[at + DIGEST : at + ENTRY], "big")
+            self._remember(content, number)
+
+    def _remember(self, content: bytes, number: int) -> None:
+        self._met.pop(content, None)
+        self._met[content] = number
+        if len(self._met) > REMEMBERED:
+            self._met.popitem(last=False)
 
     def _keys(self, events: Sequence[Event]) -> Iterator[str]:
         for event in events:
-            content = blake2b(self._content(event), digest_size=16).digest()
-            number = self._met.pop(content, 0)
-            self._met[content] = number + 1
-            if len(self._met) > REMEMBERED:
-                self._met.popitem(last=False)
+            content = blake2b(self._content(event), digest_size=DIGEST).digest()
+            number = self._met.get(content, 0)
+            self._remember(content, number + 1)
+            self._written += content + (number + 1).to_bytes(8, "big")
+            if len(self._written) > 2 * REMEMBERED * ENTRY:
+                self._written = bytearray().join(met + count.to_bytes(8, "big") for met, count in self._met.items())
             yield blake2b(content + number.to_bytes(8, "big"), digest_size=8).hexdigest()
 
     def _content(self, event: Event) -> bytes:

@@ -59,9 +59,11 @@ class LiveStage(Live):
         self.settle()
 
     def state(self) -> StageState:
-        self.settle()
-        self._as_objects()
-        return super().state()
+        state = super().state()
+        if self.columns:
+            state.buffer.extend(enumerate(self.columns.events(), self.arrived))
+            state.arrived = self.arrived + len(state.buffer)
+        return state
 
     def arrive(self, record: Event) -> None:
         self._as_objects()

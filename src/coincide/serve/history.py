@@ -75,10 +75,15 @@ class History(Sink):
         if self._file is None:
             return None
         if self._in_file >= self.kept:
+            self._file.make_safe()
             self._file.close()
             self._turn, self._in_file = self._turn + 1, 0
             self._begin(None)
         return [self._turn, self._file.commit()]
+
+    def make_safe(self) -> None:
+        if self._file is not None:
+            self._file.make_safe()
 
     def close(self) -> None:
         if self._file is not None:

@@ -113,6 +113,9 @@ class Sink(ABC):
         checkpoint, so what was written after it is written again."""
         return None
 
+    def make_safe(self) -> None:  # noqa: B027 - most have nothing to do
+        """What was committed outlasts a failure of the machine, too. Called by another thread, before the next `commit`."""
+
     @abstractmethod
     def close(self) -> None:
         """Have everything come through, and end."""

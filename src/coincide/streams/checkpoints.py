@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +12,7 @@ from coincide.detection.snapshots import opened, reading_state, sealed
 from coincide.errors import CoincideError, InputError
 from coincide.streams.base import Position
 
-VERSION = 1
+VERSION = 2
 GENERATIONS = 2
 
 
@@ -25,7 +24,7 @@ class Checkpoint(msgspec.Struct, array_like=True):
     state: bytes
     sources: dict[str, tuple[Position, int]]
     sinks: dict[str, Position]
-    keys: list[tuple[bytes, int]]
+    keys: bytes
 
 
 class Checkpoints:
@@ -64,12 +63,12 @@ class Checkpoints:
         state: bytes,
         sources: dict[str, tuple[Position, int]],
         sinks: dict[str, Position],
-        keys: Sequence[tuple[bytes, int]] = (),
+        keys: bytes = b"",
     ) -> None:
         self._generation += 1
         path = self._paths()[self._generation % GENERATIONS]
         part = path.with_suffix(".part")
-        data = sealed(msgspec.msgpack.encode(Checkpoint(VERSION, self._generation, state, sources, sinks, list(keys))))
+        data = sealed(msgspec.msgpack.encode(Checkpoint(VERSION, self._generation, state, sources, sinks, keys)))
         with part.open("wb") as file:
             file.write(data)
             file.flush()

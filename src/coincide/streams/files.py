@@ -36,8 +36,11 @@ class GrowingFile(Sink):
     def commit(self) -> Position:
         if not self._file.seekable():
             return None
-        os.fsync(self._file.fileno())
         return self._file.tell()
+
+    def make_safe(self) -> None:
+        if self._file.seekable():
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         self._file.close()

@@ -256,14 +256,15 @@ class KafkaSink(Sink):
 
     def write(self, made: Sequence[Made]) -> None:
         for each in made:
-            if each.key not in self._there:
+            if each.key in self._there:
+                self._there.discard(each.key)  # each comes again once
+            else:
                 self._produce(each)
         while self._producer.flush(WAIT):
             self._check()
         self._check()
 
     def commit(self) -> Position:
-        self._there.clear()
         return [[partition, offset] for partition, offset in self._ends.items()]
 
     def close(self) -> None:

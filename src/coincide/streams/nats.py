@@ -271,6 +271,7 @@ class NatsSink(Sink):
 
     def write(self, made: Sequence[Made]) -> None:
         fresh = [each for each in made if each.key not in self._there] if self._there else made
+        self._there.difference_update([each.key for each in made] if self._there else ())  # each comes again once
         if fresh:
             self._do(self._to_stream(fresh) if self.once else self._to_core(fresh))
 
@@ -278,7 +279,6 @@ class NatsSink(Sink):
         if not self.once:
             self._do(self._client.flush())
             return None
-        self._there.clear()
         return self._last
 
     def close(self) -> None:

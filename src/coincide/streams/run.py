@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from coincide.errors import CoincideError, Diagnostic
 from coincide.model.batch import EventBatch
 from coincide.rulebook import Rulebook
 from coincide.streams.arrivals import Arrival, Threads
-from coincide.streams.base import Sink, Source
+from coincide.streams.base import Position, Sink, Source
 from coincide.streams.checkpoints import Checkpoint, Checkpoints
 from coincide.streams.encode import Encoder
 from coincide.streams.loop import LiveLoop
@@ -43,6 +44,8 @@ class LiveRun:
         self.live = live
         self.sources, self.sinks, self.encoder, self.pace = sources, sinks, encoder, pace
         self.silent: frozenset[int] = frozenset()
+        self._writer = ThreadPoolExecutor(1, "checkpoints")
+        self._keeping: tuple[Future[None], dict[int, tuple[Position, int]]] | None = None
         self._checkpoints = None if folder is None else Checkpoints(folder)
         kept = None if self._checkpoints is None else self._checkpoints.last()
         self.goes_on = kept is not None
@@ -92,21 +95,39 @@ class LiveRun:
         self.arrivals.stop()
 
     def keep(self) -> None:
-        """A checkpoint, if any are kept."""
-        if self._checkpoints is None:
-            return
+        """A checkpoint, if any are kept: it is there when this returns."""
+        if self._checkpoints is not None:
+            self._end_keeping()
+            self._begin_keeping(self._checkpoints)
+            self._end_keeping()
+
+    def _begin_keeping(self, checkpoints: Checkpoints) -> None:
+        """What belongs together is taken together, at once; a thread writes it, and the run goes on meanwhile."""
         sinks = {sink.url: sink.commit() for sink in self.sinks}
-        positions = self.loop.positions
-        sources = {self.sources[number].url: position for number, position in positions.items()}
-        keys = self.encoder.keys.state() if self.encoder.keys is not None else ()
+        positions = dict(self.loop.positions)
+        sources = {**self._positions, **{self.sources[number].url: position for number, position in positions.items()}}
+        keys = self.encoder.keys.state() if self.encoder.keys is not None else b""
         state = self.live.snapshot()
-        self._checkpoints.keep(state, {**self._positions, **sources}, sinks, keys)
         self.kept_at, self.kept_size = self.arrivals.now(), len(state)
-        for number, (position, _) in positions.items():
-            self.sources[number].acknowledge(position)
+
+        def write() -> None:
+            for sink in self.sinks:
+                sink.make_safe()
+            checkpoints.keep(state, sources, sinks, keys)
+
+        self._keeping = self._writer.submit(write), positions
+
+    def _end_keeping(self) -> None:
+        """Sources are told what need not be given again, once it is written."""
+        if self._keeping is not None:
+            (written, positions), self._keeping = self._keeping, None
+            written.result()
+            for number, (position, _) in positions.items():
+                self.sources[number].acknowledge(position)
 
     def close(self) -> None:
         self.arrivals.stop()
+        self._writer.shutdown()
         for sink in self.sinks:
             sink.close()
         if self._checkpoints is not None:
@@ -127,8 +148,10 @@ class LiveRun:
             return
         now = self.arrivals.now()
         self.kept_at = now if self.kept_at is None else self.kept_at
-        if now - self.kept_at >= self.pace.checkpoint_every:
-            self.keep()
+        if self._keeping is not None and self._keeping[0].done():
+            self._end_keeping()
+        if self._keeping is None and now - self.kept_at >= self.pace.checkpoint_every:
+            self._begin_keeping(self._checkpoints)
 
     def _restore(self, kept: Checkpoint | None) -> None:
         self._positions = {} if kept is None else dict(kept.sources)
