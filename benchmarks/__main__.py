@@ -15,6 +15,7 @@ QUESTIONS = (
     "single_events",
     "live",
     "amit_worlds",
+    "snapshots",
     "cdl_visit",
     "ecco_windows",
     "placement",

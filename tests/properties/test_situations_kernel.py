@@ -6,7 +6,9 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
+from unittest.mock import patch
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +80,38 @@ def test_the_compiled_loop_equals_the_interpreter(file: File, events: list[Event
     rules = load(SourceText("rules.amit.xml", print_file(within)))
     assert all(isinstance(plan, SituationPlan) and not plan.loop_reasons() for plan in rules.plans())
     check(within, events, cuts, until)
+
+
+def told_by_changes(rules: Rulebook, events: Sequence[Event], cuts: Sequence[int], until: float | None) -> Answer:
+    """Only what has changed is kept after each batch, and every second one begins with what was kept."""
+    graph = Graph(rules.plans("kernel"))
+    state = graph.initial()
+    base, changes = graph.encode(state), list[bytes]()
+    ordered = sorted(events, key=lambda e: e.origin)
+    made: list[Event] = []
+    bounds = [0, *sorted(c for c in cuts if 0 < c < len(ordered)), len(ordered)]
+    for number, (start, end) in enumerate(itertools.pairwise(bounds)):
+        made += graph.advance(state, EventBatch(table=table_of(ordered[start:end]))).events
+        told = graph.changes(state)
+        base, changes = (graph.encode(state), []) if told is None else (base, [*changes, told])
+        if number % 2:
+            state = graph.with_changes(base, changes)
+    made += graph.finish(state, until).events
+    statistics = graph.statistics(state)
+    return [record(d) for d in made], {name: statistics.get(name) for name in COMPARED}
+
+
+@pytest.mark.parametrize("spare", [0, 4096])
+@given(file=rule_files(cycles=False), events=event_lists(), cuts=cuts, until=untils)
+@settings(max_examples=60, deadline=None)
+def test_changes_are_enough(spare: int, file: File, events: list[Event], cuts: list[int], until: float | None) -> None:
+    """Also if what nobody refers to goes after every step (`spare`)."""
+    within = replace(file, items=tuple(within_the_loop(i) if isinstance(i, Situation) else i for i in file.items))
+    rules = load(SourceText("rules.amit.xml", print_file(within)))
+    expected = answer(rules, events, "interpreter", (), False, until)
+    with patch("coincide.detection.situation.kernel.state.SPARE", spare):
+        for where in (cuts, range(len(events))):
+            assert told_by_changes(rules, events, where, until) == expected
 
 
 @given(rule_files(2, cycles=False), event_lists(150), cuts, untils)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count, takewhile
 from typing import Any, Protocol, Self
 
 import msgspec
@@ -49,6 +50,27 @@ class Pending:
 
     due: int
     finite: bool
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How the parts of an encoded state have changed: those that are others now, and what is to be added to some."""
+
+    replaced: dict[str, bytes]
+    added: dict[str, bytes]
+
+    def apply(self, parts: dict[str, bytes]) -> None:
+        for name in self.replaced:
+            for old in additions(parts, name):
+                del parts[old]
+        parts.update(self.replaced)
+        for name, data in self.added.items():
+            parts[f"{name} +{len(additions(parts, name))}"] = data
+
+
+def additions(parts: Mapping[str, bytes], name: str) -> list[str]:
+    """The names of what was added to a part, in order."""
+    return list(takewhile(parts.__contains__, (f"{name} +{number}" for number in count())))
 
 
 @dataclass(frozen=True)
@@ -176,6 +198,12 @@ class DetectorPlan(Protocol):
     def decode(self, parts: Mapping[str, bytes]) -> State:
         """The state from encoded parts; a definition without one starts afresh."""
 
+    def tells_changes(self, state: State) -> bool:
+        """Can it tell what has changed in the state, at the cost of what was touched?"""
+
+    def changes(self, state: State) -> Changes:
+        """What has changed since this was asked last, or all there is."""
+
     def statistics(self, state: State) -> Mapping[str, Any]:
         """Numbers that it counts, or numbers by name."""
 
@@ -211,6 +239,12 @@ class Tiered:
 
     def statistics(self, state: State) -> Mapping[str, Any]:
         return {}
+
+    def tells_changes(self, state: State) -> bool:
+        return False
+
+    def changes(self, state: State) -> Changes:
+        raise NotImplementedError
 
     def with_steps(self, steps: int) -> Self:
         return self

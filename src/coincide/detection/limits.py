@@ -14,7 +14,7 @@ from typing import Any, Self
 import msgspec
 
 from coincide.detection import snapshots
-from coincide.detection.base import Attributes, Clock, DetectorPlan, Inputs, Pending, State
+from coincide.detection.base import Attributes, Changes, Clock, DetectorPlan, Inputs, Pending, State
 from coincide.detection.keys import key_part, key_value
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
@@ -130,6 +130,12 @@ class Wrapped:
 
     def statistics(self, state: State) -> Mapping[str, Any]:
         return self.plan.statistics(state.inner)
+
+    def tells_changes(self, state: State) -> bool:
+        return False
+
+    def changes(self, state: State) -> Changes:
+        raise NotImplementedError
 
     def with_steps(self, steps: int) -> Self:
         return replace(self, plan=self.plan.with_steps(steps))

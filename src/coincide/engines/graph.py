@@ -14,7 +14,7 @@ import msgspec
 
 from coincide.detection.base import Clock, DetectorPlan, State
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
-from coincide.engines.snapshots import VERSION, GraphSnapshot, read_snapshot
+from coincide.engines.snapshots import VERSION, GraphChanges, GraphSnapshot, read_snapshot, with_changes
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
@@ -115,6 +115,24 @@ class Graph:
         for plan, own in zip(self.plans, state.states, strict=True):
             parts.update(plan.encode(own))
         return sealed(msgspec.msgpack.encode(GraphSnapshot(VERSION, state.consumed, state.start, state.hi, parts)))
+
+    def changes(self, state: GraphState) -> bytes | None:
+        """What has changed since this was asked last, or since the state was decoded; all, if that is as much. The cost is that
+        of what was touched. None: some plan cannot tell."""
+        both = list(zip(self.plans, state.states, strict=True))
+        if not all(plan.tells_changes(own) for plan, own in both):
+            return None
+        found = [plan.changes(own) for plan, own in both]
+        replaced = {name: data for changes in found for name, data in changes.replaced.items()}
+        added = {name: data for changes in found for name, data in changes.added.items()}
+        told = GraphChanges(VERSION, state.consumed, state.start, state.hi, replaced, added)
+        return sealed(msgspec.msgpack.encode(told))
+
+    def with_changes(self, data: bytes, changes: Sequence[bytes]) -> GraphState:
+        """The state from a snapshot and what has changed after it, in order. Raises InputError."""
+        with reading_state():
+            snapshot = with_changes(data, changes)
+        return self.restored(snapshot)
 
     def decode(self, data: bytes) -> GraphState:
         """The state from a snapshot, of these rules or of others: what is unchanged goes on, the rest starts afresh."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
 
-from coincide.detection.snapshots import opened
+from coincide.detection.base import Changes
+from coincide.detection.snapshots import check_version, opened
 from coincide.errors import Diagnostic, InputError
 from coincide.model.bounds import Began, Count, Instant
 
@@ -21,6 +23,17 @@ class GraphSnapshot(msgspec.Struct, array_like=True):
     start: Instant | None
     hi: Began
     parts: dict[str, bytes]
+
+
+class GraphChanges(msgspec.Struct, array_like=True):
+    """What has changed in a graph's state since it was written before: parts that are others, and what is added to some."""
+
+    version: int
+    consumed: Count
+    start: Instant | None
+    hi: Began
+    replaced: dict[str, bytes]
+    added: dict[str, bytes]
 
 
 class PolicySnapshot(msgspec.Struct, array_like=True, tag="policies"):
@@ -45,6 +58,17 @@ def read_snapshot(data: bytes, kind: type[S]) -> S:
         raise _no_snapshot(data, kind, error) from error
     if snapshot.version != VERSION:
         raise InputError(f"not a snapshot of version {VERSION}, which this release reads, but of version {snapshot.version}")
+    return snapshot
+
+
+def with_changes(data: bytes, changes: Sequence[bytes]) -> GraphSnapshot:
+    """A snapshot and what has changed after it, as one."""
+    snapshot = read_snapshot(data, GraphSnapshot)
+    for more in changes:
+        told = msgspec.msgpack.decode(opened(more), type=GraphChanges)
+        check_version(told.version, VERSION)
+        Changes(told.replaced, told.added).apply(snapshot.parts)
+        snapshot.consumed, snapshot.start, snapshot.hi = told.consumed, told.start, told.hi
     return snapshot
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from coincide.model.event import primitive, record
 from coincide.rulebook import load
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
+CASES = Path(__file__).parents[2] / "conformance/cases"
 
 
 @pytest.mark.parametrize("tier", ["interpreter", "kernel"])
@@ -33,3 +35,17 @@ def test_state_kept_by_a_digest_of_older_releases(rules: str, tier: str) -> None
     engine.restore((SNAPSHOTS / f"pair-{rules.split('.')[1]}-v1.snapshot").read_bytes())
     made = [*engine.process([{"type": "b", "time": 5, "k": 2, "id": "e"}]).events, *engine.finish().events]
     assert [(d.type, record(d)["from"][-1]) for d in made] == [("pair", "e")]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+@pytest.mark.parametrize("case", ["key-global", "after", "mode-delayed"])
+def test_situations_of_version_1(case: str, tier: str) -> None:
+    """Written by the kernel after the first half of the case's events, as objects."""
+    rules = load(CASES / "amit" / case / "rules.amit.xml")
+    events = [json.loads(line) for line in (CASES / "amit" / case / "events.jsonl").read_text().splitlines()]
+    half = len(events) // 2
+    whole, later = Engine(rules, tier), Engine(rules, tier)
+    whole.process(events[:half])
+    later.restore((SNAPSHOTS / f"amit-{case}-v1.snapshot").read_bytes())
+    expected, found = ([record(d) for d in (*e.process(events[half:]).events, *e.finish().events)] for e in (whole, later))
+    assert found == expected != []

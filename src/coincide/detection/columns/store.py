@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from coincide.detection.snapshots import damaged
+from coincide.model.bounds import FURTHEST
+from coincide.model.column import Column, concatenated
+from coincide.model.space import Space
 from coincide.model.table import EventTable, Origins, concatenated_arrays
 
 Numbers = npt.NDArray[np.int64]
@@ -36,8 +40,83 @@ class Store:
 
     def keep(self, numbers: Numbers) -> None:
         """Only these, in order."""
-        found = gathered(self.chunks, numbers, self.columns)
+        found = self.taken(numbers)
         self.chunks = [found] if len(numbers) else []
+
+    def followed_by(self, table: EventTable | None) -> Store:
+        """With a batch behind it, which is not kept."""
+        return Store(self.columns, [*self.chunks, *([table] if table is not None and len(table) else [])])
+
+    def taken(self, numbers: Numbers) -> EventTable:
+        """The events with these numbers, which ascend."""
+        return gathered(self.chunks, numbers, self.columns)
+
+    # Of events with numbers that ascend: one thing or another.
+
+    def lo(self, numbers: Numbers) -> Numbers:
+        return self._numbers(numbers, lambda chunk, rows: chunk.lo[rows])
+
+    def hi(self, numbers: Numbers) -> Numbers:
+        return self._numbers(numbers, lambda chunk, rows: chunk.hi[rows])
+
+    def column(self, name: str, numbers: Numbers) -> Column:
+        """Of texts, and of ids above all, only those are looked at."""
+        columns = [_column(chunk, name, rows) for chunk, rows in self._parts(numbers)]
+        return columns[0] if len(columns) == 1 else concatenated(columns) if columns else Column(0)
+
+    def spaces(self, numbers: Numbers) -> list[Space | None]:
+        return [space for chunk, rows in self._parts(numbers) for space in chunk.take(rows).spaces()]
+
+    def places(self, numbers: Numbers) -> Numbers:
+        matrices = [chunk.place_rows(rows) for chunk, rows in self._parts(numbers)]
+        return aligned_places(matrices) if matrices else np.zeros((0, 3), np.int64)
+
+    def origins(self, numbers: Numbers) -> Origins:
+        """The primitive events under these events, with offsets."""
+        found = _origins([chunk.origin().take(rows) for chunk, rows in self._parts(numbers)] or [NOTHING.origin()])
+        return found if found.offsets is not None else replace(found, offsets=np.arange(len(found.lo) + 1))
+
+    def _numbers(self, numbers: Numbers, read: Callable[[EventTable, Numbers], Numbers]) -> Numbers:
+        return np.concatenate([np.zeros(0, np.int64), *(read(chunk, rows) for chunk, rows in self._parts(numbers))])
+
+    def _parts(self, numbers: Numbers) -> list[tuple[EventTable, Numbers]]:
+        ends = np.cumsum([0, *map(len, self.chunks)])
+        bounds = np.searchsorted(numbers, ends)
+        parts = zip(self.chunks, ends[:-1], bounds[:-1], bounds[1:], strict=True)
+        return [(chunk, numbers[a:b] - start) for chunk, start, a, b in parts if b > a]
+
+
+def _column(table: EventTable, name: str, rows: Numbers) -> Column:
+    if name in table._columns:
+        return table._columns[name].take(rows)
+    fields = {name: table.fields[name].take(pa.array(rows))} if name in table.fields else {}
+    places = table.place_rows(rows) if table.given_places is not None else None
+    return EventTable(table.lo[rows], table.hi[rows], fields, given_places=places).column(name)
+
+
+def aligned_places(matrices: Sequence[Numbers]) -> Numbers:
+    """Places of several tables, one after another."""
+    width = max(m.shape[1] for m in matrices)
+    return np.concatenate([np.pad(m, ((0, 0), (0, width - m.shape[1])), constant_values=-1) for m in matrices])
+
+
+def spread(table: EventTable, numbers: Numbers, size: int) -> EventTable:
+    """So many events, of which those with these numbers are known; the others say nothing."""
+    if len(numbers) == size:
+        return table
+    rows = np.full(size, -1, np.int64)
+    rows[numbers] = np.arange(len(numbers))
+    index, known = pa.array(rows, mask=rows < 0), rows >= 0
+    places = np.full((size, table.place_matrix().shape[1]), -1, np.int64)
+    places[:, :3] = 0
+    places[numbers] = table.place_matrix()
+    below = table.origin()
+    sizes = np.zeros(size, np.int64)
+    sizes[numbers] = 1 if below.offsets is None else np.diff(below.offsets)
+    origins = Origins(below.lo, below.hi, below.ids, np.concatenate(([0], np.cumsum(sizes))))
+    fields = {name: table.fields[name].take(index) for name in table.fields}
+    lo, hi = (np.where(known, end[rows], 0) for end in (table.lo, table.hi))
+    return EventTable(lo, hi, fields, given_places=places, origins=origins)
 
 
 def gathered(chunks: Sequence[EventTable], numbers: Numbers, columns: frozenset[str]) -> EventTable:
@@ -76,9 +155,7 @@ def joined(tables: Sequence[EventTable]) -> EventTable:
     foreign = None
     if any(t.foreign_places is not None for t in tables):
         foreign = tuple(place for t in tables for place in t.place_tuples())
-    matrices = [t.place_matrix() for t in tables]
-    width = max(m.shape[1] for m in matrices)
-    places = np.concatenate([np.pad(m, ((0, 0), (0, width - m.shape[1])), constant_values=-1) for m in matrices])
+    places = aligned_places([t.place_matrix() for t in tables])
     lo, hi = np.concatenate([t.lo for t in tables]), np.concatenate([t.hi for t in tables])
     return EventTable(lo, hi, fields, 0, places, _origins([t.origin() for t in tables]), foreign)
 
@@ -107,3 +184,108 @@ def _origins(origins: Sequence[Origins]) -> Origins:
         return Origins(lo, hi, ids)
     sizes = [np.ones(len(o.lo), np.int64) if o.offsets is None else np.diff(o.offsets) for o in origins]
     return Origins(lo, hi, ids, np.concatenate(([0], np.cumsum(np.concatenate(sizes)))))
+
+
+# Events as bytes.
+
+PLACE, ORIGIN_LO, ORIGIN_HI, ORIGIN_ID = "\0place", "\0origin lo", "\0origin hi", "\0origin id"
+LO, HI = "\0lo", "\0hi"
+"""Columns beside the fields, which have no such names."""
+
+
+def event_bytes(table: EventTable) -> bytes:
+    """Events with places that are plain numbers."""
+    places, origin = table.place_matrix(), table.origin()
+    offsets = np.arange(len(table) + 1) if origin.offsets is None else origin.offsets
+    width = places.shape[1]
+    columns = {
+        LO: pa.array(table.lo),
+        HI: pa.array(table.hi),
+        PLACE: pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(places).reshape(-1)), width),
+        ORIGIN_LO: pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(origin.lo)),
+        ORIGIN_HI: pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(origin.hi)),
+        ORIGIN_ID: pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _plain(origin.ids)),
+        **{name: table.fields[name] for name in table.fields},
+    }
+    batch = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_table(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def events_from(data: bytes) -> EventTable:
+    """The events that were written. Whatever the bytes are, they are events with stamps and places, or a ValueError."""
+    if not data:
+        return NOTHING
+    with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
+        read = reader.read_all()
+    read.validate(full=True)
+    if len(set(read.column_names)) < len(read.column_names) or len(read) == 0:
+        damaged("its events have a field twice")
+    columns = {name: _one_chunk(read.column(name)) for name in read.column_names}
+    lo, hi = (_whole(columns.pop(name, None)) for name in (LO, HI))
+    places = _places(columns.pop(PLACE, None), len(read))
+    origins = _read_origins(*(columns.pop(name, None) for name in (ORIGIN_LO, ORIGIN_HI, ORIGIN_ID)))
+    for name in ("type", "id"):
+        _check_texts(name, columns.get(name))
+    if (lo > hi).any() or (np.abs(np.concatenate((lo, hi))) > FURTHEST).any():
+        damaged("a stamp ends before it begins, or is out of range")
+    table = EventTable(lo, hi, columns, given_places=places, origins=origins)
+    for name in columns:
+        table.column(name)  # values of any rule, or an error
+    return table
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _whole(array: pa.Array | None) -> Numbers:
+    if array is None or array.type != pa.int64() or array.null_count:
+        damaged("its events have no stamps or places")
+    found: Numbers = array.to_numpy()
+    return found
+
+
+def _places(array: pa.Array | None, rows: int) -> Numbers:
+    """Each has a generation, and as long a path as that says."""
+    if array is None or not pa.types.is_fixed_size_list(array.type) or array.null_count:
+        damaged("its events have no places")
+    width = array.type.list_size
+    places = np.ascontiguousarray(_whole(array.flatten()).reshape(rows, width)) if width >= 3 else damaged("a place is not one")
+    generation = places[:, 2]
+    if (generation < 0).any() or (3 + 2 * generation > width).any() or (np.abs(places[:, 0]) > FURTHEST).any():
+        damaged("a place is not one")
+    path = np.arange(width)[None, :] < (3 + 2 * generation)[:, None]
+    if (path[:, 3:] & (places[:, 3:] < 0)).any() or (~path & (places != -1)).any():
+        damaged("a place is not one")
+    return places
+
+
+def _read_origins(lo: pa.Array | None, hi: pa.Array | None, ids: pa.Array | None) -> Origins:
+    arrays = (lo, hi, ids)
+    if any(a is None or not pa.types.is_list(a.type) or a.null_count for a in arrays):
+        damaged("its events do not tell what they come from")
+    assert lo is not None
+    assert hi is not None
+    assert ids is not None
+    offsets = lo.offsets.to_numpy().astype(np.int64)
+    if any(not np.array_equal(a.offsets.to_numpy(), offsets) for a in (hi, ids)):
+        damaged("its events do not tell what they come from")
+    first, last = int(offsets[0]), int(offsets[-1])
+    below = [a.values.slice(first, last - first) for a in (lo, hi, ids)]
+    starts, ends = _whole(below[0]), _whole(below[1])
+    _check_texts("id", below[2])
+    if (starts > ends).any() or (np.abs(np.concatenate((starts, ends))) > FURTHEST).any() or below[2].null_count:
+        damaged("its events do not tell what they come from")
+    return Origins(starts, ends, below[2], offsets - first)
+
+
+def _check_texts(name: str, array: pa.Array | None) -> None:
+    """Types are texts; so are ids, or whole numbers if they were given by us."""
+    kind = None if array is None else array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if kind is None or not (kind in (pa.string(), pa.large_string(), pa.null()) or (name == "id" and pa.types.is_integer(kind))):
+        damaged(f"its events have no '{name}'")

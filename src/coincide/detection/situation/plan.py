@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.operators import BEHAVIOURS
@@ -88,11 +88,18 @@ class SituationPlan(PlanOfSeveral):
         return found
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return encoding.encode(self.group, state if self._interpreted else self._runner.objects(state))
+        parts: dict[str, bytes] = encoding.encode(self.group, state) if self._interpreted else self._runner.encode(state)
+        return parts
+
+    def tells_changes(self, state: State) -> bool:
+        return not self._interpreted and state.tables is not None
+
+    def changes(self, state: State) -> Changes:
+        found: Changes = self._runner.changes(state)
+        return found
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        state = encoding.decode(self.group, parts)
-        return state if self._interpreted else self._runner.state(state)
+        return encoding.decode(self.group, parts) if self._interpreted else self._runner.decode(parts)
 
     def statistics(self, state: State) -> dict[str, Any]:
         """AMIT-63, as far as this plan goes: a lifespan of situations in several plans is counted in one of them."""

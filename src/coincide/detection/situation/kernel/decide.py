@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from coincide.detection.columns.linked import grown, touch
+from coincide.detection.columns.worlds import ONE, ZERO, inner
 from coincide.detection.situation.kernel import layout as at
-from coincide.detection.situation.kernel.compiled import ONE, ZERO, inner
 from coincide.detection.situation.kernel.consumption import alive, consume, remove
-from coincide.detection.situation.kernel.lists import grown
+from coincide.detection.situation.kernel.parts import op_at, stream_at
 from coincide.detection.situation.kernel.pick import pick
 from coincide.detection.situation.kernel.waiting import deactivate
 
@@ -18,18 +19,19 @@ from coincide.detection.situation.kernel.waiting import deactivate
 def decide(world: Any, record: Any, mask: Any) -> Any:
     """`detect` of section 4: was anything found? A mask says which operands the arriving event has entered; none: a deferred
     decision."""
-    if world.records[record, at.DONE]:
+    if world.records[record, at.RECORD.done]:
         return False
-    s = world.records[record, at.SITUATION]
-    kind = world.situations[s, at.KIND]
+    s = world.records[record, at.RECORD.situation]
+    kind = world.situations[s, at.SITUATION.kind]
     if kind <= at.SEQUENCE:
         detected = join(world, s, record, mask)
     elif kind == at.UNLESS:
         detected = unless(world, s, record)
     else:
         detected = count(world, s, record)
-    if detected and world.situations[s, at.ONCE]:
-        world.records[record, at.DONE] = 1
+    if detected and world.situations[s, at.SITUATION.once]:
+        world.records[record, at.RECORD.done] = 1
+        touch(world.records, world.heads[at.OF_RECORDS], record)
         if mask:
             deactivate(world, record)
     return detected
@@ -37,40 +39,45 @@ def decide(world: Any, record: Any, mask: Any) -> Any:
 
 @inner
 def join(world: Any, s: Any, record: Any, mask: Any) -> Any:
-    first, cell, operands = (
-        world.situations[s, at.FIRST_OPERAND],
-        world.records[record, at.CELL],
-        world.situations[s, at.OPERANDS],
-    )
+    cell, operands = world.records[record, at.RECORD.cell], world.situations[s, at.SITUATION.operands]
     for operand in range(operands):
-        if candidates(world, record, first + operand, operand, cell) == 0:
+        if candidates(world, record, operand, cell) == 0:
             return False
-    several = pick(world, record, mask, world.counts[at.CAUSED_BY])
-    if several and world.situations[s, at.ONCE]:
+    several = pick(world, record, mask, world.counts[at.COUNT.caused_by])
+    if several and world.situations[s, at.SITUATION.once]:
         several = 1
     for number in range(several):
-        report(world, s, world.records[record, at.SPAN], cell)
+        report(world, s, world.records[record, at.RECORD.span], cell)
         for operand in range(operands):
-            stream = world.streams[world.operands[first + operand, at.STREAM_BASE] + cell, at.FROM]
-            select(world, operand, world.stream[stream + world.found[number, operand]])
+            origin = world.cells[cell, stream_at(operand) + at.STREAM.origin]
+            select(world, operand, world.stream[origin + world.found[number, operand]])
     consume(world, record, several)
-    if several and mask == 0:
-        world.counts[at.RESUMED] = world.found[0, 0]
+    if several and mask == 0 and not any_strict(world, s):
+        world.counts[at.COUNT.resumed] = world.found[0, 0]
     return several > 0
+
+
+@inner
+def any_strict(world: Any, s: Any) -> Any:
+    """Then what is consumed makes another candidate the first or last of its operand, and what led to nothing may lead on."""
+    first, strict = world.situations[s, at.SITUATION.first_operand], False
+    for operand in range(first, first + world.situations[s, at.SITUATION.operands]):
+        strict |= world.operands[operand, at.OPERAND.strict] != 0
+    return strict
 
 
 @inner
 def unless(world: Any, s: Any, record: Any) -> Any:
     """Each candidate of the first operand (or the first, the last one), if there is none of the second."""
-    first, cell = world.situations[s, at.FIRST_OPERAND], world.records[record, at.CELL]
-    if candidates(world, record, first + 1, ONE, cell) or not candidates(world, record, first, ZERO, cell):
+    first, cell = world.situations[s, at.SITUATION.first_operand], world.records[record, at.RECORD.cell]
+    if candidates(world, record, ONE, cell) or not candidates(world, record, ZERO, cell):
         return False
-    place = world.operands[first, at.STREAM_BASE] + cell
-    start, end = world.records[record, at.OPS + at.START], world.streams[place, at.FILLED]
-    quantifier = world.operands[first, at.QUANTIFIER]
+    place = stream_at(ZERO)
+    start, end = world.records[record, op_at(ZERO) + at.TAKEN.start], world.cells[cell, place + at.STREAM.filled]
+    quantifier = world.operands[first, at.OPERAND.quantifier]
     for position in range(end - 1 if quantifier == at.LAST else start, start + 1 if quantifier == at.FIRST else end):
-        report(world, s, world.records[record, at.SPAN], cell)
-        select(world, ZERO, world.stream[world.streams[place, at.FROM] + position])
+        report(world, s, world.records[record, at.RECORD.span], cell)
+        select(world, ZERO, world.stream[world.cells[cell, place + at.STREAM.origin] + position])
     return True
 
 
@@ -78,17 +85,17 @@ def unless(world: Any, s: Any, record: Any) -> Any:
 def count(world: Any, s: Any, record: Any) -> Any:
     """atleast, atmost, nth, and `not`, which counts all candidates."""
     first, cell, operands = (
-        world.situations[s, at.FIRST_OPERAND],
-        world.records[record, at.CELL],
-        world.situations[s, at.OPERANDS],
+        world.situations[s, at.SITUATION.first_operand],
+        world.records[record, at.RECORD.cell],
+        world.situations[s, at.SITUATION.operands],
     )
-    total, none = np.int64(0), world.situations[s, at.KIND] == at.NOT
+    total, none = np.int64(0), world.situations[s, at.SITUATION.kind] == at.NOT
     for operand in range(operands):
-        have = candidates(world, record, first + operand, operand, cell)
+        have = candidates(world, record, operand, cell)
         total += have if none else weight(world, record, first + operand, operand, cell)
-    if not satisfied(world.situations[s, at.KIND], total, world.situations[s, at.QUANTITY]):
+    if not satisfied(world.situations[s, at.SITUATION.kind], total, world.situations[s, at.SITUATION.quantity]):
         return False
-    report(world, s, world.records[record, at.SPAN], cell)
+    report(world, s, world.records[record, at.RECORD.span], cell)
     for operand in range(0 if none else operands):
         take(world, record, first + operand, operand, cell)
     return True
@@ -97,31 +104,32 @@ def count(world: Any, s: Any, record: Any) -> Any:
 @inner
 def take(world: Any, record: Any, o: Any, operand: Any, cell: Any) -> Any:
     """Select and consume all candidates of an operand, or the first or last one, as its quantifier says."""
-    place, column = world.operands[o, at.STREAM_BASE] + cell, at.OPS + at.PER_OP * operand
-    start, end = world.records[record, column + at.START], world.streams[place, at.FILLED]
-    if world.operands[o, at.QUANTIFIER] == at.EACH:
+    place, column = stream_at(operand), op_at(operand)
+    start, end = world.records[record, column + at.TAKEN.start], world.cells[cell, place + at.STREAM.filled]
+    if world.operands[o, at.OPERAND.quantifier] == at.EACH:
         for position in range(start, end):
-            select(world, operand, world.stream[world.streams[place, at.FROM] + position])
-        world.records[record, column + at.START] = end
+            select(world, operand, world.stream[world.cells[cell, place + at.STREAM.origin] + position])
+        world.records[record, column + at.TAKEN.start] = end
+        touch(world.records, world.heads[at.OF_RECORDS], record)
     elif start < end:
-        position = start if world.operands[o, at.QUANTIFIER] == at.FIRST else end - 1
+        position = start if world.operands[o, at.OPERAND.quantifier] == at.FIRST else end - 1
         while not alive(world, record, column, position):
             position -= 1
-        select(world, operand, world.stream[world.streams[place, at.FROM] + position])
+        select(world, operand, world.stream[world.cells[cell, place + at.STREAM.origin] + position])
         remove(world, record, column, position)
 
 
 @inner
-def candidates(world: Any, record: Any, o: Any, operand: Any, cell: Any) -> Any:
+def candidates(world: Any, record: Any, operand: Any, cell: Any) -> Any:
     """How many there are of an operand, those consumed after the first one included."""
-    start = world.records[record, at.OPS + at.PER_OP * operand + at.START]
-    return world.streams[world.operands[o, at.STREAM_BASE] + cell, at.FILLED] - start
+    start = world.records[record, op_at(operand) + at.TAKEN.start]
+    return world.cells[cell, stream_at(operand) + at.STREAM.filled] - start
 
 
 @inner
 def weight(world: Any, record: Any, o: Any, operand: Any, cell: Any) -> Any:
-    have = candidates(world, record, o, operand, cell)
-    return world.operands[o, at.WEIGHT] * (have if world.operands[o, at.QUANTIFIER] == at.EACH else min(have, 1))
+    have = candidates(world, record, operand, cell)
+    return world.operands[o, at.OPERAND.weight] * (have if world.operands[o, at.OPERAND.quantifier] == at.EACH else min(have, 1))
 
 
 @inner
@@ -135,32 +143,32 @@ def satisfied(kind: Any, total: Any, quantity: Any) -> Any:
 
 @inner
 def report(world: Any, s: Any, span: Any, cell: Any) -> Any:
-    number = world.counts[at.MADE]
+    number = world.counts[at.COUNT.made]
     if number == len(world.made):
         world.made = grown(world.made)
     made = world.made[number]
-    made[at.BY_TIMER] = world.counts[at.TIMER]
-    made[at.CAUSE_NUMBER] = world.counts[at.CAUSE]
-    made[at.CAUSE_REF] = world.counts[at.CAUSED_BY]
-    made[at.NOW] = world.counts[at.CLOCK]
-    made[at.OF_SITUATION] = s
-    made[at.OF_CELL] = cell
-    made[at.OPENED_BY] = world.spans[span, at.OPENED]
-    made[at.OF_INITIATOR] = world.spans[span, at.INITIATOR]
-    made[at.OF_TERMINATOR] = world.spans[span, at.TERMINATOR]
-    made[at.ENDED_BY] = world.counts[at.CAUSED_BY] if world.spans[span, at.TERMINATOR] >= 0 else -1
-    made[at.CHOSEN] = world.counts[at.SELECTED]
-    made[at.TIMER_NUMBER] = world.counts[at.NUMBER]
-    made[at.OF_SPAN_NUMBER] = span
-    world.counts[at.MADE] += 1
-    world.situations[s, at.DETECTIONS] += 1
+    made[at.MADE.by_timer] = world.counts[at.COUNT.cause_kind]
+    made[at.MADE.cause_number] = world.counts[at.COUNT.cause]
+    made[at.MADE.cause_ref] = world.counts[at.COUNT.caused_by]
+    made[at.MADE.now] = world.counts[at.COUNT.clock]
+    made[at.MADE.situation] = s
+    made[at.MADE.cell] = cell
+    made[at.MADE.opened_by] = world.spans[span, at.SPAN.opened]
+    made[at.MADE.initiator] = world.spans[span, at.SPAN.initiator]
+    made[at.MADE.terminator] = world.spans[span, at.SPAN.terminator]
+    made[at.MADE.ended_by] = world.counts[at.COUNT.caused_by] if world.spans[span, at.SPAN.terminator] >= 0 else -1
+    made[at.MADE.chosen] = world.counts[at.COUNT.selected]
+    made[at.MADE.timer_number] = world.counts[at.COUNT.number]
+    made[at.MADE.span] = span
+    world.counts[at.COUNT.made] += 1
+    world.situations[s, at.SITUATION.detections] += 1
 
 
 @inner
 def select(world: Any, operand: Any, ref: Any) -> Any:
-    number = world.counts[at.SELECTED]
+    number = world.counts[at.COUNT.selected]
     if number == len(world.selected):
         world.selected = grown(world.selected)
     world.selected[number, 0] = operand
     world.selected[number, 1] = ref
-    world.counts[at.SELECTED] += 1
+    world.counts[at.COUNT.selected] += 1

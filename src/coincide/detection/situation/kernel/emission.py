@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from coincide.detection.columns.tables import numbered
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.folds import FOLDS, fill_latest, folded, sort
 from coincide.detection.situation.kernel.rows import Prepared
@@ -33,9 +34,9 @@ def detections(prepared: Prepared, made: Any, selected: Any) -> EventBatch:
     if not len(made):
         return EMPTY
     emission = _Emission(prepared, made, selected)
-    now = made[:, at.NOW]
+    now = made[:, at.MADE.now]
     origins = emission.origins()
-    if not made[:, at.BY_TIMER].any():
+    if not made[:, at.MADE.by_timer].any():
         return EventBatch(
             table=EventTable(now, now, emission.fields(), 0, LazyPlaces(emission.places), origins, None, emission.hidden)
         )
@@ -51,21 +52,21 @@ class _Emission:
         self.group = prepared.group
         self.made = made
         self.selected = selected
-        self.offsets = np.append(made[:, at.CHOSEN], len(selected))
-        self.orders = np.array([s.order for s in self.group.situations], np.int64)[made[:, at.OF_SITUATION]]
+        self.offsets = np.append(made[:, at.MADE.chosen], len(selected))
+        self.orders = np.array([s.order for s in self.group.situations], np.int64)[made[:, at.MADE.situation]]
 
     @property
     def hidden(self) -> Any:
         """Internal situations are fed to others, not reported (AMIT-50)."""
         internal = np.array([s.resolved.situation.internal for s in self.group.situations])
-        return internal[self.made[:, at.OF_SITUATION]] if internal.any() else None
+        return internal[self.made[:, at.MADE.situation]] if internal.any() else None
 
     # Places.
 
     @cached_property
     def ranks(self) -> Any:
         """Each detection's number among those of its situation at its cause."""
-        key = self.made[:, at.CAUSE_NUMBER] * len(self.group.situations) + self.made[:, at.OF_SITUATION]
+        key = self.made[:, at.MADE.cause_number] * len(self.group.situations) + self.made[:, at.MADE.situation]
         order = np.argsort(key, kind="stable")
         ordered = key[order]
         first = np.concatenate(([True], ordered[1:] != ordered[:-1]))
@@ -76,7 +77,7 @@ class _Emission:
 
     def places(self) -> Any:
         """The place of the cause, one generation on, with (definition, rank) at the end of the path."""
-        cause = self.store.places[self.made[:, at.CAUSE_REF]]
+        cause = self._places_of_causes()
         generation = cause[:, 2]
         width = max(cause.shape[1], 3 + 2 * (int(generation.max()) + 1))
         places = np.full((len(cause), width), -1, np.int64, order="F")
@@ -87,25 +88,30 @@ class _Emission:
         places[:, 2] += 1
         return places
 
+    def _places_of_causes(self) -> Any:
+        used, index = numbered(self.made[:, at.MADE.cause_ref], len(self.store))
+        return self.store.places(used)[index]
+
     def generations(self) -> Any:
         """All that plain numbers can tell of places with timers in them."""
-        generation = np.where(self.made[:, at.BY_TIMER] > 0, 0, self.store.places[self.made[:, at.CAUSE_REF], 2])
-        return np.stack((self.made[:, at.NOW], np.full(len(self.made), -1), generation + 1), axis=1)
+        generation = np.where(self.made[:, at.MADE.by_timer] > 0, 0, self._places_of_causes()[:, 2])
+        return np.stack((self.made[:, at.MADE.now], np.full(len(self.made), -1), generation + 1), axis=1)
 
     def place(self, number: int) -> Place:
         row = self.made[number]
-        cause = self.store.place(int(row[at.CAUSE_REF]))
-        situation = self.group.situations[row[at.OF_SITUATION]]
-        if row[at.BY_TIMER]:
-            set_by = situation if row[at.BY_TIMER] == at.BY_PASSING else self.group.lifespans[situation.lifespan]
-            cause = timer_place(int(row[at.NOW]), cause, set_by.order, int(row[at.TIMER_NUMBER]))
+        numbers = self.store.places(row[[at.MADE.cause_ref]])[0].tolist()
+        cause: Place = (numbers[0], 0, numbers[1], *numbers[2 : 3 + 2 * numbers[2]])
+        situation = self.group.situations[row[at.MADE.situation]]
+        if row[at.MADE.by_timer]:
+            set_by = situation if row[at.MADE.by_timer] == at.BY_PASSING else self.group.lifespans[situation.lifespan]
+            cause = timer_place(int(row[at.MADE.now]), cause, set_by.order, int(row[at.MADE.timer_number]))
         return caused(cause, situation.order, int(self.ranks[number]))
 
     # Origins.
 
     def origins(self) -> Origins:
         """The primitive events under the selected candidates, in total order, without repeats."""
-        used, index = np.unique(self.selected[:, 1], return_inverse=True)
+        used, index = numbered(self.selected[:, 1], len(self.store))
         below = self.store.origins(used)
         assert below.offsets is not None
         starts, sizes = below.offsets[index], np.diff(below.offsets)[index]
@@ -119,10 +125,10 @@ class _Emission:
 
     def fields(self) -> dict[str, pa.Array]:
         names = pa.array([s.name for s in self.group.situations], pa.string())
-        kinds = pa.array(self.made[:, at.OF_SITUATION].astype(np.int32))
+        kinds = pa.array(self.made[:, at.MADE.situation].astype(np.int32))
         fields = {"type": pa.DictionaryArray.from_arrays(kinds, names)}
         attributes = [{a.name: a.expression for a in s.resolved.situation.attributes} for s in self.group.situations]
-        where = [np.flatnonzero(self.made[:, at.OF_SITUATION] == s) for s in range(len(attributes))]
+        where = [np.flatnonzero(self.made[:, at.MADE.situation] == s) for s in range(len(attributes))]
         slots = [_Slots(self, s, rows) for s, rows in zip(self.group.situations, where, strict=True)]
         back = np.empty(len(self.made), np.int64)
         back[np.concatenate(where)] = np.arange(len(self.made))
@@ -154,7 +160,7 @@ class _Slots:
         if alias == AGGREGATE:
             return Table(len(self.rows), self.aggregates)
         if alias == NOW:
-            return Table(len(self.rows), {"time": Column(len(self.rows), numbers=milliseconds_of(self.made[:, at.NOW]))})
+            return Table(len(self.rows), {"time": Column(len(self.rows), numbers=milliseconds_of(self.made[:, at.MADE.now]))})
         if alias in (LOCAL_KEY, GLOBAL_KEY):
             return self._key(alias == LOCAL_KEY)
         assert alias is not None
@@ -165,7 +171,7 @@ class _Slots:
         roles: Sequence[Any] = self._roles(starts)
         label = alias.removeprefix(INITIATOR if starts else TERMINATOR)
         numbers = [n for n, role in enumerate(roles) if (role.alias or role.event) == label]
-        which, refs = (at.OF_INITIATOR, at.OPENED_BY) if starts else (at.OF_TERMINATOR, at.ENDED_BY)
+        which, refs = (at.MADE.initiator, at.MADE.opened_by) if starts else (at.MADE.terminator, at.MADE.ended_by)
         chosen = np.isin(self.made[:, which], numbers)
         return self._events(np.where(chosen, self.made[:, refs], -1), roles[numbers[0]].event)
 
@@ -184,12 +190,12 @@ class _Slots:
 
     def _key(self, local: bool) -> Rows:
         s = self.situation
-        names = list(self.prepared.keys[s.lifespan])
-        cells = self.made[:, at.OF_CELL]
-        if s.local_key.size:
-            of_cell = list(self.prepared.cells[s.number])
-            names = [cell[1] if local else names[cell[0]] for cell in of_cell]
-        columns = {str(n): column_of([key_value(key[n]) for key in names]).take(cells) for n in range(len(names[0]))}
+        state = self.prepared.state
+        cells, index = numbered(self.made[:, at.MADE.cell], len(state.cells))
+        names = [state.cells.values[cell] for cell in cells.tolist()]
+        if not local or not s.local_key.size:
+            names = [state.keys.values[key] for key in state.cells.rows[cells, at.CELL.key].tolist()]
+        columns = {str(n): column_of([key_value(key[n]) for key in names]).take(index) for n in range(len(names[0]))}
         return Table(len(self.rows), columns)
 
     def _without_aggregates(self, node: Expr) -> Expr:

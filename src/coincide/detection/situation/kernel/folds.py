@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coincide.detection.situation.kernel.compiled import compiled
+from coincide.detection.columns.worlds import compiled
 
 FOLDS = ("count", "sum", "avg", "lowest", "highest", "first", "last")
 

@@ -6,14 +6,15 @@ Rows that concern nobody are left out first, whatever the definitions (prefilter
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coincide.detection.base import Clock, Pending
+from coincide.detection.base import Changes, Clock, Pending
 from coincide.detection.eventwise import Timers
+from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.prefilter import Prefilter
 from coincide.detection.situation.program import Group
@@ -23,7 +24,7 @@ from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.table import EventTable
 
 if TYPE_CHECKING:
-    from coincide.detection.situation.kernel.state import Compact
+    from coincide.detection.situation.kernel.state import Tables
     from coincide.detection.situation.kernel.tables import Program
 
 LONG_AGO = -(2**63)
@@ -36,7 +37,7 @@ class KernelState:
     """As numbers while the compiled loop has it, otherwise as the interpreter's objects; these also hold the statistics."""
 
     objects: SituationState
-    compact: Compact | None = None
+    tables: Tables | None = None
 
     @property
     def situations(self) -> list[Counter[str]]:
@@ -47,16 +48,16 @@ class KernelState:
         return self._counted().lifespans
 
     def _counted(self) -> SituationState:
-        if self.compact is not None:
+        if self.tables is not None:
             from coincide.detection.situation.kernel.objects import save_counters
 
-            save_counters(self.objects, self.compact.counters)
+            save_counters(self.objects, self.tables)
         return self.objects
 
     def pending(self) -> Pending | None:
-        if self.compact is None:
+        if self.tables is None:
             return self.objects.pending()
-        due = self.compact.next_due
+        due = self.tables.next_due
         return None if due is None else Pending(due, True)
 
 
@@ -76,18 +77,47 @@ class Kernel:
             self._load(state)
         return state
 
+    def encode(self, state: KernelState) -> dict[str, bytes]:
+        if state.tables is None:
+            return encoding.encode(self.group, state.objects)
+        from coincide.detection.situation.kernel.relations import whole
+
+        name = encoding.tables_name(self.group)
+        return {**encoding.references(self.group), name: encoding.tables_part(self.group, whole(state.tables))}
+
+    def changes(self, state: KernelState) -> Changes:
+        from coincide.detection.situation.kernel.relations import changes
+
+        assert state.tables is not None
+        data, whole = changes(state.tables)
+        name = encoding.tables_name(self.group)
+        if not whole:
+            return Changes({}, {name: data})
+        return Changes({**encoding.references(self.group), name: encoding.tables_part(self.group, data)}, {})
+
+    def decode(self, parts: Mapping[str, bytes]) -> KernelState:
+        """Tables of just these situations are taken as they are."""
+        tables = None if self._program is None else encoding.tables_of(self.group, parts)
+        if tables is None:
+            return self.state(encoding.decode(self.group, parts))
+        from coincide.detection.situation.kernel.relations import read
+
+        assert self._program is not None
+        state = KernelState(encoding.decode(self.group, {}), read(self._program, *tables))
+        state.objects.fresh.clear()
+        return state
+
     def objects(self, state: KernelState) -> SituationState:
-        if state.compact is None:
+        if state.tables is None:
             return state.objects
         from coincide.detection.situation.kernel.objects import Saver
 
-        assert self._program is not None
-        return Saver(self._program, state.compact, state.objects).save()
+        return Saver(state.tables, state.objects).save()
 
     def step(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
         if self._compiled(state, batch, clock):
             return state, self._run(state, batch, clock)
-        state.objects, state.compact = self.objects(state), None
+        state.objects, state.tables = self.objects(state), None
         picked = self._prefilter.pick(batch, self._begins_late(state))
         _, made = self._interpreter.step(state.objects, picked, clock)
         return state, made
@@ -99,7 +129,7 @@ class Kernel:
         """Can the loop take it? Then the state is made numbers. Places with timers in them are no plain numbers."""
         if self._program is None or clock.arrival is not None or not all(part.table.sortable for part in batch.parts):
             return False
-        if state.compact is not None:
+        if state.tables is not None:
             return True
         if clock.start is None or self._begins_late(state):
             return False
@@ -113,7 +143,7 @@ class Kernel:
         if not loadable(state.objects):
             return False
         assert self._program is not None
-        state.compact = Loader(self._program, state.objects).load()
+        state.tables = Loader(self._program, state.objects).load()
         state.objects.open = [{} for _ in self.group.lifespans]
         state.objects.timers = Timers()
         return True
@@ -124,8 +154,8 @@ class Kernel:
         tables = list(self._cut(picked)) if len(picked) else []
         for table in tables[:-1]:
             made.append(self._loop(state, table, LONG_AGO))
-        assert state.compact is not None
-        due = state.compact.next_due
+        assert state.tables is not None
+        due = state.tables.next_due
         if tables or (due is not None and due < clock.bound):
             made.append(self._loop(state, tables[-1] if tables else None, clock.bound))
         return merged(made)
@@ -141,20 +171,18 @@ class Kernel:
 
     def _loop(self, state: KernelState, table: EventTable | None, bound: int) -> EventBatch:
         from coincide.detection.situation.kernel.emission import detections
-        from coincide.detection.situation.kernel.layout import MADE, SELECTED, World
+        from coincide.detection.situation.kernel.layout import COUNT, World
         from coincide.detection.situation.kernel.loop import run
         from coincide.detection.situation.kernel.rows import Prepared
-        from coincide.detection.situation.kernel.state import pack, unpack
-        from coincide.detection.situation.kernel.store import Store, nothing_kept
 
-        program, compact = self._program, state.compact
+        program, tables = self._program, state.tables
         assert program is not None
-        assert compact is not None
-        prepared = Prepared(program, compact, Store(compact.kept, nothing_kept() if table is None else table))
-        world = World(*run(unpack(program, compact, prepared), compact.spans, bound))
-        made, selected = world.made[: world.counts[MADE]], world.selected[: world.counts[SELECTED]]
+        assert tables is not None
+        prepared = Prepared(program, tables, table)
+        world = World(*run(tables.world(prepared), prepared.touched, bound))
+        made, selected = world.made[: world.counts[COUNT.made]], world.selected[: world.counts[COUNT.selected]]
         found = detections(prepared, made, selected)
-        state.compact = pack(program, compact, prepared, world)
+        tables.finish(prepared, world, made)
         return found
 
 

@@ -6,23 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from coincide.detection.columns.linked import touch
+from coincide.detection.columns.worlds import NONE, ZERO, collected, compiled, inner, share
 from coincide.detection.situation.kernel import layout as at
-from coincide.detection.situation.kernel.compiled import NONE, ZERO, collected, compiled, inner, share
 from coincide.detection.situation.kernel.decide import decide, satisfied, weight
 from coincide.detection.situation.kernel.held import hold_back, let_go
-from coincide.detection.situation.kernel.spans import close, initiate, new_record, release, relink, terminate
+from coincide.detection.situation.kernel.parts import op_at, stream_at
+from coincide.detection.situation.kernel.spans import close, initiate, new_record, only_cell, release, terminate
 from coincide.detection.situation.kernel.timers import expire_or_pass, next_due, start_after
+from coincide.detection.situation.kernel.trimming import trim
 from coincide.detection.situation.kernel.waiting import ready, wake
 
 
 @compiled
-def run(arrays: Any, spans: Any, bound: Any) -> Any:
-    """All rows, each after the timers that come before it; then those due before `bound`. `spans` are open at the beginning."""
+def run(arrays: Any, touched: Any, bound: Any) -> Any:
+    """All rows, each after the timers that come before it; then those due before `bound`. `touched` are the cells of the rows."""
     world = share(arrays)
-    relink(world, spans)
     due = next_due(world)
     for row in range(len(world.events)):
-        now = world.events[row, at.WHEN]
+        now = world.events[row, at.EVENT.when]
         while due < now:
             due = next_due(world)  # it may have been cancelled since
             if due < now:
@@ -30,6 +32,8 @@ def run(arrays: Any, spans: Any, bound: Any) -> Any:
         due = min(due, process(world, row, now))
     while next_due(world) < bound:
         fire(world)
+    for cell in touched:
+        trim(world, cell)
     return collected(world)
 
 
@@ -37,31 +41,31 @@ def run(arrays: Any, spans: Any, bound: Any) -> Any:
 def process(world: Any, row: Any, now: Any) -> Any:
     """One event. Returns when the first timer is due that it has set."""
     due = at.NEVER
-    ref = world.counts[at.FIRST_REF] + row
+    ref = world.counts[at.COUNT.first_ref] + row
     note_cause(world, at.BY_EVENT, ref, now)
-    kind = world.events[row, at.TYPE]
+    kind = world.events[row, at.EVENT.type]
     ended = ZERO
     for index in range(world.list_starts[kind], world.list_starts[kind + 1]):
         d = world.lists[index]
-        if world.of_lifespan[d, row, at.TERMINATORS]:
+        if world.of_lifespan[d, row, at.ROLE.terminators]:
             ended = terminate(world, d, row, ended)
-        if world.of_lifespan[d, row, at.INITIATORS]:
+        if world.of_lifespan[d, row, at.ROLE.initiators]:
             world.opened[d] = initiate(world, d, row, ref, now)
             if world.opened[d] >= 0:
-                due = min(due, world.spans[world.opened[d], at.DUE])
-    types = world.counts[at.TYPES]
+                due = min(due, world.spans[world.opened[d], at.SPAN.due])
+    types = world.counts[at.COUNT.types]
     for index in range(world.list_starts[types + kind], world.list_starts[types + kind + 1]):
         s = world.lists[index]
-        d = world.situations[s, at.LIFESPAN]
+        d = world.situations[s, at.SITUATION.lifespan]
         for number in range(ended):
             span = world.closed[number, 0]
-            if world.spans[span, at.DEFINITION] == d and not world.spans[span, at.DISCARD]:
+            if world.spans[span, at.SPAN.definition] == d and not world.spans[span, at.SPAN.discard]:
                 end(world, s, span)
         begun = world.opened[d]
-        if world.of_situation[s, row, at.CELL_NUMBER] >= 0:
+        if world.of_situation[s, row, at.ENTRY.cell] >= 0:
             due = min(due, collect(world, s, row, ref, begun))
-        if begun >= 0 and not world.situations[s, at.LOCAL] and world.situations[s, at.KIND] != at.PASSED:
-            new_record(world, begun, s, world.spans[begun, at.KEY])
+        if begun >= 0 and not world.situations[s, at.SITUATION.local] and world.situations[s, at.SITUATION.kind] != at.PASSED:
+            new_record(world, begun, s, only_cell(world, begun, s))
     for index in range(world.list_starts[kind], world.list_starts[kind + 1]):
         world.opened[world.lists[index]] = -1
     for number in range(ended):
@@ -71,11 +75,11 @@ def process(world: Any, row: Any, now: Any) -> Any:
 
 @inner
 def note_cause(world: Any, kind: Any, ref: Any, now: Any) -> Any:
-    world.counts[at.CAUSE] += 1
-    world.counts[at.TIMER] = kind
-    world.counts[at.CAUSED_BY] = ref
-    world.counts[at.CLOCK] = now
-    world.counts[at.NUMBER] = 0
+    world.counts[at.COUNT.cause] += 1
+    world.counts[at.COUNT.cause_kind] = kind
+    world.counts[at.COUNT.caused_by] = ref
+    world.counts[at.COUNT.clock] = now
+    world.counts[at.COUNT.number] = 0
 
 
 @inner
@@ -84,11 +88,11 @@ def fire(world: Any) -> Any:
     span = expire_or_pass(world)
     if span < 0:
         return
-    d = world.spans[span, at.DEFINITION]
-    note_cause(world, at.BY_EXPIRATION, world.spans[span, at.OPENED], world.spans[span, at.DUE])
+    d = world.spans[span, at.SPAN.definition]
+    note_cause(world, at.BY_EXPIRATION, world.spans[span, at.SPAN.opened], world.spans[span, at.SPAN.due])
     close(world, span)
-    if not world.lifespans[d, at.EXPIRY_DISCARDS]:
-        first = 2 * world.counts[at.TYPES] + d
+    if not world.lifespans[d, at.LIFESPAN.expiry_discards]:
+        first = 2 * world.counts[at.COUNT.types] + d
         for index in range(world.list_starts[first], world.list_starts[first + 1]):
             end(world, world.lists[index], span)
     release(world, span)
@@ -98,28 +102,28 @@ def fire(world: Any) -> Any:
 def end(world: Any, s: Any, span: Any) -> Any:
     """What was held back; then deferred decisions, partition by partition in order of the local key's value."""
     let_go(world, s, span)
-    if world.situations[s, at.MODE] != at.DEFERRED:
+    if world.situations[s, at.SITUATION.mode] != at.DEFERRED:
         return
     several = 0
-    record = world.spans[span, at.RECORDS]
+    record = world.spans[span, at.SPAN.records]
     while record >= 0:
-        several += world.records[record, at.SITUATION] == s
-        record = world.records[record, at.NEXT_OF_SPAN]
+        several += world.records[record, at.RECORD.situation] == s
+        record = world.records[record, at.RECORD.next_of_span]
     parts = np.empty(several, np.int64)
     ranks = np.empty(several, np.int64)
     several = 0
-    record = world.spans[span, at.RECORDS]
+    record = world.spans[span, at.SPAN.records]
     while record >= 0:
-        if world.records[record, at.SITUATION] == s:
+        if world.records[record, at.RECORD.situation] == s:
             parts[several] = record
-            ranks[several] = world.cells[world.situations[s, at.CELL_BASE] + world.records[record, at.CELL], at.RANK]
+            ranks[several] = world.cells[world.records[record, at.RECORD.cell], at.CELL.rank]
             several += 1
-        record = world.records[record, at.NEXT_OF_SPAN]
+        record = world.records[record, at.RECORD.next_of_span]
     if several > 1:
         parts = parts[np.argsort(ranks)]
-    repeated = world.situations[s, at.REPEATED]
+    repeated = world.situations[s, at.SITUATION.repeated]
     for record in parts:
-        world.counts[at.RESUMED] = -1
+        world.counts[at.COUNT.resumed] = -1
         while decide(world, record, ZERO) and repeated:
             pass
 
@@ -127,27 +131,27 @@ def end(world: Any, s: Any, span: Any) -> Any:
 @inner
 def collect(world: Any, s: Any, row: Any, ref: Any, begun: Any) -> Any:
     """Returns when the first timer is due that was set."""
-    mask, cell = world.of_situation[s, row, at.ENTERED], world.of_situation[s, row, at.CELL_NUMBER]
-    if mask == 0 and not (world.situations[s, at.COUNTING] and world.situations[s, at.LOCAL]):
+    mask, cell = world.of_situation[s, row, at.ENTRY.entered], world.of_situation[s, row, at.ENTRY.cell]
+    if mask == 0 and not (world.situations[s, at.SITUATION.counting] and world.situations[s, at.SITUATION.local]):
         return at.NEVER
-    d = world.situations[s, at.LIFESPAN]
-    place = world.lifespans[d, at.KEY_BASE] + world.of_lifespan[d, row, at.KEY_NUMBER]
-    if world.situations[s, at.KIND] == at.PASSED:
-        return start_after(world, s, cell, mask, ref, world.events[row, at.HI], world.keys[place, at.OLDEST], begun)
-    if world.situations[s, at.LOCAL]:
-        add_partitions(world, s, place, ref, cell)
-    first, size = world.situations[s, at.FIRST_OPERAND], 0
-    for operand in range(world.situations[s, at.OPERANDS]):
+    d = world.situations[s, at.SITUATION.lifespan]
+    key = world.of_lifespan[d, row, at.ROLE.key]
+    if world.situations[s, at.SITUATION.kind] == at.PASSED:
+        return start_after(world, s, cell, mask, ref, world.events[row, at.EVENT.hi], world.keys[key, at.KEY.oldest], begun)
+    if world.situations[s, at.SITUATION.local]:
+        add_partitions(world, s, key, ref, cell)
+    size = 0
+    for operand in range(world.situations[s, at.SITUATION.operands]):
         if (mask >> operand) & 1:
-            world.streams[world.operands[first + operand, at.STREAM_BASE] + cell, at.FILLED] += 1
+            world.cells[cell, stream_at(operand) + at.STREAM.filled] += 1
             size += 1
-    if world.situations[s, at.MODE] == at.DEFERRED:
-        world.situations[s, at.CANDIDATES] += size * (world.keys[place, at.OPEN] - (begun >= 0))
+    if world.situations[s, at.SITUATION.mode] == at.DEFERRED:
+        world.situations[s, at.SITUATION.candidates] += size * (world.keys[key, at.KEY.open] - (begun >= 0))
     elif size:
-        world.situations[s, at.CANDIDATES] += size * world.cells[world.situations[s, at.CELL_BASE] + cell, at.WAITING]
-        made = world.counts[at.MADE]
-        try_all(world, s, cell, mask, mask & world.of_situation[s, row, at.OVERRIDDEN])
-        if world.situations[s, at.MODE] == at.DELAYED:
+        world.situations[s, at.SITUATION.candidates] += size * world.cells[cell, at.CELL.waiting]
+        made = world.counts[at.COUNT.made]
+        try_all(world, s, cell, mask, mask & world.of_situation[s, row, at.ENTRY.overridden])
+        if world.situations[s, at.SITUATION.mode] == at.DELAYED:
             hold_back(world, s, made)
     return at.NEVER
 
@@ -155,17 +159,19 @@ def collect(world: Any, s: Any, row: Any, ref: Any, begun: Any) -> Any:
 @inner
 def try_all(world: Any, s: Any, cell: Any, mask: Any, overridden: Any) -> Any:
     """A decision in each partition that may have what it takes."""
-    if world.situations[s, at.COUNTING]:
+    if world.situations[s, at.SITUATION.counting]:
         count_all(world, s, cell, mask)
         return
     if overridden:
         override_all(world, s, cell, overridden)
     wake(world, s, cell, mask)
-    if world.situations[s, at.KIND] == at.SEQUENCE:  # nothing comes after the arriving event, so it is the last one or none
-        mask &= np.int64(1) << (world.situations[s, at.OPERANDS] - 1)
+    if (
+        world.situations[s, at.SITUATION.kind] == at.SEQUENCE
+    ):  # nothing comes after the arriving event, so it is the last one or none
+        mask &= np.int64(1) << (world.situations[s, at.SITUATION.operands] - 1)
     record = ready(world, s, cell) if mask else NONE
     while record >= 0:
-        following = world.records[record, at.LIST_AFTER]
+        following = world.records[record, at.RECORD.list_after]
         decide(world, record, mask)
         record = following
 
@@ -173,11 +179,11 @@ def try_all(world: Any, s: Any, cell: Any, mask: Any, overridden: Any) -> Any:
 @inner
 def count_all(world: Any, s: Any, cell: Any, mask: Any) -> Any:
     """A decision in each partition that has the total, which is asked here, as most have not."""
-    kind, quantity = world.situations[s, at.KIND], world.situations[s, at.QUANTITY]
-    first, operands = world.situations[s, at.FIRST_OPERAND], world.situations[s, at.OPERANDS]
-    record = world.cells[world.situations[s, at.CELL_BASE] + cell, at.READY_FIRST]
+    kind, quantity = world.situations[s, at.SITUATION.kind], world.situations[s, at.SITUATION.quantity]
+    first, operands = world.situations[s, at.SITUATION.first_operand], world.situations[s, at.SITUATION.operands]
+    record = world.cells[cell, at.CELL.ready_first]
     while record >= 0:
-        following = world.records[record, at.LIST_AFTER]
+        following = world.records[record, at.RECORD.list_after]
         total = ZERO
         for operand in range(operands):
             total += weight(world, record, first + operand, operand, cell)
@@ -189,34 +195,33 @@ def count_all(world: Any, s: Any, cell: Any, mask: Any) -> Any:
 @inner
 def override_all(world: Any, s: Any, cell: Any, mask: Any) -> Any:
     """The lists are emptied before the new candidate enters them (decision 19)."""
-    override(world, world.cells[world.situations[s, at.CELL_BASE] + cell, at.READY_FIRST], s, cell, mask)
-    for operand in range(world.situations[s, at.OPERANDS]):
-        place = world.operands[world.situations[s, at.FIRST_OPERAND] + operand, at.STREAM_BASE] + cell
-        override(world, world.streams[place, at.WATCHED_FIRST], s, cell, mask)
+    override(world, world.cells[cell, at.CELL.ready_first], s, cell, mask)
+    for operand in range(world.situations[s, at.SITUATION.operands]):
+        override(world, world.cells[cell, stream_at(operand) + at.STREAM.watched_first], s, cell, mask)
 
 
 @inner
 def override(world: Any, record: Any, s: Any, cell: Any, mask: Any) -> Any:
     while record >= 0:
-        for operand in range(world.situations[s, at.OPERANDS]):
+        for operand in range(world.situations[s, at.SITUATION.operands]):
             if (mask >> operand) & 1:
-                place = world.operands[world.situations[s, at.FIRST_OPERAND] + operand, at.STREAM_BASE] + cell
-                world.records[record, at.OPS + at.PER_OP * operand + at.START] = world.streams[place, at.FILLED] - 1
-                world.records[record, at.OPS + at.PER_OP * operand + at.BITS] = -1
-        record = world.records[record, at.LIST_AFTER]
+                filled = world.cells[cell, stream_at(operand) + at.STREAM.filled]
+                world.records[record, op_at(operand) + at.TAKEN.start] = filled - 1
+                world.records[record, op_at(operand) + at.TAKEN.bits] = -1
+        touch(world.records, world.heads[at.OF_RECORDS], record)
+        record = world.records[record, at.RECORD.list_after]
 
 
 @inner
 def add_partitions(world: Any, s: Any, key: Any, ref: Any, cell: Any) -> Any:
     """Partitions of this local key value in the lifespans that were opened since the last event with it, oldest first."""
-    place = world.situations[s, at.CELL_BASE] + cell
-    span = world.keys[key, at.NEWEST]
+    span = world.keys[key, at.KEY.newest]
     oldest = -1
-    while span >= 0 and world.spans[span, at.OPENED] >= world.cells[place, at.SEEN]:
-        if world.spans[span, at.OPENED] < ref:
+    while span >= 0 and world.spans[span, at.SPAN.opened] >= world.cells[cell, at.CELL.seen]:
+        if world.spans[span, at.SPAN.opened] < ref:
             oldest = span
-        span = world.spans[span, at.BEFORE]
-    world.cells[place, at.SEEN] = ref
-    while oldest >= 0 and world.spans[oldest, at.OPENED] < ref:
+        span = world.spans[span, at.SPAN.before]
+    world.cells[cell, at.CELL.seen] = ref
+    while oldest >= 0 and world.spans[oldest, at.SPAN.opened] < ref:
         new_record(world, oldest, s, cell)
-        oldest = world.spans[oldest, at.AFTER]
+        oldest = world.spans[oldest, at.SPAN.after]

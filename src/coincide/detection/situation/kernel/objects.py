@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from coincide.detection.eventwise import Timer
+from coincide.detection.columns.codec import decode
+from coincide.detection.eventwise import Timer, Timers
 from coincide.detection.situation.interpreter import fitted
 from coincide.detection.situation.kernel import layout as at
-from coincide.detection.situation.kernel.state import Compact, Counters, empty
+from coincide.detection.situation.kernel.relations import KIND, load, of_some
+from coincide.detection.situation.kernel.rows import note_events, types_of
+from coincide.detection.situation.kernel.state import Tables
 from coincide.detection.situation.kernel.tables import Program
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.detection.situation.state import (
@@ -26,7 +31,7 @@ from coincide.detection.situation.state import (
     partition_in,
 )
 from coincide.model.event import Event, Place, timer_place
-from coincide.model.table import table_of
+from coincide.model.table import EventTable, table_of
 
 WORK = ("conditions", "accesses")
 
@@ -59,220 +64,249 @@ def _events(state: SituationState) -> dict[Place, Event]:
     return found
 
 
-def counters(group: Group, state: SituationState) -> Counters:
-    def of(parts: list[Counter[str]], name: str) -> Any:
-        return np.array([part[name] for part in parts], np.int64)
-
-    return Counters(
-        of(state.situations, "candidates"),
-        of(state.situations, "detections"),
-        of(state.lifespans, "initiated"),
-        of(state.lifespans, "terminated"),
-        *(sum(counter[name] for counter in (*state.situations, *state.lifespans)) for name in WORK),
-    )
-
-
 class Loader:
-    """An interpreter's state as numbers."""
+    """An interpreter's state as tables."""
 
     def __init__(self, program: Program, state: SituationState) -> None:
         self.program = program
         self.state = state
         found = _events(state)
-        self.places = sorted(found)
-        self.refs = {place: ref for ref, place in enumerate(self.places)}
-        self.events = [found[place] for place in self.places]
-        self.compact = empty(program, counters(program.group, state))
-        self.records: list[list[int]] = []
-        self.bits: list[int] = []
-        self.timers: list[list[int]] = []
-        self.cells: list[dict[Any, int]] = []  # by situation
+        places = sorted(found)
+        self.refs = {place: ref for ref, place in enumerate(places)}
+        self.tables = Tables(program)
+        self.candidates: list[tuple[int, int, int]] = []  # operand, cell, ref
+        if places:
+            self._add_events(table_of([found[place] for place in places]))
 
-    def load(self) -> Compact:
-        compact, spans = self.compact, _spans(self.state)
+    def _add_events(self, table: EventTable) -> None:
+        self.tables.reserve_events(len(table))
+        note_events(self.program, self.tables, table, types_of(self.program, table), 0)
+        self.tables.add_events(table)
+
+    def load(self) -> Tables:
+        tables = self.tables
+        self._count()
+        spans = _spans(self.state)
         if not spans:
-            return compact
-        compact.kept = table_of(self.events)
-        keys: list[dict[Any, int]] = [{} for _ in self.program.group.lifespans]
-        compact.spans = np.full((len(spans), at.SPAN_WIDTH), -1, np.int64)
-        for number, span in enumerate(spans):
-            key = keys[span.definition].setdefault(span.key, len(keys[span.definition]))
+            return tables
+        numbers = tables.spans.add(len(spans))
+        for number, span in zip(numbers.tolist(), spans, strict=True):
+            (key,) = tables.key_rows(span.definition, [span.key])
             due = at.NEVER if span.due is None else span.due
             initiator = -1 if span.initiator is None else span.initiator
-            compact.spans[number, :5] = (span.definition, key, self.refs[span.place], due, initiator)
-        compact.keys = [list(known) for known in keys]
-        for situation in self.program.group.situations:
-            self._situation(situation, spans, keys[situation.lifespan])
-        self.records.sort(key=lambda record: record[0])
-        compact.records = np.array(self.records, np.int64).reshape(-1, self.program.record_width)
-        compact.pool = np.array([*self.bits, 0], np.int64)
-        self._held(spans)
-        compact.timers = np.array(sorted(self.timers, key=_in_queue), np.int64).reshape(-1, at.TIMER_WIDTH)
-        return compact
-
-    def _situation(self, situation: SituationProgram, spans: list[Lifespan], keys: dict[Any, int]) -> None:
-        cells: dict[Any, int] = {} if situation.local_key.size else {(n, ()): n for n in keys.values()}
-        held: list[tuple[int, int, int, Partition]] = []
-        for number, span in enumerate(spans):
-            if span.definition == situation.lifespan:
-                for key, partition in span.contents[situation.number].partitions.items():
-                    cell = cells.setdefault((keys[span.key], key), len(cells))
-                    held.append((number, cell, self.refs[span.place], partition))
-                for delayed in span.contents[situation.number].delayed:
-                    cells.setdefault((keys[span.key], delayed.key), len(cells))
-        seen = np.zeros(len(cells), np.int64)
-        for _, cell, opened, _ in held:
-            seen[cell] = max(seen[cell], opened + 1)
-        if situation.local_key.size:
-            self.compact.cells[situation.number] = list(cells)
-            self.compact.seen[situation.number] = seen
-        self.cells.append(cells)
-        if situation.behaviour.delays:
-            self.timers += [self._timer(timer, *entry) for *entry, partition in held for timer in partition.timers]
-            return
-        records = [self._record(number, situation.number, cell, partition) for number, cell, _, partition in held]
-        first = self.program.first_operand[situation.number]
-        for operand in range(len(situation.operands)):
-            lists = [(cell, [self.refs[e.place] for e in p.candidates[operand]]) for _, cell, _, p in held]
-            self.compact.streams[first + operand] = self._stream(records, at.OPS + at.PER_OP * operand, lists)
-        self.records += records
-
-    def _held(self, spans: list[Lifespan]) -> None:
-        rows: list[list[int]] = []
-        events: list[tuple[int, int]] = []
-        for number, span in enumerate(spans):
-            key = int(self.compact.spans[number, at.KEY])
+            row = (span.definition, key, self.refs[span.place], due, initiator)
+            tables.spans.rows[number, at.SPAN.definition : at.SPAN.definition + len(row)] = row
+        partitions = []
+        for number, span in zip(numbers.tolist(), spans, strict=True):
             for situation, content in span.contents.items():
-                for delayed in content.delayed:
-                    cell, first = self.cells[situation][key, delayed.key], len(events)
-                    events += [(operand, self.refs[event.place]) for operand, event in delayed.selection]
-                    rows.append([number, situation, cell, first, len(events), -1, -1])
-        self.compact.held = np.array(rows, np.int64).reshape(-1, at.HELD_WIDTH)
-        self.compact.held_events = np.array(events, np.int64).reshape(-1, 2)
+                partitions += self._content(self.program.group.situations[situation], number, span, content)
+        self._records(partitions)
+        tables.link()
+        return tables
 
-    def _timer(self, timer: Timer, span: int, cell: int, opened: int) -> list[int]:
-        row, action = [-1] * at.TIMER_WIDTH, timer.payload
+    def _content(
+        self, situation: SituationProgram, span: int, of: Lifespan, content: Content
+    ) -> list[tuple[int, int, int, Partition]]:
+        """Timers and what is held are noted at once; partitions are returned, with where they belong."""
+        found = []
+        for key, partition in content.partitions.items():
+            cell = self._cell(situation, span, key)
+            seen = self.tables.cells.rows[cell, at.CELL.seen]
+            self.tables.cells.rows[cell, at.CELL.seen] = max(seen, self.refs[of.place] + 1)
+            if not situation.behaviour.delays:
+                found.append((span, situation.number, cell, partition))
+            for timer in partition.timers:
+                if not timer.cancelled:
+                    self._timer(timer, span, cell)
+        for delayed in content.delayed:
+            self._held(situation, span, delayed)
+        return found
+
+    def _cell(self, situation: SituationProgram, span: int, local: Key) -> int:
+        key = int(self.tables.spans.rows[span, at.SPAN.key])
+        if situation.local_key.size:
+            return self.tables.cell_rows(situation.number, [(key, local)])[0]
+        return int(self.tables.keys.rows[key, at.KEY.parts + self.program.among[situation.number]])
+
+    def _timer(self, timer: Timer, span: int, cell: int) -> None:
+        action = timer.payload
         ((operand, event),) = action.selection
-        row[at.DUE_AT], row[at.OF_SPAN], row[at.SPAN_OPENED] = timer.due, -1 if timer.cancelled else span, opened
-        row[at.TIMER_SITUATION], row[at.TIMER_CELL] = action.situation, cell
-        row[at.OPERAND], row[at.EVENT], row[at.SET_AS] = operand, self.refs[event.place], timer.place[2][-2]
-        return row
+        row = (span, action.situation, cell, operand, self.refs[event.place], timer.due, timer.place[2][-2])
+        (number,) = self.tables.timers.add(1)
+        self.tables.timers.rows[number, at.TIMER.span : at.TIMER.span + len(row)] = row
 
-    def _record(self, span: int, situation: int, cell: int, partition: Partition) -> list[int]:
-        record = [-1] * self.program.record_width
-        record[at.SPAN], record[at.SITUATION], record[at.CELL], record[at.DONE] = span, situation, cell, partition.done
-        return record
+    def _held(self, situation: SituationProgram, span: int, delayed: Delayed) -> None:
+        tables = self.tables
+        (number,) = tables.held.add(1)
+        first, more = tables.chosen, [(operand, self.refs[event.place]) for operand, event in delayed.selection]
+        tables.held_events = np.concatenate((tables.held_events, np.array(more, np.int64).reshape(-1, 2)))
+        tables.chosen += len(more)
+        row = (span, situation.number, self._cell(situation, span, delayed.key), first, tables.chosen)
+        tables.held.rows[number, at.WAITING.span : at.WAITING.span + len(row)] = row
 
-    def _stream(self, records: list[list[int]], column: int, lists: list[tuple[int, list[int]]]) -> tuple[Any, Any]:
-        """The candidates of all records of a cell together; what a record lacks after its first one, it has consumed."""
-        merged: dict[int, list[int]] = {}
-        for cell, refs in lists:
-            merged.setdefault(cell, []).extend(refs)
-        united = {cell: sorted(set(refs)) for cell, refs in merged.items()}
-        for record, (cell, refs) in zip(records, lists, strict=True):
-            stream = united[cell]
-            record[column + at.START] = stream.index(refs[0]) if refs else len(stream)
-            after = stream[record[column + at.START] :]
-            if len(after) > len(refs):
-                self._consumed(record, column, after, set(refs))
-        pairs = [(cell, ref) for cell, refs in sorted(united.items()) for ref in refs]
-        matrix = np.array(pairs, np.int64).reshape(-1, 2)
-        return matrix[:, 0], matrix[:, 1]
+    def _records(self, partitions: list[tuple[int, int, int, Partition]]) -> None:
+        """The candidates of all partitions of a cell together; what one lacks after its first, it has consumed."""
+        tables, bits, entries = self.tables, [0], []
+        for cell, group in groupby(sorted(partitions, key=lambda p: (p[2], p[0])), key=lambda p: p[2]):
+            some = list(group)
+            operands = len(some[0][3].candidates)
+            lists = [[[self.refs[e.place] for e in p.candidates[n]] for n in range(operands)] for *_, p in some]
+            streams = [sorted({ref for own in lists for ref in own[n]}) for n in range(operands)]
+            for operand, stream in enumerate(streams):
+                column = at.CELL.parts + operand * at.STREAM.width
+                tables.cells.rows[cell, column + at.STREAM.filled] = len(stream)
+                entries += [(operand, cell, position, ref) for position, ref in enumerate(stream)]
+            for (span, situation, _, partition), own in zip(some, lists, strict=True):
+                (record,) = tables.records.add(1)
+                row = tables.records.rows[record]
+                row[at.RECORD.span : at.RECORD.span + 4] = span, situation, cell, partition.done
+                for operand, (stream, refs) in enumerate(zip(streams, own, strict=True)):
+                    part = row[at.RECORD.parts + operand * at.TAKEN.width :][: at.TAKEN.width]
+                    self._take(part, stream, refs, bits)
+        flat = np.array(sorted(entries), np.int64).reshape(-1, 4)
+        tables.put_streams(tables.cells.live(), flat[:, 1], flat[:, 0], flat[:, 2], flat[:, 3])
+        tables.pool = np.array(bits, np.uint64).view(np.int64)
+        tables.pooled = len(bits)
 
-    def _consumed(self, record: list[int], column: int, after: list[int], present: set[int]) -> None:
-        words = np.zeros(1 + len(after) // 64, np.uint64)
-        for position, ref in enumerate(after):
-            if ref not in present:
-                words[position >> 6] |= np.uint64(1 << (position & 63))
-        record[column + at.BITS], record[column + at.BITS_FROM], record[column + at.WORDS] = (
-            len(self.bits),
-            record[column],
-            len(words),
-        )
-        self.bits += words.view(np.int64).tolist()
+    def _take(self, part: Any, stream: list[int], refs: list[int], bits: list[int]) -> None:
+        start = stream.index(refs[0]) if refs else len(stream)
+        part[:] = start, -1, -1, 0
+        present = set(refs)
+        lacking = [n for n, ref in enumerate(stream[start:]) if ref not in present]
+        if lacking:
+            words = [0] * (1 + lacking[-1] // 64)
+            for n in lacking:
+                words[n >> 6] |= 1 << (n & 63)
+            part[:] = start, len(bits), start, len(words)
+            bits += words
+
+    def _count(self) -> None:
+        tables = self.tables
+        for name, rows, at_column, parts in (
+            ("candidates", tables.situations, at.SITUATION.candidates, self.state.situations),
+            ("detections", tables.situations, at.SITUATION.detections, self.state.situations),
+            ("initiated", tables.lifespans, at.LIFESPAN.initiated, self.state.lifespans),
+            ("terminated", tables.lifespans, at.LIFESPAN.terminated, self.state.lifespans),
+        ):
+            rows[:, at_column] = [part[name] for part in parts]
+        both = (*self.state.situations, *self.state.lifespans)
+        tables.conditions, tables.accesses = (sum(counter[name] for counter in both) for name in WORK)
+
+
+def of_tables(
+    situations: Mapping[int, SituationProgram], lifespans: Sequence[int], base: bytes, later: Sequence[bytes]
+) -> tuple[Group, SituationState]:
+    """The interpreter's state of some situations, by their numbers in the tables; and a group of these alone."""
+    group = Group([situations[number].detector for number in sorted(situations)])
+    program = Program(group)
+    relations = decode(at.SHAPES, KIND, base, *later)
+    tables = load(program, of_some(relations, program, sorted(situations), lifespans))
+    counts = [Counter[str]() for _ in group.situations], [Counter[str]() for _ in group.lifespans]
+    state = SituationState([{} for _ in group.lifespans], set(), False, Timers(), *counts)
+    return group, Saver(tables, state).save()
 
 
 class Saver:
-    """Numbers as the interpreter's state."""
+    """Tables as the interpreter's state."""
 
-    def __init__(self, program: Program, compact: Compact, state: SituationState) -> None:
-        self.group = program.group
-        self.program = program
-        self.compact = compact
+    def __init__(self, tables: Tables, state: SituationState) -> None:
+        self.tables = tables
+        self.group = tables.program.group
         self.state = state  # what it says of lifespans is replaced
-        readers = self.group.readers
-        self.events = [fitted(e, readers[e.type]) if e.type in readers else e for e in compact.kept.events()]
+        self.events = self._events()
+
+    def _events(self) -> dict[int, Event]:
+        """Those that somebody refers to."""
+        tables, readers = self.tables, self.group.readers
+        self.candidates = tables.streams(tables.cells.live())
+        chosen = tables.choices(tables.held.live())[1]
+        spans, timers = tables.spans.live(), tables.timers.live()
+        opened, set_by = tables.spans.rows[spans, at.SPAN.opened], tables.timers.rows[timers, at.TIMER.event]
+        refs = np.unique(np.concatenate((opened, set_by, chosen[:, 1], self.candidates[3])))
+        events = tables.store.taken(refs).events() if len(refs) else []
+        fit = [fitted(e, readers[e.type]) if e.type in readers else e for e in events]
+        return dict(zip(refs.tolist(), fit, strict=True))
 
     def save(self) -> SituationState:
-        state, compact = self.state, self.compact
+        state, tables = self.state, self.tables
         state.open = [{} for _ in self.group.lifespans]
         state.timers.heap.clear()
-        spans = [self._span(row) for row in compact.spans.tolist()]
-        for row in compact.records.tolist():
-            span, situation = spans[row[at.SPAN]], self.group.situations[row[at.SITUATION]]
-            local = self._local(situation.number, row[at.CELL])
-            candidates = [self._candidates(situation, row, n) for n in range(len(situation.operands))]
-            partition = Partition(candidates, done=bool(row[at.DONE]))
-            span.contents[situation.number].partitions[local] = partition
-        for row in compact.timers.tolist():
-            self._timer(row, spans[row[at.OF_SPAN]])
-        for row in compact.held.tolist():
-            events = compact.held_events[row[at.HELD_FROM] : row[at.HELD_TO]].tolist()
+        rows, live = tables.spans.rows, tables.spans.live()
+        live = live[np.lexsort((rows[live, at.SPAN.definition], rows[live, at.SPAN.opened]))]
+        spans = {number: self._span(rows[number].tolist()) for number in live.tolist()}
+        streams = self._streams()
+        for number in tables.records.live().tolist():
+            row = tables.records.rows[number].tolist()
+            situation = self.group.situations[row[at.RECORD.situation]]
+            candidates = [self._candidates(situation, row, n, streams) for n in range(len(situation.operands))]
+            partition = Partition(candidates, done=bool(row[at.RECORD.done]))
+            local = tables.cells.values[row[at.RECORD.cell]]
+            spans[row[at.RECORD.span]].contents[situation.number].partitions[local] = partition
+        for number in tables.timers.live().tolist():
+            row = tables.timers.rows[number].tolist()
+            self._timer(row, spans[row[at.TIMER.span]])
+        held = tables.held.live()
+        for number in held[np.argsort(tables.held.rows[held, at.WAITING.first])].tolist():
+            row = tables.held.rows[number].tolist()
+            events = tables.held_events[row[at.WAITING.first] : row[at.WAITING.last]].tolist()
             selection = tuple((operand, self.events[ref]) for operand, ref in events)
-            delayed = Delayed(self._local(row[at.HELD_SITUATION], row[at.HELD_CELL]), selection)
-            spans[row[at.HELD_SPAN]].contents[row[at.HELD_SITUATION]].delayed.append(delayed)
-        save_counters(state, compact.counters)
+            delayed = Delayed(tables.cells.values[row[at.WAITING.cell]], selection)
+            spans[row[at.WAITING.span]].contents[row[at.WAITING.situation]].delayed.append(delayed)
+        save_counters(state, tables)
         return state
 
-    def _local(self, situation: int, cell: int) -> Key:
-        return self.compact.cells[situation][cell][1] if self.group.situations[situation].local_key.size else ()
+    def _streams(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """By cell and operand: positions and refs."""
+        found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for cell, operand, position, ref in zip(*(column.tolist() for column in self.candidates), strict=True):
+            found.setdefault((cell, operand), []).append((position, ref))
+        return found
 
     def _timer(self, row: list[int], span: Lifespan) -> None:
-        situation, event = self.group.situations[row[at.TIMER_SITUATION]], self.events[row[at.EVENT]]
-        key = self._local(situation.number, row[at.TIMER_CELL])
-        place = timer_place(row[at.DUE_AT], event.place, situation.order, row[at.SET_AS])
-        timer = Timer(place, Passed(span, situation.number, key, ((row[at.OPERAND], event),)))
+        situation, event = self.group.situations[row[at.TIMER.situation]], self.events[row[at.TIMER.event]]
+        key = self.tables.cells.values[row[at.TIMER.cell]]
+        place = timer_place(row[at.TIMER.due], event.place, situation.order, row[at.TIMER.number])
+        timer = Timer(place, Passed(span, situation.number, key, ((row[at.TIMER.operand], event),)))
         partition_in(situation, span.contents[situation.number], key).timers.append(self.state.timers.add(timer))
 
     def _span(self, row: list[int]) -> Lifespan:
-        d, key, opened = row[at.DEFINITION], row[at.KEY], self.events[row[at.OPENED]]
+        d, opened = row[at.SPAN.definition], self.events[row[at.SPAN.opened]]
         lifespan, now = self.group.lifespans[d], opened.place[0]
-        startup = row[at.INITIATOR] < 0
-        span = Lifespan(d, self.compact.keys[d][key], opened.place, now)
-        if not startup:
-            span.initiator, span.event = row[at.INITIATOR], opened
-        if row[at.DUE] != at.NEVER:
-            span.due = row[at.DUE]
+        span = Lifespan(d, self.tables.keys.values[row[at.SPAN.key]], opened.place, now)
+        if row[at.SPAN.initiator] >= 0:
+            span.initiator, span.event = row[at.SPAN.initiator], opened
+        if row[at.SPAN.due] != at.NEVER:
+            span.due = row[at.SPAN.due]
             place = timer_place(span.due, opened.place, lifespan.order, 0)
             span.expiration = self.state.timers.add(Timer(place, Expire(span)))
         span.contents = {s.number: fresh_content(s) if s.behaviour.delays else Content() for s in lifespan.situations}
         self.state.open[d].setdefault(span.key, []).append(span)
         return span
 
-    def _candidates(self, situation: SituationProgram, row: list[int], number: int) -> list[Event]:
-        column = at.OPS + at.PER_OP * number
-        cells, refs = self.compact.streams[self.program.first_operand[situation.number] + number]
-        first, last = np.searchsorted(cells, [row[at.CELL], row[at.CELL] + 1])
-        own = refs[first:last]
-        positions = [p for p in range(row[column + at.START], len(own)) if not self._consumed(row, column, p)]
-        return [self.events[own[p]] for p in (positions[:1] if number in situation.flag_operands else positions)]
+    def _candidates(self, situation: SituationProgram, row: list[int], operand: int, streams: Any) -> list[Event]:
+        if row[at.RECORD.done]:
+            return []
+        column = at.RECORD.parts + operand * at.TAKEN.width
+        start, *bits = row[column : column + at.TAKEN.width]
+        stream = streams.get((row[at.RECORD.cell], operand), ())
+        own = [ref for position, ref in stream if position >= start and not self._consumed(position, *bits)]
+        return [self.events[ref] for ref in (own[:1] if operand in situation.flag_operands else own)]
 
-    def _consumed(self, row: list[int], column: int, position: int) -> bool:
-        word, bit = divmod(position - row[column + at.BITS_FROM], 64)
-        if row[column + at.BITS] < 0 or word >= row[column + at.WORDS]:
-            return False
-        return bool((int(self.compact.pool[row[column + at.BITS] + word]) >> bit) & 1)
-
-
-def _in_queue(row: list[int]) -> tuple[int, ...]:
-    return row[at.TIMER_SITUATION], row[at.DUE_AT], row[at.EVENT], row[at.SET_AS]
+    def _consumed(self, position: int, bits: int, bits_from: int, words: int) -> bool:
+        word, bit = divmod(position - bits_from, 64)
+        return bits >= 0 and 0 <= word < words and bool((int(self.tables.pool[bits + word]) >> bit) & 1)
 
 
-def save_counters(state: SituationState, counters: Counters) -> None:
-    for counter, candidates, detections in zip(state.situations, counters.candidates, counters.detections, strict=True):
-        counter.update(candidates=int(candidates) - counter["candidates"], detections=int(detections) - counter["detections"])
-    for counter, initiated, terminated in zip(state.lifespans, counters.initiated, counters.terminated, strict=True):
-        counter.update(initiated=int(initiated) - counter["initiated"], terminated=int(terminated) - counter["terminated"])
+def save_counters(state: SituationState, tables: Tables) -> None:
+    for counter, row in zip(state.situations, tables.situations.tolist(), strict=True):
+        _set(counter, candidates=row[at.SITUATION.candidates], detections=row[at.SITUATION.detections])
+    for counter, row in zip(state.lifespans, tables.lifespans.tolist(), strict=True):
+        _set(counter, initiated=row[at.LIFESPAN.initiated], terminated=row[at.LIFESPAN.terminated])
     for name in WORK:  # the loop does not tell whose work it is
         done = sum(counter[name] for counter in (*state.situations, *state.lifespans))
-        state.situations[0][name] += getattr(counters, name) - done
+        state.situations[0][name] += getattr(tables, name) - done
+
+
+def _set(counter: Counter[str], **numbers: int) -> None:
+    for name, number in numbers.items():
+        counter[name] = number

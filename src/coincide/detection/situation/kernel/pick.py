@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from coincide.detection.columns.linked import grown
+from coincide.detection.columns.worlds import NONE, ZERO, inner
 from coincide.detection.situation.kernel import layout as at
-from coincide.detection.situation.kernel.compiled import NONE, ZERO, inner
 from coincide.detection.situation.kernel.consumption import alive
-from coincide.detection.situation.kernel.lists import grown
+from coincide.detection.situation.kernel.parts import op_at, stream_at
 
 FEW = 4
 """So many candidates are looked through one by one as soon as they are found in an index."""
@@ -21,24 +22,24 @@ def pick(world: Any, record: Any, mask: Any, arriving: Any) -> Any:
     be in them; it is the last of each stream that it has entered.
 
     A depth-first search: an operand with `first` or `last` gives up its other candidates once one has led to a selection."""
-    s = world.records[record, at.SITUATION]
-    base, size = world.situations[s, at.FIRST_OPERAND], world.situations[s, at.OPERANDS]
+    s = world.records[record, at.RECORD.situation]
+    base, size = world.situations[s, at.SITUATION.first_operand], world.situations[s, at.SITUATION.operands]
     scratch = world.scratch
     only = single(mask)
     number, level, has_arriving, entering = ZERO, ZERO, NONE, True
     while level >= 0:
         if entering:
             enter(world, record, base, level, mask, has_arriving, only, arriving)
-        elif number > scratch[at.FOUND_BEFORE, level] and world.operands[base + level, at.QUANTIFIER] != at.EACH:
-            scratch[at.AT, level] = scratch[at.STOP, level]
+        elif number > scratch[at.SCRATCH.found_before, level] and world.operands[base + level, at.OPERAND.quantifier] != at.EACH:
+            scratch[at.SCRATCH.at, level] = scratch[at.SCRATCH.stop, level]
         if has_arriving >= level:
             has_arriving = -1
         entering = False
         if not choose(world, record, base, level, only, arriving):
             level -= 1
             continue
-        scratch[at.FOUND_BEFORE, level] = number
-        if has_arriving < 0 and mask and scratch[at.REFS, level] == arriving:
+        scratch[at.SCRATCH.found_before, level] = number
+        if has_arriving < 0 and mask and scratch[at.SCRATCH.refs, level] == arriving:
             has_arriving = level
         if level + 1 < size:
             level += 1
@@ -52,11 +53,11 @@ def pick(world: Any, record: Any, mask: Any, arriving: Any) -> Any:
 @inner
 def enter(world: Any, record: Any, base: Any, level: Any, mask: Any, has_arriving: Any, only: Any, arriving: Any) -> Any:
     """Which candidates of an operand are worth trying, given those chosen for the operands before it."""
-    operand, column = base + level, at.OPS + at.PER_OP * level
-    place = world.operands[operand, at.STREAM_BASE] + world.records[record, at.CELL]
-    backwards = world.operands[operand, at.QUANTIFIER] == at.LAST
-    start, end = world.records[record, column + at.START], world.streams[place, at.FILLED]
-    if world.operands[operand, at.STRICT]:
+    operand, column = base + level, op_at(level)
+    cell, place = world.records[record, at.RECORD.cell], stream_at(level)
+    backwards = world.operands[operand, at.OPERAND.quantifier] == at.LAST
+    start, end = world.records[record, column + at.TAKEN.start], world.cells[cell, place + at.STREAM.filled]
+    if world.operands[operand, at.OPERAND.strict]:
         if backwards:
             while end > start and not alive(world, record, column, end - 1):
                 end -= 1
@@ -65,45 +66,53 @@ def enter(world: Any, record: Any, base: Any, level: Any, mask: Any, has_arrivin
             end = min(end, start + 1)
     elif mask and has_arriving < 0 and (mask >> (level + 1)) == 0:
         start = end - 1 if (mask >> level) & 1 else end
-    if level == 0 and mask == 0 and world.counts[at.RESUMED] >= 0 and not world.operands[operand, at.STRICT]:
+    if level == 0 and mask == 0 and world.counts[at.COUNT.resumed] >= 0:
         # those before led to nothing, and lists have only become shorter since
-        start, end = (start, world.counts[at.RESUMED] + 1) if backwards else (max(start, world.counts[at.RESUMED]), end)
-    if level > 0 and not backwards and world.situations[world.records[record, at.SITUATION], at.KIND] == at.SEQUENCE:
-        start = later(world.stream, world.streams[place, at.FROM], start, end, world.scratch[at.REFS, level - 1])
-    index, known = (-1, -1) if end - start < FEW else index_by(world.conjuncts, world.operands, base, level, only)
+        start, end = (
+            (start, world.counts[at.COUNT.resumed] + 1) if backwards else (max(start, world.counts[at.COUNT.resumed]), end)
+        )
+    if (
+        level > 0
+        and not backwards
+        and world.situations[world.records[record, at.RECORD.situation], at.SITUATION.kind] == at.SEQUENCE
+    ):
+        origin = world.cells[cell, place + at.STREAM.origin]
+        start = later(world.stream, origin, start, end, world.scratch[at.SCRATCH.refs, level - 1])
+    few = end - start < FEW or world.cells[cell, at.CELL.indexed] != world.counts[at.COUNT.step]
+    index, known = (-1, -1) if few else index_by(world.conjuncts, world.operands, base, level, only)
     if index >= 0:
-        ref = arriving if known == only else world.scratch[at.REFS, known]
+        ref = arriving if known == only else world.scratch[at.SCRATCH.refs, known]
         first, last = world.ranges[2 * index, ref], world.ranges[2 * index + 1, ref]
         start, end = later(world.equal, ZERO, first, last, start - 1), later(world.equal, ZERO, first, last, end - 1)
-    world.scratch[at.INDEXED, level] = index >= 0
-    world.scratch[at.AT, level] = end - 1 if backwards else start
-    world.scratch[at.STOP, level] = start - 1 if backwards else end
+    world.scratch[at.SCRATCH.indexed, level] = index >= 0
+    world.scratch[at.SCRATCH.at, level] = end - 1 if backwards else start
+    world.scratch[at.SCRATCH.stop, level] = start - 1 if backwards else end
 
 
 @inner
 def choose(world: Any, record: Any, base: Any, level: Any, only: Any, arriving: Any) -> Any:
     """The next of these that fits those chosen before. The arriving event is known before its turn comes."""
-    scratch, refs, operands = world.scratch, world.scratch[at.REFS], world.operands
-    operand, column = base + level, at.OPS + at.PER_OP * level
-    offset = world.streams[operands[operand, at.STREAM_BASE] + world.records[record, at.CELL], at.FROM]
-    kind = world.situations[world.records[record, at.SITUATION], at.KIND]
-    step = -1 if operands[operand, at.QUANTIFIER] == at.LAST else 1
-    while scratch[at.AT, level] != scratch[at.STOP, level]:
-        position = scratch[at.AT, level]
-        if scratch[at.INDEXED, level]:
+    scratch, refs, operands = world.scratch, world.scratch[at.SCRATCH.refs], world.operands
+    operand, column = base + level, op_at(level)
+    offset = world.cells[world.records[record, at.RECORD.cell], stream_at(level) + at.STREAM.origin]
+    kind = world.situations[world.records[record, at.RECORD.situation], at.SITUATION.kind]
+    step = -1 if operands[operand, at.OPERAND.quantifier] == at.LAST else 1
+    while scratch[at.SCRATCH.at, level] != scratch[at.SCRATCH.stop, level]:
+        position = scratch[at.SCRATCH.at, level]
+        if scratch[at.SCRATCH.indexed, level]:
             position = world.equal[position]
-        scratch[at.AT, level] += step
-        scratch[at.POSITIONS, level] = position
+        scratch[at.SCRATCH.at, level] += step
+        scratch[at.SCRATCH.positions, level] = position
         refs[level] = world.stream[offset + position]
         if (
             alive(world, record, column, position)
             and apart(refs, level, kind)
-            and hold(world, operands[operand, at.CONJUNCTS_FROM], operands[operand, at.CONJUNCTS_TO], NONE)
+            and hold(world, operands[operand, at.OPERAND.conjuncts_from], operands[operand, at.OPERAND.conjuncts_to], NONE)
         ):
             if level >= only:
                 return True
             refs[only], ahead = arriving, base + only
-            if hold(world, operands[ahead, at.CONJUNCTS_FROM], operands[ahead, at.CONJUNCTS_TO], level):
+            if hold(world, operands[ahead, at.OPERAND.conjuncts_from], operands[ahead, at.OPERAND.conjuncts_to], level):
                 return True
     return False
 
@@ -111,16 +120,18 @@ def choose(world: Any, record: Any, base: Any, level: Any, only: Any, arriving: 
 @inner
 def index_by(conjuncts: Any, operands: Any, base: Any, level: Any, only: Any) -> Any:
     """An index of an operand's candidates, and the operand that is known by which to look them up; -1: there is none."""
-    for number in range(operands[base + level, at.CONJUNCTS_FROM], operands[base + level, at.CONJUNCTS_TO]):
-        if conjuncts[number, at.LEFT_INDEX] >= 0:
-            left = conjuncts[number, at.LEFT] == level
-            return conjuncts[number, at.LEFT_INDEX if left else at.RIGHT_INDEX], conjuncts[number, at.RIGHT if left else at.LEFT]
+    for number in range(operands[base + level, at.OPERAND.conjuncts_from], operands[base + level, at.OPERAND.conjuncts_to]):
+        if conjuncts[number, at.CONJUNCT.left_index] >= 0:
+            left = conjuncts[number, at.CONJUNCT.left] == level
+            return conjuncts[number, at.CONJUNCT.left_index if left else at.CONJUNCT.right_index], conjuncts[
+                number, at.CONJUNCT.right if left else at.CONJUNCT.left
+            ]
     if level < only:
-        for number in range(operands[base + only, at.CONJUNCTS_FROM], operands[base + only, at.CONJUNCTS_TO]):
-            if conjuncts[number, at.LEFT_INDEX] >= 0 and conjuncts[number, at.LEFT] == level:
-                return conjuncts[number, at.LEFT_INDEX], only
-            if conjuncts[number, at.LEFT_INDEX] >= 0 and conjuncts[number, at.RIGHT] == level:
-                return conjuncts[number, at.RIGHT_INDEX], only
+        for number in range(operands[base + only, at.OPERAND.conjuncts_from], operands[base + only, at.OPERAND.conjuncts_to]):
+            if conjuncts[number, at.CONJUNCT.left_index] >= 0 and conjuncts[number, at.CONJUNCT.left] == level:
+                return conjuncts[number, at.CONJUNCT.left_index], only
+            if conjuncts[number, at.CONJUNCT.left_index] >= 0 and conjuncts[number, at.CONJUNCT.right] == level:
+                return conjuncts[number, at.CONJUNCT.right_index], only
     return -1, -1
 
 
@@ -153,7 +164,7 @@ def note(world: Any, number: Any, size: Any) -> Any:
     if number == len(world.found):
         world.found = grown(world.found)
     for level in range(size):
-        world.found[number, level] = world.scratch[at.POSITIONS, level]
+        world.found[number, level] = world.scratch[at.SCRATCH.positions, level]
 
 
 @inner
@@ -170,17 +181,20 @@ def apart(refs: Any, level: Any, kind: Any) -> Any:
 @inner
 def hold(world: Any, first: Any, end: Any, other: Any) -> Any:
     """The parts of `where` that an operand completes; those with one other operand only, if that is not -1."""
-    conjuncts, values, refs = world.conjuncts, world.values, world.scratch[at.REFS]
+    conjuncts, values, refs = world.conjuncts, world.values, world.scratch[at.SCRATCH.refs]
     for number in range(first, end):
-        one, two = conjuncts[number, at.LEFT], conjuncts[number, at.RIGHT]
+        one, two = conjuncts[number, at.CONJUNCT.left], conjuncts[number, at.CONJUNCT.right]
         if other >= 0 and min(one, two) != other:
             continue
-        world.counts[at.CONDITIONS] += 1
-        left, right = values[conjuncts[number, at.LEFT_COLUMN], refs[one]], values[conjuncts[number, at.RIGHT_COLUMN], refs[two]]
-        if conjuncts[number, at.COMBINATION]:
-            left = combined(conjuncts[number, at.COMBINATION], left, right)
-            right = values[conjuncts[number, at.CONSTANT], refs[max(one, two)]]
-        if not compare(conjuncts[number, at.COMPARISON], left, right):
+        world.counts[at.COUNT.conditions] += 1
+        left, right = (
+            values[conjuncts[number, at.CONJUNCT.left_column], refs[one]],
+            values[conjuncts[number, at.CONJUNCT.right_column], refs[two]],
+        )
+        if conjuncts[number, at.CONJUNCT.combination]:
+            left = combined(conjuncts[number, at.CONJUNCT.combination], left, right)
+            right = values[conjuncts[number, at.CONJUNCT.constant], refs[max(one, two)]]
+        if not compare(conjuncts[number, at.CONJUNCT.comparison], left, right):
             return False
     return True
 

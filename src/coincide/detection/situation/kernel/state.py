@@ -1,277 +1,300 @@
-"""The state between two steps of the compiled loop: numbers only, what is over left out."""
+"""The state between two steps of the compiled loop, which is the tables that it works on (layout.py)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coincide.detection.columns.store import Store
+from coincide.detection.columns.tables import FREE, IN_USE, Numbers, Table, distinct, taken
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.consumption import compacted_pool
-from coincide.detection.situation.kernel.store import nothing_kept
+from coincide.detection.situation.kernel.spans import relink
 from coincide.detection.situation.kernel.tables import Program
+from coincide.detection.situation.kernel.trimming import trim_all
 from coincide.detection.situation.state import Key
+from coincide.model.event import ENVELOPE
 from coincide.model.table import EventTable
 
 if TYPE_CHECKING:
     from coincide.detection.situation.kernel.rows import Prepared
 
-Cell = tuple[int, Key]
-"""A key of a lifespan, by its number, and a local key."""
+SPARE = 4096
+"""Events that nobody refers to may be so many more than those that somebody does, before they go."""
 
 
-@dataclass
-class Counters:
-    candidates: Any
-    detections: Any
-    initiated: Any
-    terminated: Any
-    conditions: int
-    accesses: int
+class Tables:
+    """All that a group of situations keeps. Rows that a step has freed are used again; events that nobody refers to go when there
+    are as many of them as of others."""
 
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.heads = np.tile(np.array([0, -1, 0, 1], np.int64), (6, 1))
+        widths = (program.most_cells, program.most_operands, 0, program.most_operands, 0, 0)
+        made = [Table(shape, parts, head=head) for shape, parts, head in zip(at.SHAPES, widths, self.heads, strict=False)]
+        self.keys, self.cells, self.spans, self.records, self.timers, self.held = made
+        self.lifespans, self.situations = program.lifespans.copy(), program.situations.copy()  # they count, and begin queues
+        self.store = Store(program.group.columns | ENVELOPE | {"space"})
+        self.key_numbers: list[dict[Key, int]] = [{} for _ in program.group.lifespans]
+        self.cell_numbers: list[dict[tuple[int, Key], int]] = [{} for _ in program.group.situations]  # of those with a local key
+        self.keeps = np.zeros((len(program.group.situations), SPARE), np.int64)
+        self.values = np.zeros((len(program.leaves), SPARE))
+        self.ranges = np.zeros((2 * len(program.indexes), SPARE), np.int64)
+        self.texts: dict[str, float] = {}
+        self.textual: set[int] = set()  # columns of values that are texts
+        self.stream = np.zeros(16, np.int64)
+        self.pool = np.zeros(16, np.int64)
+        self.held_events = np.zeros((0, 2), np.int64)
+        self.streamed = self.pooled = self.chosen = 0  # how much of these is used
+        self.conditions = self.accesses = 0
+        self.steps = 0
+        self.before = (0, 0, 0, 0)  # events, and how much of these was used, when what nobody refers to went last
+        self.written = 0  # events below this have been written, if somebody referred to them
+        self.renewed = True  # has all changed since the state was written last?
 
-@dataclass
-class Compact:
-    """Spans in the order of opening, columns as in the loop; records in the order of spans, which they refer to by number."""
-
-    kept: EventTable
-    spans: Any
-    records: Any
-    pool: Any
-    timers: Any  # of `after`, by situation and due time
-    held: Any  # in the order in which they were made
-    held_events: Any
-    streams: list[tuple[Any, Any]]  # for each operand: cells and refs
-    keys: list[list[Key]]
-    cells: list[list[Cell]]  # of situations with a local key
-    seen: list[Any]
-    counters: Counters
+    @property
+    def all(self) -> tuple[Table, ...]:
+        return self.keys, self.cells, self.spans, self.records, self.timers, self.held
 
     @property
     def next_due(self) -> int | None:
-        due = min(self.spans[:, at.DUE].min(initial=at.NEVER), self.timers[:, at.DUE_AT].min(initial=at.NEVER))
-        return int(due) if due != at.NEVER else None
+        spans = self.lifespans[:, at.LIFESPAN.queue_first]
+        timers = self.situations[:, at.SITUATION.timers_first]
+        due = np.concatenate(
+            (self.spans.rows[spans[spans >= 0], at.SPAN.due], self.timers.rows[timers[timers >= 0], at.TIMER.due])
+        )
+        return int(due.min()) if len(due) else None
 
+    # Keys and cells.
 
-def empty(program: Program, counters: Counters) -> Compact:
-    group = program.group
-    nothing = np.zeros(0, np.int64)
-    return Compact(
-        nothing_kept(),
-        np.zeros((0, at.SPAN_WIDTH), np.int64),
-        np.zeros((0, program.record_width), np.int64),
-        np.zeros(16, np.int64),
-        np.zeros((0, at.TIMER_WIDTH), np.int64),
-        np.zeros((0, at.HELD_WIDTH), np.int64),
-        np.zeros((0, 2), np.int64),
-        [(nothing, nothing) for _ in program.operand_list],
-        [[] for _ in group.lifespans],
-        [[] for _ in group.situations],
-        [nothing for _ in group.situations],
-        counters,
-    )
+    def key_rows(self, d: int, keys: Sequence[Key]) -> list[int]:
+        """The rows of these keys, each of which is there once."""
+        known = self.key_numbers[d]
+        new = [key for key in keys if key not in known]
+        if new:
+            numbers = self.keys.add(len(new))
+            rows = self.keys.rows
+            rows[numbers, at.KEY.definition :] = -1
+            rows[numbers, at.KEY.definition], rows[numbers, at.KEY.open] = d, 0
+            for number, key in zip(numbers.tolist(), new, strict=True):
+                known[key] = number
+                self.keys.values[number] = key
+            for situation in self.program.group.lifespans[d].situations:
+                if not situation.local_key.size:
+                    cells = self._new_cells(situation.number, numbers, [()] * len(new))
+                    self.keys.rows[numbers, at.KEY.parts + self.program.among[situation.number]] = cells
+        return [known[key] for key in keys]
 
+    def cell_rows(self, s: int, cells: Sequence[tuple[int, Key]]) -> list[int]:
+        """The rows of these cells of a situation with a local key; keys by their rows."""
+        known = self.cell_numbers[s]
+        new = [cell for cell in dict.fromkeys(cells) if cell not in known]
+        if new:
+            numbers = self._new_cells(s, np.array([key for key, _ in new], np.int64), [local for _, local in new])
+            known.update(zip(new, numbers.tolist(), strict=True))
+            if self.situations[s, at.SITUATION.mode] == at.DEFERRED:
+                self.rank(s)
+        return [known[cell] for cell in cells]
 
-def unpack(program: Program, state: Compact, prepared: Prepared) -> at.World:
-    """The loop's world, with room for what is to come; lists are linked there."""
-    counts = np.zeros(at.COUNTS, np.int64)
-    counts[[at.FREE_SPAN, at.FREE_RECORD, at.FREE_TIMER]] = -1
-    counts[at.RECORD_COUNT], counts[at.TIMER_COUNT] = len(state.records), len(state.timers)
-    counts[at.HELD_COUNT], counts[at.HELD_EVENTS] = len(state.held), len(state.held_events)
-    counts[at.POOL] = len(state.pool)
-    counts[at.FIRST_REF] = prepared.first
-    counts[at.TYPES] = len(program.events)
-    records = np.empty((len(state.records) + 16, program.record_width), np.int64)
-    records[: len(state.records)] = state.records
-    spans = np.empty((len(state.spans) + prepared.openings, at.SPAN_WIDTH), np.int64)
-    lifespans, situations, operands = program.lifespans.copy(), program.situations.copy(), program.operands.copy()
-    lifespans[:, at.KEY_BASE], situations[:, at.CELL_BASE] = prepared.key_base, prepared.cell_base
-    operands[:, at.STREAM_BASE] = prepared.stream_base
-    lifespans[:, [at.QUEUE_FIRST, at.QUEUE_LAST]] = -1
-    counters = state.counters
-    lifespans[:, at.INITIATED], lifespans[:, at.TERMINATED] = counters.initiated, counters.terminated
-    situations[:, at.CANDIDATES], situations[:, at.DETECTIONS] = counters.candidates, counters.detections
-    return at.World(
-        lifespans, program.roles, situations, operands, program.conjuncts, program.lists, program.list_starts,
-        prepared.events(), prepared.of_lifespan, prepared.of_situation, prepared.keeps, prepared.values,
-        prepared.ranges, prepared.equal, prepared.streams, prepared.stream,
-        _keys(prepared), _cells(state, prepared), spans, counts,
-        np.full(len(lifespans), -1, np.int64), np.empty((at.SCRATCH_WIDTH, 1 + len(operands)), np.int64),
-        np.empty((16, 1), np.int64), records, state.pool, state.timers, state.held, state.held_events,
-        *(np.empty((64, width), np.int64) for width in (at.MADE_WIDTH, 2, program.record_width)),
-    )  # fmt: skip
+    def _new_cells(self, s: int, keys: Numbers, local: Sequence[Key]) -> Numbers:
+        """Positions in streams go on where a cell before has left them: so they never mean two things."""
+        numbers = self.cells.add(len(keys))
+        rows = self.cells.rows
+        rows[numbers, at.CELL.situation], rows[numbers, at.CELL.key], rows[numbers, at.CELL.seen] = s, keys, 0
+        rows[numbers, at.CELL.ready_first], rows[numbers, at.CELL.ready_last] = -1, -1
+        rows[numbers, at.CELL.rank : at.CELL.parts] = 0
+        for operand in range(self.program.most_operands):
+            column = at.CELL.parts + operand * at.STREAM.width
+            filled = np.maximum(rows[numbers, column + at.STREAM.filled], 0)
+            for name in (at.STREAM.filled, at.STREAM.low, at.STREAM.limit, at.STREAM.written):
+                rows[numbers, column + name] = filled
+            rows[numbers, column + at.STREAM.origin] = 0
+            rows[numbers, column + at.STREAM.watched_first] = rows[numbers, column + at.STREAM.watched_last] = -1
+        for number, key in zip(numbers.tolist(), local, strict=True):
+            self.cells.values[number] = key
+        return numbers
 
+    def rank(self, s: int) -> None:
+        """The place of each cell in the order of local key values: deferred decisions are made in it."""
+        from coincide.detection.situation.state import key_value
 
-def _keys(prepared: Prepared) -> Any:
-    keys = np.full((sum(prepared.key_counts), 3), -1, np.int64)
-    keys[:, at.OPEN] = 0
-    return keys
+        known = self.cell_numbers[s]
+        ordered = sorted(known, key=lambda cell: tuple(key_value(part) for part in cell[1]))
+        self.cells.rows[[known[cell] for cell in ordered], at.CELL.rank] = np.arange(len(ordered))
 
+    # A step.
 
-def _cells(state: Compact, prepared: Prepared) -> Any:
-    cells = np.full((sum(prepared.cell_counts), 5), -1, np.int64)
-    cells[:, [at.SEEN, at.WAITING]] = 0
-    for base, some in zip(prepared.cell_base, state.seen, strict=True):
-        cells[base : base + len(some), at.SEEN] = some
-    cells[:, at.RANK] = prepared.ranks()
-    return cells
+    def reserve_events(self, size: int) -> None:
+        if size > self.keeps.shape[1]:
+            room = 16 + 2 * size
+            self.keeps, self.values, self.ranges = (_wider(a, room) for a in (self.keeps, self.values, self.ranges))
 
+    def world(self, prepared: Prepared | None) -> at.World:
+        program, nothing = self.program, np.zeros(0, np.int64)
+        counts = np.zeros(at.COUNT.width, np.int64)
+        counts[at.COUNT.pool], counts[at.COUNT.held_events] = self.pooled, self.chosen
+        counts[at.COUNT.first_ref], counts[at.COUNT.types], counts[at.COUNT.step] = (
+            len(self.store),
+            len(program.events),
+            self.steps,
+        )
+        d, s = len(program.lifespans), len(program.situations)
+        return at.World(
+            self.lifespans, program.roles, self.situations, program.operands, program.conjuncts, program.lists,
+            program.list_starts,
+            np.zeros((0, 3), np.int64) if prepared is None else prepared.events(),
+            np.zeros((d, 0, 3), np.int64) if prepared is None else prepared.of_lifespan,
+            np.zeros((s, 0, 3), np.int64) if prepared is None else prepared.of_situation,
+            self.keeps, self.values, self.ranges, nothing if prepared is None else prepared.equal, self.stream,
+            self.keys.rows, self.cells.rows, counts, self.heads,
+            np.full(d, -1, np.int64), np.empty((at.SCRATCH.width, 1 + len(program.operands)), np.int64),
+            np.empty((16, 1), np.int64), np.empty((16, 2), np.int64), self.spans.rows, self.records.rows, self.pool,
+            self.timers.rows, self.held.rows, self.held_events,
+            *(np.empty((64, width), np.int64) for width in (at.MADE.width, 2, max(1, program.most_operands))),
+        )  # fmt: skip
 
-def pack(program: Program, state: Compact, prepared: Prepared, world: at.World) -> Compact:
-    """What the loop leaves, without what nobody can ask for any more."""
-    return _Packer(program, state.counters, prepared, world).packed()
+    def take(self, world: at.World) -> None:
+        """Arrays that may have been replaced."""
+        self.spans.rows, self.records.rows, self.timers.rows, self.held.rows = (
+            world.spans, world.records, world.timers, world.held,
+        )  # fmt: skip
+        self.pool, self.held_events, self.stream = world.pool, world.held_events, world.stream
+        self.pooled, self.chosen = int(world.counts[at.COUNT.pool]), int(world.counts[at.COUNT.held_events])
 
+    def finish(self, prepared: Prepared, world: at.World, made: Numbers) -> None:
+        """After a step: what it has left behind."""
+        self.take(world)
+        self._count(prepared, world, made)
+        idle = world.idle[: world.counts[at.COUNT.idle]]
+        cells = np.concatenate((prepared.touched, idle[idle[:, 0] == 1, 1]))
+        keys = np.concatenate((prepared.touched_keys, idle[idle[:, 0] == 0, 1]))
+        self._free_idle(distinct(cells, len(self.cells)), distinct(keys, len(self.keys)))
+        sizes = (len(self.store) + len(prepared.new), self.streamed, self.pooled, self.chosen)
+        if any(size > 2 * before + SPARE for size, before in zip(sizes, self.before, strict=True)):
+            self._compact(prepared.store)
+        elif len(prepared.new):
+            self.store.add(prepared.new, np.arange(len(prepared.new)))
 
-class _Packer:
-    def __init__(self, program: Program, before: Counters, prepared: Prepared, world: at.World) -> None:
-        self.program = program
-        self.before = before
-        self.prepared = prepared
-        self.world = world
-        spans = world.spans[: world.counts[at.SPANS]]
-        live = np.flatnonzero(spans[:, at.DEFINITION] >= 0)
-        live = live[np.lexsort((spans[live, at.DEFINITION], spans[live, at.OPENED]))]
-        numbers = np.full(len(spans), -1, np.int64)
-        numbers[live] = np.arange(len(live))
-        self.spans = spans[live]
-        records = world.records[: world.counts[at.RECORD_COUNT]]
-        records = records[records[:, at.SPAN] >= 0]
-        records[:, at.SPAN] = numbers[records[:, at.SPAN]]
-        self.records = records[np.argsort(records[:, at.SPAN], kind="stable")]
-        self.timers = self._timers(spans, numbers)
-        self.held, self.held_events = self._held(numbers)
+    def _count(self, prepared: Prepared, world: at.World, made: Numbers) -> None:
+        """Conditions tested and attributes read: over columns, in the loop, for detections."""
+        tested = int(world.counts[at.COUNT.conditions])
+        costs = np.array([s.attribute_cost for s in self.program.group.situations], np.int64)
+        self.conditions += prepared.conditions + tested
+        self.accesses += prepared.accesses + 2 * tested + int(costs[made[:, at.MADE.situation]].sum())
 
-    def _timers(self, spans: Any, numbers: Any) -> Any:
-        """Those that still wait, each situation's by due time."""
-        timers = self.world.timers[: self.world.counts[at.TIMER_COUNT]]
-        timers = timers[timers[:, at.OF_SPAN] >= 0]
-        own = spans[timers[:, at.OF_SPAN]]
-        timers = timers[(own[:, at.DEFINITION] >= 0) & (own[:, at.OPENED] == timers[:, at.SPAN_OPENED])]
-        timers[:, at.OF_SPAN] = numbers[timers[:, at.OF_SPAN]]
-        keys = (at.SET_AS, at.EVENT, at.DUE_AT, at.TIMER_SITUATION)
-        return timers[np.lexsort([timers[:, key] for key in keys])]
+    def _free_idle(self, cells: Numbers, keys: Numbers) -> None:
+        """Of these, cells that nothing is in, and keys without an open lifespan."""
+        rows = self.cells.rows
+        local = self.situations[rows[cells, at.CELL.situation], at.SITUATION.local] == 1
+        cells = cells[local & (rows[cells, at.CELL.used] == 0) & (rows[cells, FREE] == IN_USE)]
+        for cell in cells.tolist():
+            del self.cell_numbers[rows[cell, at.CELL.situation]][int(rows[cell, at.CELL.key]), self.cells.values[cell]]
+        self.cells.free(cells)
+        keys = keys[(self.keys.rows[keys, at.KEY.open] == 0) & (self.keys.rows[keys, FREE] == IN_USE)]
+        for key in keys.tolist():
+            del self.key_numbers[self.keys.rows[key, at.KEY.definition]][self.keys.values[key]]
+        own = self.keys.rows[keys, at.KEY.parts :].reshape(-1)
+        self.cells.free(own[own >= 0])
+        self.keys.free(keys)
 
-    def _held(self, numbers: Any) -> tuple[Any, Any]:
-        held = self.world.held[: self.world.counts[at.HELD_COUNT]]
-        held = held[held[:, at.HELD_SPAN] >= 0]
-        held[:, at.HELD_SPAN] = numbers[held[:, at.HELD_SPAN]]
-        sizes = held[:, at.HELD_TO] - held[:, at.HELD_FROM]
+    # What nobody refers to.
+
+    def streams(self, cells: Numbers, written: bool = False) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """All candidates in these cells: cell, operand, position, ref; `written`: without those that were written."""
+        rows = self.cells.rows
+        found: list[list[Numbers]] = [[], [], [], []]
+        for operand in range(self.program.most_operands):
+            column = at.CELL.parts + operand * at.STREAM.width
+            low, origin = rows[cells, column + at.STREAM.low], rows[cells, column + at.STREAM.origin]
+            if written:
+                low = np.maximum(low, rows[cells, column + at.STREAM.written])
+            sizes = np.maximum(rows[cells, column + at.STREAM.filled] - low, 0)
+            flat = taken(origin + low, sizes)
+            found[0].append(np.repeat(cells, sizes))
+            found[1].append(np.full(len(flat), operand))
+            found[2].append(flat - np.repeat(origin, sizes))
+            found[3].append(self.stream[flat])
+        of_cell, operands, positions, refs = (np.concatenate([np.zeros(0, np.int64), *some]) for some in found)
+        return of_cell, operands, positions, refs
+
+    def choices(self, held: Numbers) -> tuple[Numbers, Numbers]:
+        """The candidates of detections that are held back: the rows that they belong to, and operands and refs."""
+        first, last = self.held.rows[held, at.WAITING.first], self.held.rows[held, at.WAITING.last]
+        flat = taken(first, last - first)
+        return np.repeat(held, last - first), self.held_events[flat]
+
+    def _compact(self, store: Store) -> None:
+        """Events that somebody refers to, numbered anew; streams, bits and what is held without gaps."""
+        self.take(at.World(*trim_all(self.world(None), self.cells.live())))
+        spans, timers, held, cells = (t.live() for t in (self.spans, self.timers, self.held, self.cells))
+        of_cell, operands, positions, stream = self.streams(cells)
+        held = held[np.argsort(self.held.rows[held, at.WAITING.first])]
+        of_held, chosen = self.choices(held)
+        opened, events = self.spans.rows[spans, at.SPAN.opened], self.timers.rows[timers, at.TIMER.event]
+        refs = distinct(np.concatenate((opened, events, chosen[:, 1], stream)), len(store))
+        self.spans.rows[spans, at.SPAN.opened] = np.searchsorted(refs, opened)
+        self.timers.rows[timers, at.TIMER.event] = np.searchsorted(refs, events)
+        self.cells.rows[cells, at.CELL.seen] = np.searchsorted(refs, self.cells.rows[cells, at.CELL.seen])
+        self.put_held(held, of_held, np.stack((chosen[:, 0], np.searchsorted(refs, chosen[:, 1])), axis=1))
+        self.put_streams(cells, of_cell, operands, positions, np.searchsorted(refs, stream))
+        gone = (self.records.rows[: len(self.records), FREE] != IN_USE) | (self.records.column("done") == 1)
+        for operand in range(self.program.most_operands):
+            self.records.of_part(operand, "bits")[gone] = -1
+        self.pool = compacted_pool(self.records.rows[: len(self.records)], self.pool)
+        self.pooled = len(self.pool)
+        self.keeps[:, : len(refs)], self.values[:, : len(refs)] = self.keeps[:, refs], self.values[:, refs]
+        self.store = Store(store.columns, [store.taken(refs)] if len(refs) else [])
+        self._forget_texts(len(refs))
+        self.before = (len(refs), self.streamed, self.pooled, self.chosen)
+        self.renewed = True
+
+    def put_held(self, held: Numbers, of_held: Numbers, chosen: Numbers) -> None:
+        """What these rows hold, one after another."""
+        position = np.full(len(self.held), -1, np.int64)
+        position[held] = np.arange(len(held))
+        sizes = np.bincount(position[of_held], minlength=len(held)) if len(held) else np.zeros(0, np.int64)
         ends = np.cumsum(sizes)
-        flat = np.repeat(held[:, at.HELD_FROM] - ends + sizes, sizes) + np.arange(sizes.sum())
-        held[:, at.HELD_FROM], held[:, at.HELD_TO] = ends - sizes, ends
-        return held, self.world.held_events[flat]
+        self.held.rows[held, at.WAITING.first], self.held.rows[held, at.WAITING.last] = ends - sizes, ends
+        self.held_events, self.chosen = np.ascontiguousarray(chosen), len(chosen)
 
-    def packed(self) -> Compact:
-        keys = [self._keys(d) for d in range(len(self.prepared.keys))]
-        cells = [self._cells(s) for s in range(len(self.prepared.cells))]
-        streams = [self._stream(o) for o in range(len(self.program.operand_list))]
-        others = (self.spans[:, at.OPENED], self.timers[:, at.EVENT], self.held_events[:, 1])
-        refs = np.unique(np.concatenate([*others, *(refs for _, refs in streams)]))
-        kept_streams = []
-        for (situation, _), (of_cell, some) in zip(self.program.operand_list, streams, strict=True):
-            kept_streams.append((cells[situation.number][1][of_cell], np.searchsorted(refs, some)))
-        seen = []
-        for s, (_, numbers) in enumerate(cells):
-            base = self.prepared.cell_base[s]
-            all_seen = self.world.cells[base : base + len(numbers), at.SEEN]
-            seen.append(np.searchsorted(refs, all_seen[numbers >= 0]))
-        self._renumber(keys, cells, refs)
-        pool = compacted_pool(self.records, self.world.pool)
-        situations, lifespans = self.world.situations, self.world.lifespans
-        counters = Counters(
-            situations[:, at.CANDIDATES].copy(),
-            situations[:, at.DETECTIONS].copy(),
-            lifespans[:, at.INITIATED].copy(),
-            lifespans[:, at.TERMINATED].copy(),
-            *self._work(),
-        )
-        kept = self.prepared.store.keep(refs)
-        names = [[key for key, n in known.items() if keys[d][1][n] >= 0] for d, known in enumerate(self.prepared.keys)]
-        used = [
-            [(int(keys[s.lifespan][1][g]), local) for (g, local), n in known.items() if cells[s.number][1][n] >= 0]
-            for s, known in zip(self.program.group.situations, self.prepared.cells, strict=True)
-        ]
-        return Compact(
-            kept,
-            self.spans,
-            self.records,
-            pool,
-            self.timers,
-            self.held,
-            self.held_events,
-            kept_streams,
-            names,
-            used,
-            seen,
-            counters,
-        )
+    def put_streams(self, cells: Numbers, of_cell: Numbers, operands: Numbers, positions: Numbers, refs: Numbers) -> None:
+        """The streams of these cells, which are all there are; entries stand by operand, cell and position."""
+        rows, most = self.cells.rows, self.program.most_operands
+        self.stream, self.streamed = np.append(refs, 0), len(refs)
+        group = operands * len(self.cells) + of_cell
+        for operand in range(most):
+            column = at.CELL.parts + operand * at.STREAM.width
+            begin = np.searchsorted(group, operand * len(self.cells) + cells)
+            rows[cells, column + at.STREAM.origin] = begin - rows[cells, column + at.STREAM.low]
+            rows[cells, column + at.STREAM.limit] = rows[cells, column + at.STREAM.filled]
 
-    def _work(self) -> tuple[int, int]:
-        """Conditions tested and attributes read, from the beginning: over columns, in the loop, for detections."""
-        before, tested = self.before, int(self.world.counts[at.CONDITIONS])
-        made = self.world.situations[:, at.DETECTIONS] - before.detections
-        read = sum(int(n) * s.attribute_cost for n, s in zip(made, self.program.group.situations, strict=True))
-        conditions = before.conditions + self.prepared.conditions + tested
-        return conditions, before.accesses + self.prepared.accesses + 2 * tested + read
+    def _forget_texts(self, size: int) -> None:
+        """Texts that no event has any more need no number; the others keep theirs."""
+        if self.texts:
+            used = set(np.unique(self.values[:, :size]).tolist())
+            self.texts = {text: number for text, number in self.texts.items() if number in used}
 
-    def _keys(self, d: int) -> tuple[int, Any]:
-        """Keys of lifespans that are open, numbered anew in their old order."""
-        used = np.zeros(self.prepared.key_counts[d], np.bool_)
-        used[self.spans[self.spans[:, at.DEFINITION] == d, at.KEY]] = True
-        return int(used.sum()), np.where(used, np.cumsum(used) - 1, -1)
+    def link(self) -> None:
+        """Make the lists again that run through the rows."""
+        spans, records, timers, held = (t.live() for t in (self.spans, self.records, self.timers, self.held))
+        rows = self.spans.rows
+        spans = spans[np.lexsort((rows[spans, at.SPAN.definition], rows[spans, at.SPAN.opened]))]
+        turn = np.zeros(len(self.spans), np.int64)
+        turn[spans] = np.arange(len(spans))
+        records = records[np.argsort(turn[self.records.rows[records, at.RECORD.span]], kind="stable")]
+        keys = (at.TIMER.number, at.TIMER.event, at.TIMER.due, at.TIMER.situation)
+        timers = timers[np.lexsort([self.timers.rows[timers, key] for key in keys])]
+        held = held[np.argsort(self.held.rows[held, at.WAITING.first])]
+        self.take(at.World(*relink(self.world(None), spans, records, timers, held)))
+        self._free_idle(self.cells.live(), self.keys.live())
 
-    def _cells(self, s: int) -> tuple[int, Any]:
-        situation = self.program.group.situations[s]
-        if not situation.local_key.size:
-            return self._keys(situation.lifespan)
-        used = np.zeros(self.prepared.cell_counts[s], np.bool_)
-        used[self.records[self.records[:, at.SITUATION] == s, at.CELL]] = True
-        used[self.timers[self.timers[:, at.TIMER_SITUATION] == s, at.TIMER_CELL]] = True
-        used[self.held[self.held[:, at.HELD_SITUATION] == s, at.HELD_CELL]] = True
-        return int(used.sum()), np.where(used, np.cumsum(used) - 1, -1)
+    def add_events(self, table: EventTable) -> None:
+        self.store.add(table, np.arange(len(table)))
 
-    def _stream(self, o: int) -> tuple[Any, Any]:
-        """The part of a stream that some record can still take from; starts are moved accordingly."""
-        situation, number = self.program.operand_list[o]
-        base, size = self.prepared.stream_base[o], self.prepared.cell_counts[situation.number]
-        starts, filled = self.world.streams[base : base + size, [at.FROM, at.FILLED]].T
-        column = at.OPS + at.PER_OP * number
-        own = np.flatnonzero(self.records[:, at.SITUATION] == situation.number)
-        cells = self.records[own, at.CELL]
-        done = self.records[own, at.DONE] == 1
-        first = np.where(done, filled[cells], self.records[own, column + at.START])
-        self.records[own[done], column + at.BITS] = -1
-        kept = self._kept(number in situation.flag_operands, starts, filled, cells, first)
-        moved = np.searchsorted(kept, starts[cells] + first) - np.searchsorted(kept, starts[cells])
-        self.records[own, column + at.BITS_FROM] += moved - first
-        self.records[own, column + at.START] = moved
-        of_cell = np.searchsorted(starts, kept, side="right") - 1  # of cells that begin alike, all but the last are empty
-        return of_cell, self.prepared.stream[kept]
 
-    def _kept(self, flag: bool, starts: Any, filled: Any, cells: Any, first: Any) -> Any:
-        """Positions in all streams. Of a flag (`not`) only the first candidate of each record matters."""
-        waiting = first < filled[cells]
-        if flag:
-            return np.unique(starts[cells[waiting]] + first[waiting])
-        lowest = filled.copy()
-        np.minimum.at(lowest, cells, first)
-        sizes = filled - lowest
-        flat = np.repeat(starts + lowest - np.cumsum(sizes) + sizes, sizes)
-        return flat + np.arange(len(flat))
-
-    def _renumber(self, keys: list[tuple[int, Any]], cells: list[tuple[int, Any]], refs: Any) -> None:
-        for d, (_, numbers) in enumerate(keys):
-            own = self.spans[:, at.DEFINITION] == d
-            self.spans[own, at.KEY] = numbers[self.spans[own, at.KEY]]
-        for s, (_, numbers) in enumerate(cells):
-            own = self.records[:, at.SITUATION] == s
-            self.records[own, at.CELL] = numbers[self.records[own, at.CELL]]
-            own = self.timers[:, at.TIMER_SITUATION] == s
-            self.timers[own, at.TIMER_CELL] = numbers[self.timers[own, at.TIMER_CELL]]
-            own = self.held[:, at.HELD_SITUATION] == s
-            self.held[own, at.HELD_CELL] = numbers[self.held[own, at.HELD_CELL]]
-        self.spans[:, at.OPENED] = np.searchsorted(refs, self.spans[:, at.OPENED])
-        for column in (at.EVENT, at.SPAN_OPENED):
-            self.timers[:, column] = np.searchsorted(refs, self.timers[:, column])
-        self.held_events[:, 1] = np.searchsorted(refs, self.held_events[:, 1])
+def _wider(array: Any, room: int) -> Any:
+    more = np.zeros((array.shape[0], room), array.dtype)
+    more[:, : array.shape[1]] = array
+    return more

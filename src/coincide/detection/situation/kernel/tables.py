@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coincide.detection.situation.kernel import layout as at
-from coincide.detection.situation.kernel.layout import CONJUNCT_WIDTH, OPS, PER_OP
 from coincide.detection.situation.operators import Behaviour
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.detection.situation.quantifiers import QUANTIFIERS, Quantifier
@@ -41,7 +40,9 @@ class Program:
         self.first_operand = _starts([len(s.operands) for s in group.situations]).tolist()
         self.leaves: dict[tuple[str, Expr], int] = {}  # (event type, tree about one event) → column
         self.indexes: list[Index] = []
-        self.record_width = OPS + PER_OP * max(len(s.operands) for s in group.situations)
+        self.most_operands = max(len(s.operands) for s in group.situations)
+        self.among = _among(group)
+        self.most_cells = 1 + max(self.among)
         self.lifespans = self._lifespans()
         self.roles = self._roles()
         self.situations = self._situations()
@@ -52,11 +53,16 @@ class Program:
         self.lists = np.array([number for some in lists for number in some], np.int64)
         self.list_starts = _starts([len(some) for some in lists])
 
+    @property
+    def ordered(self) -> bool:
+        """Are values compared by what is less?"""
+        return bool((self.conjuncts[:, at.CONJUNCT.comparison] >= COMPARISONS["<"]).any())
+
     def _lifespans(self) -> Any:
-        """Columns that follow from a state are 0 here."""
+        """What a state counts is 0 here."""
         found = [x.definition.expiration for x in self.group.lifespans]
         rows = [(0, 0) if e is None else (e.interval, e.termination == "discard") for e in found]
-        return _matrix([(*row, 0, 0, 0, 0, 0, x.order) for row, x in zip(rows, self.group.lifespans, strict=True)])
+        return _matrix([(*row, -1, -1, 0, 0, x.order) for row, x in zip(rows, self.group.lifespans, strict=True)])
 
     def _roles(self) -> Any:
         lifespans = [x.definition for x in self.group.lifespans]
@@ -76,8 +82,8 @@ class Program:
         once = operator.repeat == "once" and behaviour.repeated
         return (
             _number(behaviour), MODES[operator.mode], once, operator.quantity, s.lifespan, s.local_key.size > 0, behaviour.counts,
-            self.first_operand[s.number], len(s.operands), 0, 0, 0,
-            operator.interval, CORRELATIONS[operator.correlate], -1, -1, s.order, behaviour.repeated,
+            self.first_operand[s.number], len(s.operands), 0, 0,
+            operator.interval, CORRELATIONS[operator.correlate], -1, -1, s.order, behaviour.repeated, self.among[s.number],
         )  # fmt: skip
 
     def _operands(self) -> tuple[Any, Any]:
@@ -92,9 +98,10 @@ class Program:
         for o, (situation, number) in enumerate(self.operand_list):
             operand = situation.operands[number]
             d, quantifier = operand.definition, _number(operand.quantifier)
-            rows.append((quantifier, d.strict, d.weight if d.counted else 0, ends[o], ends[o + 1], 0))
+            flag = number in situation.flag_operands
+            rows.append((quantifier, d.strict, d.weight if d.counted else 0, ends[o], ends[o + 1], flag))
         flat = [conjunct for some in found for conjunct in some]
-        return _matrix(rows).reshape(-1, 6), _matrix(flat).reshape(-1, CONJUNCT_WIDTH)
+        return _matrix(rows).reshape(-1, at.OPERAND.width), _matrix(flat).reshape(-1, at.CONJUNCT.width)
 
     def _conjunct(self, situation: SituationProgram, part: Expr) -> tuple[int, tuple[int, ...]]:
         compared = comparison(part)
@@ -120,6 +127,15 @@ class Program:
 
     def _column(self, situation: SituationProgram, operand: int, tree: Expr) -> int:
         return self.leaves.setdefault((situation.operands[operand].event, tree), len(self.leaves))
+
+
+def _among(group: Group) -> list[int]:
+    """The number of each situation among those of its lifespan that have no local key; -1: it has one."""
+    found = []
+    for situation in group.situations:
+        others = [s.number for s in group.lifespans[situation.lifespan].situations if not s.local_key.size]
+        found.append(others.index(situation.number) if situation.number in others else -1)
+    return found
 
 
 def _number(named: Behaviour | Quantifier) -> int:

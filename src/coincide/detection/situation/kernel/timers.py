@@ -1,7 +1,7 @@
 """Timers in the compiled loop: which is due first, and those of `after`.
 
 One interval a definition means that timers are due in the order in which they were set: a queue each, no heap (section 8). A
-timer of `after` whose lifespan has closed is passed over when its turn comes."""
+timer of `after` goes with its lifespan."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from typing import Any
 
 import numpy as np
 
+from coincide.detection.columns.linked import grown, next_row, occupy
+from coincide.detection.columns.worlds import ZERO, inner
 from coincide.detection.situation.kernel import layout as at
-from coincide.detection.situation.kernel.compiled import ZERO, inner
 from coincide.detection.situation.kernel.decide import report, select
 from coincide.detection.situation.kernel.held import hold_back
-from coincide.detection.situation.kernel.lists import enlist, grown, take_out
+from coincide.detection.situation.kernel.queues import drop_timer, enlist
 
 
 @inner
 def next_due(world: Any) -> Any:
     due = at.NEVER
     for d in range(len(world.lifespans)):
-        span = world.lifespans[d, at.QUEUE_FIRST]
+        span = world.lifespans[d, at.LIFESPAN.queue_first]
         if span >= 0:
-            due = min(due, world.spans[span, at.DUE])
+            due = min(due, world.spans[span, at.SPAN.due])
     for s in range(len(world.situations)):
-        timer = first_timer(world, s)
+        timer = world.situations[s, at.SITUATION.timers_first]
         if timer >= 0:
-            due = min(due, world.timers[timer, at.DUE_AT])
+            due = min(due, world.timers[timer, at.TIMER.due])
     return due
 
 
@@ -37,16 +38,16 @@ def expire_or_pass(world: Any) -> Any:
     best, timer = np.int64(-1), np.int64(-1)
     due, set_by, order = at.NEVER, at.NEVER, at.NEVER
     for d in range(len(world.lifespans)):
-        span = world.lifespans[d, at.QUEUE_FIRST]
+        span = world.lifespans[d, at.LIFESPAN.queue_first]
         if span >= 0:
-            mine = world.spans[span, at.DUE], world.spans[span, at.OPENED], world.lifespans[d, at.ORDER_OF_LIFESPAN]
+            mine = world.spans[span, at.SPAN.due], world.spans[span, at.SPAN.opened], world.lifespans[d, at.LIFESPAN.order]
             if mine < (due, set_by, order):
                 best = span
                 due, set_by, order = mine
     for s in range(len(world.situations)):
-        first = first_timer(world, s)
+        first = world.situations[s, at.SITUATION.timers_first]
         if first >= 0:
-            mine = world.timers[first, at.DUE_AT], world.timers[first, at.EVENT], world.situations[s, at.ORDER]
+            mine = world.timers[first, at.TIMER.due], world.timers[first, at.TIMER.event], world.situations[s, at.SITUATION.order]
             if mine < (due, set_by, order):
                 best, timer = np.int64(-1), first
                 due, set_by, order = mine
@@ -57,50 +58,18 @@ def expire_or_pass(world: Any) -> Any:
 
 @inner
 def tell(world: Any, timer: Any) -> Any:
-    s = world.timers[timer, at.TIMER_SITUATION]
-    world.counts[at.CAUSE] += 1
-    world.counts[at.TIMER] = at.BY_PASSING
-    world.counts[at.CAUSED_BY] = world.timers[timer, at.EVENT]
-    world.counts[at.CLOCK] = world.timers[timer, at.DUE_AT]
-    world.counts[at.NUMBER] = world.timers[timer, at.SET_AS]
-    made = world.counts[at.MADE]
-    report(world, s, world.timers[timer, at.OF_SPAN], world.timers[timer, at.TIMER_CELL])
-    select(world, world.timers[timer, at.OPERAND], world.timers[timer, at.EVENT])
-    if world.situations[s, at.MODE] == at.DELAYED:
+    s = world.timers[timer, at.TIMER.situation]
+    world.counts[at.COUNT.cause] += 1
+    world.counts[at.COUNT.cause_kind] = at.BY_PASSING
+    world.counts[at.COUNT.caused_by] = world.timers[timer, at.TIMER.event]
+    world.counts[at.COUNT.clock] = world.timers[timer, at.TIMER.due]
+    world.counts[at.COUNT.number] = world.timers[timer, at.TIMER.number]
+    made = world.counts[at.COUNT.made]
+    report(world, s, world.timers[timer, at.TIMER.span], world.timers[timer, at.TIMER.cell])
+    select(world, world.timers[timer, at.TIMER.operand], world.timers[timer, at.TIMER.event])
+    if world.situations[s, at.SITUATION.mode] == at.DELAYED:
         hold_back(world, s, made)
-    drop_first(world, s)
-
-
-@inner
-def waits(world: Any, timer: Any) -> Any:
-    span = world.timers[timer, at.OF_SPAN]
-    return (
-        span >= 0
-        and world.spans[span, at.DEFINITION] >= 0
-        and world.spans[span, at.OPENED] == world.timers[timer, at.SPAN_OPENED]
-    )
-
-
-@inner
-def first_timer(world: Any, s: Any) -> Any:
-    timer = world.situations[s, at.TIMERS_FIRST]
-    while timer >= 0 and not waits(world, timer):
-        drop_first(world, s)
-        timer = world.situations[s, at.TIMERS_FIRST]
-    return timer
-
-
-@inner
-def drop_first(world: Any, s: Any) -> Any:
-    timer = world.situations[s, at.TIMERS_FIRST]
-    world.situations[s, at.TIMERS_FIRST] = world.timers[timer, at.NEXT]
-    if world.timers[timer, at.NEXT] < 0:
-        world.situations[s, at.TIMERS_LAST] = -1
-    place = world.situations[s, at.CELL_BASE] + world.timers[timer, at.TIMER_CELL]
-    take_out(world.timers, at.CELL_BEFORE, timer, world.cells, place, at.READY_FIRST)
-    world.timers[timer, at.OF_SPAN] = -1
-    world.timers[timer, at.NEXT] = world.counts[at.FREE_TIMER]
-    world.counts[at.FREE_TIMER] = timer
+    drop_timer(world, timer)
 
 
 @inner
@@ -111,46 +80,41 @@ def start_after(world: Any, s: Any, cell: Any, mask: Any, ref: Any, hi: Any, spa
         operand += 1
     while span >= 0:
         if span != begun and not blocked(world, s, cell, span, hi):
-            due = hi + world.situations[s, at.DELAY]
+            due = hi + world.situations[s, at.SITUATION.delay]
             set_timer(world, s, cell, span, due, operand, ref, number)
-            world.situations[s, at.CANDIDATES] += 1
+            world.situations[s, at.SITUATION.candidates] += 1
             number += 1
-        span = world.spans[span, at.AFTER]
+        span = world.spans[span, at.SPAN.after]
     return due
 
 
 @inner
 def blocked(world: Any, s: Any, cell: Any, span: Any, hi: Any) -> Any:
     """Is there a timer that makes this event be ignored? Those that it replaces are cancelled."""
-    correlate = world.situations[s, at.CORRELATE]
+    correlate = world.situations[s, at.SITUATION.correlate]
     if correlate == at.ADD:
         return False
-    timer = world.cells[world.situations[s, at.CELL_BASE] + cell, at.READY_FIRST]
+    timer = world.cells[cell, at.CELL.ready_first]
     while timer >= 0:
-        if world.timers[timer, at.OF_SPAN] == span and world.timers[timer, at.DUE_AT] > hi and waits(world, timer):
+        following = world.timers[timer, at.TIMER.cell_after]
+        if world.timers[timer, at.TIMER.span] == span and world.timers[timer, at.TIMER.due] > hi:
             if correlate == at.IGNORE:
                 return True
-            world.timers[timer, at.OF_SPAN] = -1
-        timer = world.timers[timer, at.CELL_AFTER]
+            drop_timer(world, timer)
+        timer = following
     return False
 
 
 @inner
 def set_timer(world: Any, s: Any, cell: Any, span: Any, due: Any, operand: Any, ref: Any, number: Any) -> Any:
-    timer = world.counts[at.FREE_TIMER]
-    if timer >= 0:
-        world.counts[at.FREE_TIMER] = world.timers[timer, at.NEXT]
-    else:
-        timer = world.counts[at.TIMER_COUNT]
-        world.counts[at.TIMER_COUNT] += 1
-        if timer == len(world.timers):
-            world.timers = grown(world.timers)
-    world.timers[timer, at.DUE_AT] = due
-    world.timers[timer, at.OF_SPAN] = span
-    world.timers[timer, at.SPAN_OPENED] = world.spans[span, at.OPENED]
-    world.timers[timer, at.TIMER_SITUATION] = s
-    world.timers[timer, at.TIMER_CELL] = cell
-    world.timers[timer, at.OPERAND] = operand
-    world.timers[timer, at.EVENT] = ref
-    world.timers[timer, at.SET_AS] = number
+    if next_row(world.timers, world.heads[at.OF_TIMERS]) == len(world.timers):
+        world.timers = grown(world.timers)
+    timer = occupy(world.timers, world.heads[at.OF_TIMERS])
+    world.timers[timer, at.TIMER.due] = due
+    world.timers[timer, at.TIMER.span] = span
+    world.timers[timer, at.TIMER.situation] = s
+    world.timers[timer, at.TIMER.cell] = cell
+    world.timers[timer, at.TIMER.operand] = operand
+    world.timers[timer, at.TIMER.event] = ref
+    world.timers[timer, at.TIMER.number] = number
     enlist(world, timer)

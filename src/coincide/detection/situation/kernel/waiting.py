@@ -10,76 +10,71 @@ from typing import Any
 
 import numpy as np
 
+from coincide.detection.columns.linked import append, take_out
+from coincide.detection.columns.worlds import inner
 from coincide.detection.situation.kernel import layout as at
-from coincide.detection.situation.kernel.compiled import inner
-from coincide.detection.situation.kernel.lists import append, take_out
+from coincide.detection.situation.kernel.parts import op_at, stream_at
 
 
 @inner
 def activate(world: Any, record: Any) -> Any:
-    world.cells[place_of(world, record), at.WAITING] += 1
+    world.cells[world.records[record, at.RECORD.cell], at.CELL.waiting] += 1
     link(world, record)
 
 
 @inner
 def deactivate(world: Any, record: Any) -> Any:
     """It is done or closed, and never looked at again."""
-    world.cells[place_of(world, record), at.WAITING] -= 1
+    world.cells[world.records[record, at.RECORD.cell], at.CELL.waiting] -= 1
     unlink(world, record)
-
-
-@inner
-def place_of(world: Any, record: Any) -> Any:
-    return world.situations[world.records[record, at.SITUATION], at.CELL_BASE] + world.records[record, at.CELL]
 
 
 @inner
 def link(world: Any, record: Any) -> Any:
     """To the list where it belongs, at the end."""
-    s, cell = world.records[record, at.SITUATION], world.records[record, at.CELL]
+    s, cell = world.records[record, at.RECORD.situation], world.records[record, at.RECORD.cell]
     lacking = lacks(world, record, s, cell)
-    world.records[record, at.WATCHING] = lacking
+    world.records[record, at.RECORD.watching] = lacking
     if lacking < 0:
-        append(world.records, at.LIST_BEFORE, record, world.cells, place_of(world, record), at.READY_FIRST)
+        append(world.records, at.RECORD.list_before, record, world.cells, cell, at.CELL.ready_first)
     else:
-        place = world.operands[world.situations[s, at.FIRST_OPERAND] + lacking, at.STREAM_BASE] + cell
-        append(world.records, at.LIST_BEFORE, record, world.streams, place, at.WATCHED_FIRST)
+        first = stream_at(lacking) + at.STREAM.watched_first
+        append(world.records, at.RECORD.list_before, record, world.cells, cell, first)
 
 
 @inner
 def lacks(world: Any, record: Any, s: Any, cell: Any) -> Any:
     """Of the operands without a candidate, the one that has come least often; -1: there is none, or nobody asks."""
-    if world.situations[s, at.KIND] > at.SEQUENCE or world.situations[s, at.MODE] == at.DEFERRED:
+    if world.situations[s, at.SITUATION.kind] > at.SEQUENCE or world.situations[s, at.SITUATION.mode] == at.DEFERRED:
         return -1
-    first, least, fewest = world.situations[s, at.FIRST_OPERAND], -1, 0
-    for operand in range(world.situations[s, at.OPERANDS]):
-        filled = world.streams[world.operands[first + operand, at.STREAM_BASE] + cell, at.FILLED]
-        if world.records[record, at.OPS + at.PER_OP * operand + at.START] >= filled and (least < 0 or filled < fewest):
+    least, fewest = -1, 0
+    for operand in range(world.situations[s, at.SITUATION.operands]):
+        filled = world.cells[cell, stream_at(operand) + at.STREAM.filled]
+        if world.records[record, op_at(operand) + at.TAKEN.start] >= filled and (least < 0 or filled < fewest):
             least, fewest = operand, filled
     return least
 
 
 @inner
 def unlink(world: Any, record: Any) -> Any:
-    s, cell, watching = world.records[record, at.SITUATION], world.records[record, at.CELL], world.records[record, at.WATCHING]
+    cell, watching = world.records[record, at.RECORD.cell], world.records[record, at.RECORD.watching]
     if watching < 0:
-        take_out(world.records, at.LIST_BEFORE, record, world.cells, place_of(world, record), at.READY_FIRST)
+        take_out(world.records, at.RECORD.list_before, record, world.cells, cell, at.CELL.ready_first)
     else:
-        place = world.operands[world.situations[s, at.FIRST_OPERAND] + watching, at.STREAM_BASE] + cell
-        take_out(world.records, at.LIST_BEFORE, record, world.streams, place, at.WATCHED_FIRST)
+        first = stream_at(watching) + at.STREAM.watched_first
+        take_out(world.records, at.RECORD.list_before, record, world.cells, cell, first)
 
 
 @inner
 def wake(world: Any, s: Any, cell: Any, mask: Any) -> Any:
     """The records that watch an operand for which a candidate has come find another, or are ready."""
-    first = world.situations[s, at.FIRST_OPERAND]
-    for operand in range(world.situations[s, at.OPERANDS]):
+    for operand in range(world.situations[s, at.SITUATION.operands]):
         if (mask >> operand) & 1:
-            place = world.operands[first + operand, at.STREAM_BASE] + cell
-            record = world.streams[place, at.WATCHED_FIRST]
-            world.streams[place, at.WATCHED_FIRST] = world.streams[place, at.WATCHED_LAST] = -1
+            place = stream_at(operand)
+            record = world.cells[cell, place + at.STREAM.watched_first]
+            world.cells[cell, place + at.STREAM.watched_first] = world.cells[cell, place + at.STREAM.watched_last] = -1
             while record >= 0:
-                following = world.records[record, at.LIST_AFTER]
+                following = world.records[record, at.RECORD.list_after]
                 link(world, record)
                 record = following
 
@@ -88,29 +83,28 @@ def wake(world: Any, s: Any, cell: Any, mask: Any) -> Any:
 def ready(world: Any, s: Any, cell: Any) -> Any:
     """The first of the ready records, which stand in the order in which their lifespans opened. Those that have lost their
     last candidate of an operand leave the list here."""
-    place = world.situations[s, at.CELL_BASE] + cell
-    record, latest, ordered, several = world.cells[place, at.READY_FIRST], -1, True, 0
+    record, latest, ordered, several = world.cells[cell, at.CELL.ready_first], -1, True, 0
     while record >= 0:
-        following = world.records[record, at.LIST_AFTER]
+        following = world.records[record, at.RECORD.list_after]
         if lacks(world, record, s, cell) >= 0:
             unlink(world, record)
             link(world, record)
         else:
-            opened = world.spans[world.records[record, at.SPAN], at.OPENED]
+            opened = world.spans[world.records[record, at.RECORD.span], at.SPAN.opened]
             ordered, latest, several = ordered and opened > latest, opened, several + 1
         record = following
     if not ordered:
-        sort(world, place, several)
-    return world.cells[place, at.READY_FIRST]
+        sort(world, cell, several)
+    return world.cells[cell, at.CELL.ready_first]
 
 
 @inner
-def sort(world: Any, place: Any, several: Any) -> Any:
+def sort(world: Any, cell: Any, several: Any) -> Any:
     found, opened = np.empty(several, np.int64), np.empty(several, np.int64)
-    record = world.cells[place, at.READY_FIRST]
+    record = world.cells[cell, at.CELL.ready_first]
     for number in range(several):
-        found[number], opened[number] = record, world.spans[world.records[record, at.SPAN], at.OPENED]
-        record = world.records[record, at.LIST_AFTER]
-    world.cells[place, at.READY_FIRST] = world.cells[place, at.READY_LAST] = -1
+        found[number], opened[number] = record, world.spans[world.records[record, at.RECORD.span], at.SPAN.opened]
+        record = world.records[record, at.RECORD.list_after]
+    world.cells[cell, at.CELL.ready_first] = world.cells[cell, at.CELL.ready_last] = -1
     for number in np.argsort(opened):
-        append(world.records, at.LIST_BEFORE, found[number], world.cells, place, at.READY_FIRST)
+        append(world.records, at.RECORD.list_before, found[number], world.cells, cell, at.CELL.ready_first)

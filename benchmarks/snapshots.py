@@ -1,0 +1,89 @@
+"""Does a snapshot, and a step, cost what is touched, or what is open?
+
+Amit: a lifespan for each key waits for an event that is absent; then, again and again, a thousand keys are touched: each closes
+its lifespan and opens another. What is measured is the step, what has changed since the last one, and the whole."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.measure import show
+from coincide.engines.graph import Graph
+from coincide.model.batch import EventBatch
+from coincide.model.table import EventTable
+from coincide.rulebook import loads
+
+RULES = """<amit>
+  <event name="order"><eventAttribute name="k" type="string"/></event>
+  <event name="payment"><eventAttribute name="k" type="string"/></event>
+  <key name="K"><eventKey event="order" attribute="k"/><eventKey event="payment" attribute="k"/></key>
+  <lifespan name="L">
+    <initiator><eventInitiator event="order" correlate="add"/></initiator>
+    <terminator>
+      <eventTerminator event="payment" terminationType="discard"/>
+      <expirationInterval timeInterval="2592000000"/>
+    </terminator>
+    <keyBy name="K"/>
+  </lifespan>
+  <situation name="unpaid" lifespan="L">
+    <not detectionMode="deferred"><operandNot event="payment"/></not>
+  </situation>
+</amit>"""
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+TOUCHED = 1_000
+TIMES = 9
+
+
+def batch(kind: str, keys: Any, second: int) -> EventBatch:
+    hi = np.full(len(keys), second * 1_000_000, np.int64)
+    fields = {
+        "type": pa.array([kind] * len(keys)),
+        "id": pa.array([f"{kind}{second}-{key}" for key in keys.tolist()]),
+        "k": pa.array([f"customer {key}" for key in keys.tolist()]),
+    }
+    return EventBatch(table=EventTable(hi, hi, fields))
+
+
+def timed(action: Callable[[], Any]) -> float:
+    begun = time.process_time()
+    action()
+    return 1000 * (time.process_time() - begun)
+
+
+def measured(size: int) -> dict[str, float]:
+    """Milliseconds of CPU, medians."""
+    graph = Graph(loads(RULES, "amit").plans("kernel"))
+    state = graph.initial()
+    graph.advance(state, batch("order", np.arange(size), 1))
+    random, parts = np.random.default_rng(1), list[bytes]()
+    base = graph.encode(state)
+    changes = graph.changes(state)
+    assert changes is not None
+    found: dict[str, list[float]] = {"step": [], "changes": [], "whole": [], "read": []}
+    for second in range(2, 2 + TIMES):
+        keys = random.choice(size, TOUCHED, replace=False)
+        events = [batch("payment", keys, 2 * second), batch("order", keys, 2 * second + 1)]
+        found["step"].append(sum(timed(lambda each=each: graph.advance(state, each)) for each in events))
+        found["changes"].append(timed(lambda: parts.append(graph.changes(state) or b"")))
+    found["whole"] = [timed(lambda: graph.encode(state))]
+    found["read"] = [timed(lambda: graph.with_changes(base, [changes, *parts]))]
+    return {name: statistics.median(values) for name, values in found.items()} | {"bytes": float(len(parts[-1]))}
+
+
+def main() -> None:
+    measured(TOUCHED)  # compiled and warm
+    rows = {size: measured(size) for size in SIZES}
+    figures = {}
+    for size, row in rows.items():
+        figures[f"{size:,} open: step with {TOUCHED:,} keys touched"] = f"{row['step']:.1f} ms"
+        figures["  what has changed"] = f"{row['changes']:.1f} ms, {row['bytes']:,.0f} bytes"
+        figures[f"  {size:,}: the whole; read with changes"] = f"{row['whole']:.0f} ms; {row['read']:.0f} ms"
+        figures[f"  {size:,}: what has changed"] = figures.pop("  what has changed")
+    ratio = rows[SIZES[-1]]["changes"] / rows[SIZES[1]]["changes"]
+    show("Snapshots of Amit's state", figures, f"changes at {SIZES[-1]:,} open / at {SIZES[1]:,}: {ratio:.2f} (at most 1.5)")

@@ -1,0 +1,369 @@
+"""Tables as bytes, and back: whole, or what has changed since they were written last.
+
+What is written of a table are its rows by their numbers, column by column, each in the narrowest numbers that hold it, and which
+rows have been freed. Reading puts a whole and the changes after it together, over whole columns, and checks that every reference
+is to a row that is there, before anything relies on it. Links between rows (lists, queues) are not written: who reads makes them
+again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from coincide.detection.columns.store import event_bytes, events_from, joined
+from coincide.detection.columns.tables import FREE, IN_USE, Field, Numbers, Shape, Table
+from coincide.detection.snapshots import damaged
+from coincide.model.bounds import Count
+from coincide.model.table import EventTable
+
+VERSION = 1
+EVENTS = "events"
+"""The table that references to events are into; a row's number is the event's."""
+MOST = 1 << 40
+"""More rows no table has."""
+SPARE = 1 << 16
+"""So many rows of a table may be unused, whatever the others are."""
+WIDTHS = ("i1", "i2", "i4", "i8")
+
+
+class Packed(msgspec.Struct, array_like=True):
+    """Whole numbers in the narrowest kind that holds them all."""
+
+    kind: str
+    data: bytes
+
+
+class WrittenTable(msgspec.Struct, array_like=True):
+    name: str
+    size: Count  # rows that have ever been used
+    parts: Count
+    numbers: Packed
+    freed: Packed
+    columns: dict[str, Packed]
+    values: bytes | None  # null where there is no value
+
+
+class Written(msgspec.Struct, array_like=True):
+    """`since`: the epoch from which on changes are told; 0: all there is."""
+
+    version: int
+    kind: str
+    since: Count
+    epoch: Count
+    tables: list[WrittenTable]
+    refs: Packed
+    events: bytes
+    notes: dict[str, Packed]
+
+
+@dataclass
+class Rows:
+    """Rows of a table, apart from where they are kept: numbers and columns, as long as one another."""
+
+    shape: Shape
+    numbers: Numbers
+    columns: dict[str, Numbers]
+    size: int = 0
+    parts: int = 0
+    freed: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    values: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def select(self, mask: Any) -> Rows:
+        """Only some of the rows."""
+        columns = {name: column[mask] for name, column in self.columns.items()}
+        values = None
+        if self.values is not None:
+            values = [self.values[row] for row in np.arange(len(self))[mask].tolist()]
+        return Rows(self.shape, self.numbers[mask], columns, self.size, self.parts, self.freed, values)
+
+
+@dataclass
+class Relations:
+    """A state, or the changes to one: rows of tables, the events that they refer to, and numbers about all of it."""
+
+    kind: str
+    rows: dict[str, Rows]
+    refs: Numbers  # the events' numbers, which ascend
+    events: EventTable
+    notes: dict[str, Numbers] = field(default_factory=dict)
+    since: int = 0
+    epoch: int = 0
+
+
+def rows_of(table: Table, since_last: bool) -> Rows:
+    """Rows of a table as they are written: all, or those that were changed in its present epoch."""
+    if since_last:
+        changed = table.changed()
+        in_use = table.rows[changed, FREE] == IN_USE
+        numbers, freed = changed[in_use], changed[~in_use]
+    else:
+        numbers, freed = table.live(), np.zeros(0, np.int64)
+    columns = {name: table.rows[numbers, column] for name, _, column in table.shape.written(table.parts)}
+    values = [table.values[number] for number in numbers.tolist()] if table.shape.valued else None
+    return Rows(table.shape, numbers, columns, len(table), table.parts, freed, values)
+
+
+def owned_rows(shape: Shape, columns: dict[str, Numbers]) -> Rows:
+    """Rows that belong to others, and have no numbers of their own."""
+    size = len(next(iter(columns.values())))
+    return Rows(shape, np.arange(size), columns, size)
+
+
+# Writing.
+
+
+def encode(relations: Relations) -> bytes:
+    tables = [_written(rows) for rows in relations.rows.values()]
+    notes = {name: pack(numbers) for name, numbers in relations.notes.items()}
+    events = event_bytes(relations.events) if len(relations.refs) else b""
+    refs = pack(relations.refs)
+    written = Written(VERSION, relations.kind, relations.since, relations.epoch, tables, refs, events, notes)
+    return msgspec.msgpack.encode(written)
+
+
+def _written(rows: Rows) -> WrittenTable:
+    columns = {name: pack(column) for name, column in rows.columns.items()}
+    numbers = rows.numbers if rows.shape.owner is None else np.zeros(0, np.int64)
+    values = None if rows.values is None else msgspec.msgpack.encode(rows.values)
+    return WrittenTable(rows.shape.name, rows.size, rows.parts, pack(numbers), pack(rows.freed), columns, values)
+
+
+def pack(numbers: Numbers) -> Packed:
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    kind = next(kind for kind in WIDTHS if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return Packed(kind, numbers.astype(f"<{kind}").tobytes())
+
+
+def unpack(packed: Packed) -> Numbers:
+    if packed.kind not in WIDTHS or len(packed.data) % int(packed.kind[1]):
+        damaged("a column is not one of whole numbers")
+    return np.frombuffer(packed.data, f"<{packed.kind}").astype(np.int64)
+
+
+# Reading.
+
+
+def decode(shapes: Sequence[Shape], kind: str, base: bytes, *changes: bytes) -> Relations:
+    """The state that was written whole and changed since. Raises ValueError: `reading_state` makes it an InputError."""
+    found = _read(shapes, kind, base)
+    if found.since:
+        damaged("it tells changes to a state that is not there")
+    for data in changes:
+        found = _changed(found, _read(shapes, kind, data))
+    check_references(found)
+    return found
+
+
+def _read(shapes: Sequence[Shape], kind: str, data: bytes) -> Relations:
+    written = msgspec.msgpack.decode(data, type=Written)
+    if (written.version, written.kind) != (VERSION, kind):
+        damaged(f"it is {written.kind!r} of version {written.version}; this release reads {kind!r} of version {VERSION}")
+    by_name = {table.name: table for table in written.tables}
+    if list(by_name) != [shape.name for shape in shapes]:
+        damaged("its tables are others")
+    rows = {shape.name: _rows(shape, by_name[shape.name]) for shape in shapes}
+    refs = unpack(written.refs)
+    if len(refs) and (refs[0] < 0 or (np.diff(refs) <= 0).any()):
+        damaged("its events do not stand in order")
+    events = events_from(written.events) if len(refs) else None
+    if len(refs) != (0 if events is None else len(events)):
+        damaged("its events are not as many as it says")
+    notes = {name: unpack(numbers) for name, numbers in written.notes.items()}
+    return Relations(kind, rows, refs, events or events_from(b""), notes, written.since, written.epoch)
+
+
+def _rows(shape: Shape, table: WrittenTable) -> Rows:
+    fields = [name for name, *_ in shape.written(min(table.parts, 64))]
+    if list(table.columns) != fields or table.size > MOST:
+        damaged(f"its table '{shape.name}' has other columns")
+    columns = {name: unpack(packed) for name, packed in table.columns.items()}
+    size = len(next(iter(columns.values())))
+    numbers = unpack(table.numbers) if shape.owner is None else np.arange(size)
+    freed = unpack(table.freed)
+    if any(len(column) != len(numbers) for column in columns.values()):
+        damaged(f"columns of its table '{shape.name}' are not equally long")
+    if shape.owner is None:
+        for some in (numbers, freed):
+            if len(some) and (some[0] < 0 or some[-1] >= table.size or (np.diff(some) <= 0).any()):
+                damaged(f"rows of its table '{shape.name}' are not numbered in order")
+        if len(freed) and np.isin(freed, numbers).any():
+            damaged(f"a row of its table '{shape.name}' is free and in use")
+    values = None
+    if shape.valued:
+        values = msgspec.msgpack.decode(table.values or b"", type=list[Any])
+        if len(values) != len(numbers):
+            damaged(f"values of its table '{shape.name}' are not as many as its rows")
+    return Rows(shape, numbers, columns, table.size, table.parts, freed, values)
+
+
+def _changed(state: Relations, changes: Relations) -> Relations:
+    """The state after the changes."""
+    if changes.since == 0:
+        return changes
+    if changes.since != state.epoch:
+        damaged("changes are missing")
+    rows = {name: _with_changes(old, changes.rows[name], changes) for name, old in state.rows.items()}
+    refs = np.concatenate((state.refs, changes.refs))
+    events = joined([table for table in (state.events, changes.events) if len(table)] or [state.events])
+    if (np.diff(refs) <= 0).any():  # what had been left out is told later
+        refs, first = np.unique(refs, return_index=True)
+        events = events.take(first)
+    return Relations(state.kind, rows, refs, events, changes.notes, 0, changes.epoch)
+
+
+def _with_changes(old: Rows, new: Rows, changes: Relations) -> Rows:
+    if old.parts != new.parts:
+        damaged(f"its table '{old.shape.name}' has other columns")
+    if old.shape.owner is None:
+        gone, size = np.concatenate((new.numbers, new.freed)), max(old.size, new.size)
+        kept = old.select(~_among(old.numbers, gone))
+    else:
+        field = next(f for f in old.shape.fields if f.name == old.shape.owner)
+        assert field.into is not None
+        owners = changes.rows[field.into]
+        gone = owners.freed if old.shape.grows else np.concatenate((owners.numbers, owners.freed))
+        size, kept = 0, old.select(~_among(old.columns[field.name], gone))
+    numbers = np.concatenate((kept.numbers, new.numbers))
+    order = np.argsort(numbers, kind="stable") if old.shape.owner is None else np.arange(len(numbers))
+    columns = {name: np.concatenate((column, new.columns[name]))[order] for name, column in kept.columns.items()}
+    values = None
+    if old.shape.valued:
+        both = [*(kept.values or ()), *(new.values or ())]
+        values = [both[row] for row in order.tolist()]
+    numbers = numbers[order] if old.shape.owner is None else np.arange(len(numbers))
+    return Rows(old.shape, numbers, columns, size or len(numbers), old.parts, values=values)
+
+
+def _among(numbers: Numbers, some: Numbers) -> Any:
+    return np.isin(numbers, some) if len(some) else np.zeros(len(numbers), np.bool_)
+
+
+def check_references(relations: Relations) -> None:
+    """Every reference is to a row that is there."""
+    for name, rows in relations.rows.items():
+        for label, own, _ in rows.shape.written(rows.parts):
+            if own.into is not None:
+                there = relations.refs if own.into == EVENTS else relations.rows[own.into].numbers
+                _check_column(f"'{label}' of its table '{name}'", own, rows.columns[label], there)
+
+
+def _check_column(what: str, field: Field, column: Numbers, there: Numbers) -> None:
+    wanted = column[column != -1] if field.optional else column
+    if not len(wanted):
+        return
+    if not len(there):
+        damaged(f"{what} refers to rows, and there are none")
+    found = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
+    if (there[found] != wanted).any():
+        damaged(f"{what} refers to a row that is not there")
+
+
+def is_dense(relations: Relations, events: int) -> bool:
+    """Are there not many more numbers, of rows and of events, than are in use?"""
+    sizes = [(rows.size, len(rows)) for rows in relations.rows.values() if rows.shape.owner is None]
+    return all(size <= 4 * used + SPARE for size, used in [*sizes, (events, len(relations.refs))])
+
+
+def renumbered(relations: Relations) -> Relations:
+    """The same with rows and events numbered anew, in their old order."""
+    rows = {}
+    for name, some in relations.rows.items():
+        columns = dict(some.columns)
+        for label, own, _ in some.shape.written(some.parts):
+            if own.into is not None:
+                there = relations.refs if own.into == EVENTS else relations.rows[own.into].numbers
+                columns[label] = np.where(columns[label] < 0, -1, np.searchsorted(there, columns[label]))
+        rows[name] = Rows(some.shape, np.arange(len(some)), columns, len(some), some.parts, values=some.values)
+    events = np.arange(len(relations.refs))
+    return Relations(relations.kind, rows, events, relations.events, relations.notes, 0, relations.epoch)
+
+
+# Dividing by key, and putting together again.
+
+
+def split(relations: Relations, table: str, part_of: Numbers, parts: int) -> list[Relations]:
+    """The state in parts: `part_of` says for each row of the table of keys (by position) to which it belongs. A row goes with the
+    row that it refers to, directly or through others; what belongs to no key is in all parts."""
+    belongs = _belonging(relations, table, part_of)
+    return [_part(relations, belongs, number) for number in range(parts)]
+
+
+def _belonging(relations: Relations, table: str, part_of: Numbers) -> dict[str, Numbers]:
+    belongs = {table: part_of}
+    missing = [name for name in relations.rows if name != table]
+    while missing:
+        ready = [name for name in missing if any(f.into in belongs for f in relations.rows[name].shape.fields)]
+        for name in ready:
+            rows = relations.rows[name]
+            into = next(f for f in rows.shape.fields if f.into in belongs)
+            assert into.into is not None
+            found = np.searchsorted(relations.rows[into.into].numbers, rows.columns[into.name])
+            belongs[name] = belongs[into.into][found] if len(found) else np.zeros(0, np.int64)
+        missing = [name for name in missing if name not in ready]
+        if not ready:
+            break
+    return belongs
+
+
+def _part(relations: Relations, belongs: Mapping[str, Numbers], number: int) -> Relations:
+    rows = {name: some.select(belongs[name] == number) if name in belongs else some for name, some in relations.rows.items()}
+    used = [
+        part.columns[label]
+        for part in rows.values()
+        for label, field, _ in part.shape.written(part.parts)
+        if field.into == EVENTS
+    ]
+    wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *used]))
+    at = np.flatnonzero(np.isin(relations.refs, wanted))
+    return Relations(relations.kind, rows, relations.refs[at], relations.events.take(at), relations.notes, 0, relations.epoch)
+
+
+def merge(parts: Sequence[Relations]) -> Relations:
+    """What was divided, as one: events stand in the order of their places, an event that several parts have is one again; numbers
+    of rows are shifted."""
+    first = parts[0]
+    events, renumbered = _merged_events(parts)
+    starts = {name: np.cumsum([0, *(part.rows[name].size for part in parts)]) for name in first.rows}
+    rows = {}
+    for name, some in first.rows.items():
+        shifted = [_shifted(part.rows[name], n, starts, renumbered[n]) for n, part in enumerate(parts)]
+        columns = {label: np.concatenate([columns[label] for columns in shifted]) for label in some.columns}
+        numbers = np.concatenate([part.rows[name].numbers + starts[name][n] for n, part in enumerate(parts)])
+        values = [value for part in parts for value in part.rows[name].values or ()] if some.shape.valued else None
+        if some.shape.owner is not None:
+            numbers = np.arange(len(numbers))
+        rows[name] = Rows(some.shape, numbers, columns, int(starts[name][-1]), some.parts, values=values)
+    return Relations(first.kind, rows, np.arange(len(events)), events, first.notes, 0, max(part.epoch for part in parts))
+
+
+def _shifted(rows: Rows, number: int, starts: Mapping[str, Numbers], refs: tuple[Numbers, Numbers]) -> dict[str, Numbers]:
+    columns = dict(rows.columns)
+    for label, own, _ in rows.shape.written(rows.parts):
+        if own.into == EVENTS:
+            old, new = refs
+            at = np.minimum(np.searchsorted(old, columns[label]), max(len(old) - 1, 0))
+            columns[label] = np.where(columns[label] < 0, -1, new[at]) if len(old) else columns[label]
+        elif own.into is not None:
+            columns[label] = np.where(columns[label] < 0, -1, columns[label] + starts[own.into][number])
+    return columns
+
+
+def _merged_events(parts: Sequence[Relations]) -> tuple[EventTable, list[tuple[Numbers, Numbers]]]:
+    """Events of all parts by place, and for each part its old numbers and their new ones."""
+    tables = [part.events for part in parts if len(part.refs)]
+    if not tables:
+        return parts[0].events, [(part.refs, part.refs) for part in parts]
+    everything = joined(tables)
+    places = everything.place_matrix()
+    _, rows, numbers = np.unique(places, axis=0, return_index=True, return_inverse=True)
+    ends = np.cumsum([0, *(len(part.refs) for part in parts)])
+    numbers = numbers.reshape(-1)
+    renumbered = [(part.refs, numbers[a:b]) for part, a, b in zip(parts, ends[:-1], ends[1:], strict=True)]
+    return everything.take(rows), renumbered

@@ -1,0 +1,229 @@
+"""State as tables: rows of whole numbers with named fields, some of which refer to rows of other tables.
+
+A table grows by doubling and uses the rows again that were freed. Each row says when it was last written (its epoch), and those
+written in the present epoch are listed, so that what has changed is known without a look at the rest. Python sees a table as
+`records` with names, compiled loops as a matrix whose columns have the numbers in `Shape.columns`."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+
+EPOCH, CHANGED, FREE = range(3)
+"""What every row begins with: when it was written last; in row n, the n-th row written in this epoch; whether it is free."""
+ADMINISTRATION = ("epoch", "changed", "free")
+IN_USE = -2
+"""In FREE; otherwise the next free row, or -1."""
+
+COUNT, FIRST_FREE, CHANGES, NOW = range(4)
+"""What is known of a table, in its head: rows that have ever been used, a free one (-1: none), changed ones, the epoch."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A number of a row. `into`: of which table it is a row; `optional`: -1 means that there is none."""
+
+    name: str
+    into: str | None = None
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the rows of a table are. The fields of `text` are written and read: `key>keys` refers to a row of `keys`, `initiator?`
+    may be absent. `links` follow from these and are never written. `parts` and `part_links` are the same for each of several
+    parts of a row. Rows of a table with an `owner` (a field) go with the row that they belong to: they are written again when it
+    is, or, if they `grow`, only those that are new."""
+
+    name: str
+    text: str
+    links: str = ""
+    parts: str = ""
+    part_links: str = ""
+    owner: str | None = None
+    grows: bool = False
+    valued: bool = False  # with a value of Python's for each row, beside the numbers
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(map(_field, self.text.split()))
+
+    @cached_property
+    def part_fields(self) -> tuple[Field, ...]:
+        return tuple(map(_field, self.parts.split()))
+
+    @cached_property
+    def columns(self) -> Any:
+        """The number of each field, by name; `parts` is where the first part begins."""
+        names = [*ADMINISTRATION, *(f.name for f in self.fields), *self.links.split(), "parts"]
+        return namedtuple(self.name, names)(*range(len(names)))
+
+    @cached_property
+    def part(self) -> Any:
+        """The same within a part; `width` is that of a part."""
+        names = [*(f.name for f in self.part_fields), *self.part_links.split(), "width"]
+        return namedtuple(f"{self.name}_part", names)(*range(len(names)))
+
+    def width(self, parts: int = 0) -> int:
+        return int(self.columns.parts + parts * self.part.width)
+
+    def written(self, parts: int) -> list[tuple[str, Field, int]]:
+        """Names, fields and columns of what is written."""
+        own = [(f.name, f, self.columns._asdict()[f.name]) for f in self.fields]
+        for number in range(parts):
+            at = self.columns.parts + number * self.part.width
+            own += [(f"{f.name}.{number}", f, at + column) for column, f in enumerate(self.part_fields)]
+        return own
+
+
+def _field(text: str) -> Field:
+    name, _, into = text.rstrip("?").partition(">")
+    return Field(name, into or None, text.endswith("?"))
+
+
+def empty_rows(width: int, room: int = 16) -> Numbers:
+    return np.zeros((room, width), np.int64)
+
+
+@dataclass
+class Table:
+    """Rows, and their head. `values` has one for each row of a shape that asks for them."""
+
+    shape: Shape
+    parts: int = 0
+    rows: Numbers = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    head: Numbers = field(default_factory=lambda: np.array([0, -1, 0, 1], np.int64))
+    values: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.rows.size:
+            self.rows = empty_rows(self.shape.width(self.parts))
+
+    def __len__(self) -> int:
+        """Rows that have ever been used."""
+        return int(self.head[COUNT])
+
+    @property
+    def records(self) -> Any:
+        """The rows by the names of their fields."""
+        return self.rows[: len(self), : self.shape.columns.parts].view(self._kind)[:, 0] if len(self) else self._nothing
+
+    @property
+    def _kind(self) -> np.dtype[np.void]:
+        return np.dtype([(name, np.int64) for name in self.shape.columns._fields[:-1]])
+
+    @property
+    def _nothing(self) -> Any:
+        return np.zeros(0, self._kind)
+
+    def live(self) -> Numbers:
+        return np.flatnonzero(self.rows[: len(self), FREE] == IN_USE)
+
+    def column(self, name: str) -> Numbers:
+        """A field of all rows that have ever been used: changes to it are changes of the table."""
+        column: Numbers = self.rows[: len(self), getattr(self.shape.columns, name)]
+        return column
+
+    def of_part(self, part: int, name: str) -> Numbers:
+        column: Numbers = self.rows[: len(self), self.shape.columns.parts + part * self.shape.part.width + self._within(name)]
+        return column
+
+    def _within(self, name: str) -> int:
+        number: int = getattr(self.shape.part, name)
+        return number
+
+    def add(self, count: int) -> Numbers:
+        """New rows, all of whose fields are -1. Free ones are used first, as they were left."""
+        taken: list[int] = []
+        free = int(self.head[FIRST_FREE])
+        while free >= 0 and len(taken) < count:
+            taken.append(free)
+            free = int(self.rows[free, FREE])
+        self.head[FIRST_FREE] = free
+        first = len(self)
+        self.head[COUNT] = end = first + count - len(taken)
+        self.reserve(end)
+        numbers = np.concatenate((np.array(taken, np.int64), np.arange(first, end)))
+        self.rows[numbers[len(taken) :]] = -1
+        self.rows[numbers, FREE] = IN_USE
+        if self.shape.valued:
+            self.values += [None] * (end - first)
+        self.touch(numbers)
+        return numbers
+
+    def reserve(self, size: int) -> None:
+        if size > len(self.rows):
+            more = empty_rows(self.rows.shape[1], max(size, 16 + 2 * len(self.rows)))
+            more[: len(self.rows)] = self.rows
+            self.rows = more
+
+    def touch(self, numbers: Numbers) -> None:
+        """These rows have been written."""
+        new = numbers[self.rows[numbers, EPOCH] != self.head[NOW]]
+        before = int(self.head[CHANGES])
+        self.rows[new, EPOCH] = self.head[NOW]
+        self.rows[before : before + len(new), CHANGED] = new
+        self.head[CHANGES] = before + len(new)
+
+    def free(self, numbers: Numbers) -> None:
+        if not len(numbers):
+            return
+        self.touch(numbers)
+        self.rows[numbers, FREE] = np.concatenate(([self.head[FIRST_FREE]], numbers[:-1]))
+        self.head[FIRST_FREE] = numbers[-1]
+        if self.shape.valued:
+            for number in numbers.tolist():
+                self.values[number] = None
+
+    def changed(self) -> Numbers:
+        """Rows written in this epoch, free ones among them."""
+        return np.sort(self.rows[: self.head[CHANGES], CHANGED])
+
+    def next_epoch(self) -> None:
+        self.head[NOW] += 1
+        self.head[CHANGES] = 0
+
+    def place(self, size: int, numbers: Numbers) -> None:
+        """Rows with these numbers, of so many, are in use; to be filled by who knows what is in them."""
+        self.reserve(size)
+        self.rows[:size] = -1
+        self.rows[:size, EPOCH] = 0
+        self.rows[numbers, FREE] = IN_USE
+        unused = np.flatnonzero(self.rows[:size, FREE] != IN_USE)
+        self.rows[unused, FREE] = np.append(unused[1:], -1)
+        self.head[:] = size, unused[0] if len(unused) else -1, 0, self.head[NOW]
+        if self.shape.valued:
+            self.values = [None] * size
+
+
+def taken(ranges_from: Numbers, sizes: Numbers) -> Numbers:
+    """All numbers of some ranges, one range after another."""
+    ends = np.cumsum(sizes)
+    return np.repeat(ranges_from - ends + sizes, sizes) + np.arange(int(ends[-1]) if len(ends) else 0)
+
+
+def distinct(numbers: Numbers, size: int) -> Numbers:
+    """Numbers below `size`, each once, in order. Where they are many, marking them is faster than sorting."""
+    if 8 * len(numbers) < size:
+        return np.unique(numbers)
+    marks = np.zeros(size, np.bool_)
+    marks[numbers] = True
+    return np.flatnonzero(marks)
+
+
+def numbered(numbers: Numbers, size: int) -> tuple[Numbers, Numbers]:
+    """The same, and for each number where it is among them."""
+    if 8 * len(numbers) < size:
+        used, index = np.unique(numbers, return_inverse=True)
+        return used, index
+    used = distinct(numbers, size)
+    places = np.empty(size, np.int64)
+    places[used] = np.arange(len(used))
+    return used, places[numbers]

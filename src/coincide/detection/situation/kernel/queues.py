@@ -1,0 +1,68 @@
+"""Lists that rows of a state are in: timers of `after`, what is held back; and what nothing is in any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coincide.detection.columns.linked import append, free, grown, take_out
+from coincide.detection.columns.worlds import ONE, inner
+from coincide.detection.situation.kernel import layout as at
+
+
+@inner
+def enlist(world: Any, timer: Any) -> Any:
+    """A timer of `after`, by due time. It is the last, unless a detection tells of an earlier time than events before it."""
+    s, cell = world.timers[timer, at.TIMER.situation], world.timers[timer, at.TIMER.cell]
+    due, before = world.timers[timer, at.TIMER.due], world.situations[s, at.SITUATION.timers_last]
+    while before >= 0 and world.timers[before, at.TIMER.due] > due:
+        before = world.timers[before, at.TIMER.queue_before]
+    after = world.timers[before, at.TIMER.queue_after] if before >= 0 else world.situations[s, at.SITUATION.timers_first]
+    world.timers[timer, at.TIMER.queue_before] = before
+    world.timers[timer, at.TIMER.queue_after] = after
+    if before >= 0:
+        world.timers[before, at.TIMER.queue_after] = timer
+    else:
+        world.situations[s, at.SITUATION.timers_first] = timer
+    if after >= 0:
+        world.timers[after, at.TIMER.queue_before] = timer
+    else:
+        world.situations[s, at.SITUATION.timers_last] = timer
+    append(world.timers, at.TIMER.cell_before, timer, world.cells, cell, at.CELL.ready_first)
+    append(world.timers, at.TIMER.span_before, timer, world.spans, world.timers[timer, at.TIMER.span], at.SPAN.timers_first)
+    world.cells[cell, at.CELL.used] += 1
+
+
+@inner
+def drop_timer(world: Any, timer: Any) -> Any:
+    s, cell = world.timers[timer, at.TIMER.situation], world.timers[timer, at.TIMER.cell]
+    take_out(world.timers, at.TIMER.queue_before, timer, world.situations, s, at.SITUATION.timers_first)
+    take_out(world.timers, at.TIMER.cell_before, timer, world.cells, cell, at.CELL.ready_first)
+    take_out(world.timers, at.TIMER.span_before, timer, world.spans, world.timers[timer, at.TIMER.span], at.SPAN.timers_first)
+    free(world.timers, world.heads[at.OF_TIMERS], timer)
+    leave_cell(world, cell)
+
+
+@inner
+def link_held(world: Any, row: Any) -> Any:
+    append(world.held, at.WAITING.before, row, world.spans, world.held[row, at.WAITING.span], at.SPAN.held_first)
+    world.cells[world.held[row, at.WAITING.cell], at.CELL.used] += 1
+
+
+@inner
+def leave_cell(world: Any, cell: Any) -> Any:
+    world.cells[cell, at.CELL.used] -= 1
+    if world.cells[cell, at.CELL.used] == 0:
+        note_idle(world, ONE, cell)
+
+
+@inner
+def note_idle(world: Any, is_cell: Any, number: Any) -> Any:
+    """It may be free, if nothing comes before the end of the step."""
+    several = world.counts[at.COUNT.idle]
+    if several == len(world.idle):
+        world.idle = grown(world.idle)
+    world.idle[several, 0] = is_cell
+    world.idle[several, 1] = number
+    world.counts[at.COUNT.idle] = several + np.int64(1)

@@ -1,0 +1,230 @@
+"""State as tables: what is written is read again, changes lead from one state to the next, and whatever the bytes are, every
+reference is to a row that is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coincide.detection.columns.codec import (
+    Relations,
+    Written,
+    decode,
+    encode,
+    merge,
+    owned_rows,
+    pack,
+    renumbered,
+    rows_of,
+    split,
+)
+from coincide.detection.columns.store import NOTHING, event_bytes, events_from
+from coincide.detection.columns.tables import Shape, Table
+from coincide.model.event import primitive
+from coincide.model.table import EventTable, table_of
+
+KEYS = Shape("keys", "definition", "first last", valued=True)
+ITEMS = Shape("items", "key>keys event>events before>items?", parts="size")
+MARKS = Shape("marks", "item>items mark", owner="item")
+SHAPES = (KEYS, ITEMS, MARKS)
+
+
+class Owner:
+    """A state of two tables and lists of marks, and the same as plain objects."""
+
+    def __init__(self) -> None:
+        self.keys, self.items = Table(KEYS), Table(ITEMS, 2)
+        self.marks: dict[int, list[int]] = {}
+        self.events: list[Any] = []
+        self.written = 0
+
+    def add(self, key: str, size: int) -> None:
+        known = [number for number in self.keys.live().tolist() if self.keys.values[number] == [key]]
+        (row,) = known or self.keys.add(1).tolist()
+        self.keys.rows[row, KEYS.columns.definition] = 7
+        self.keys.values[row] = [key]
+        others = self.items.live()
+        (item,) = self.items.add(1).tolist()
+        before = int(others[0]) if len(others) else -1
+        self.events.append(primitive("a", len(self.events), len(self.events), f"e{len(self.events)}", {"size": float(size)}))
+        self.items.rows[item, ITEMS.columns.key : ITEMS.columns.key + 5] = row, len(self.events) - 1, before, size, -size
+        self.marks[item] = list(range(size))
+
+    def remove(self, nth: int) -> None:
+        live = self.items.live().tolist()
+        if live:
+            gone = live[nth % len(live)]
+            rows = self.items.rows
+            after = [n for n in live if n != gone and rows[n, ITEMS.columns.before] == gone]
+            rows[after, ITEMS.columns.before] = -1
+            self.items.touch(np.array(after, np.int64))
+            self.items.free(np.array([gone]))
+            del self.marks[gone]
+
+    def relations(self, since_last: bool) -> Relations:
+        rows = {table.shape.name: rows_of(table, since_last) for table in (self.keys, self.items)}
+        pairs = [(item, mark) for item in rows["items"].numbers.tolist() for mark in self.marks[item]]
+        flat = np.array(pairs, np.int64).reshape(-1, 2)
+        rows["marks"] = owned_rows(MARKS, {"item": flat[:, 0], "mark": flat[:, 1]})
+        refs = np.unique(rows["items"].columns["event"])
+        if since_last:
+            refs = refs[refs >= self.written]
+        epoch = int(self.keys.head[3])
+        return Relations("test", rows, refs, self._taken(refs), {"n": np.array([3])}, epoch if since_last else 0, epoch + 1)
+
+    def _taken(self, refs: Any) -> EventTable:
+        return table_of([self.events[ref] for ref in refs.tolist()]) if len(refs) else NOTHING
+
+    def next(self) -> None:
+        self.written = len(self.events)
+        for table in (self.keys, self.items):
+            table.next_epoch()
+
+
+def meaning(relations: Relations) -> list[Any]:
+    """What is said, whatever the numbers of rows."""
+    keys, items, marks = (relations.rows[name] for name in ("keys", "items", "marks"))
+    names = dict(zip(keys.numbers.tolist(), keys.values or (), strict=True))
+    ids = dict(zip(relations.refs.tolist(), [e.id for e in relations.events.events()], strict=True))
+    events = dict(zip(items.numbers.tolist(), [ids[n] for n in items.columns["event"].tolist()], strict=True))
+    told = []
+    for row, number in enumerate(items.numbers.tolist()):
+        before = int(items.columns["before"][row])
+        own = sorted(marks.columns["mark"][marks.columns["item"] == number].tolist())
+        sizes = [int(items.columns[f"size.{part}"][row]) for part in range(2)]
+        told.append([names[int(items.columns["key"][row])], events[number], events.get(before), sizes, own])
+    return sorted(told, key=str)
+
+
+actions = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.sampled_from("abc"), st.integers(0, 300)),
+        st.tuples(st.just("remove"), st.integers(0, 9)),
+        st.tuples(st.just("write")),
+    ),
+    max_size=25,
+)
+
+
+@given(actions)
+@settings(max_examples=60, deadline=None)
+def test_changes_lead_to_the_same_state_as_the_whole(actions: list[tuple[Any, ...]]) -> None:
+    owner = Owner()
+    base, changes = encode(owner.relations(False)), []
+    owner.next()
+    for action, *arguments in [*actions, ("write",)]:
+        if action == "write":
+            changes.append(encode(owner.relations(True)))
+            owner.next()
+        else:
+            getattr(owner, action)(*arguments)
+    expected = meaning(owner.relations(False))
+    found = decode(SHAPES, "test", base, *changes)
+    assert meaning(found) == expected
+    assert meaning(decode(SHAPES, "test", encode(owner.relations(False)))) == expected
+    assert meaning(renumbered(found)) == expected
+
+
+@given(actions, st.integers(1, 7))
+@settings(max_examples=40, deadline=None)
+def test_divided_by_key_and_put_together_again(actions: list[tuple[Any, ...]], parts: int) -> None:
+    owner = Owner()
+    for action, *arguments in actions:
+        if action != "write":
+            getattr(owner, action)(*arguments)
+    owner.items.rows[owner.items.live(), ITEMS.columns.before] = -1  # what refers across keys cannot be divided
+    whole = decode(SHAPES, "test", encode(owner.relations(False)))
+    divided = split(whole, "keys", whole.rows["keys"].numbers % parts, parts)
+    assert sum(len(part.rows["items"]) for part in divided) == len(whole.rows["items"])
+    read = [decode(SHAPES, "test", encode(part)) for part in divided]
+    assert meaning(merge(read)) == meaning(whole)
+
+
+def test_what_is_written_is_what_was_touched() -> None:
+    owner = Owner()
+    for number in range(1000):
+        owner.add("a", number % 3)
+    owner.next()
+    owner.remove(500)
+    owner.add("a", 1)
+    changes = owner.relations(True)
+    assert len(changes.rows["items"]) + len(changes.rows["items"].freed) <= 2
+    assert len(changes.refs) == 1
+    assert len(encode(changes)) < 3000
+
+
+def test_rows_are_used_again() -> None:
+    table = Table(ITEMS, 2)
+    first = table.add(20)
+    table.free(first[5:15])
+    again = table.add(10)
+    assert sorted(again.tolist()) == list(range(5, 15))
+    assert len(table) == 20
+    assert table.records["key"].tolist() == [-1] * 20
+
+
+def spoilt(data: bytes, table: int, column: str, value: int) -> bytes:
+    written = msgspec.msgpack.decode(data, type=Written)
+    numbers = written.tables[table].columns[column]
+    old = np.frombuffer(numbers.data, f"<{numbers.kind}").astype(np.int64)
+    old[-1] = value
+    written.tables[table].columns[column] = pack(old)
+    return msgspec.msgpack.encode(written)
+
+
+@pytest.mark.parametrize("value", [-2, 5, 1000, 2**40, -(2**63)])
+@pytest.mark.parametrize("column", ["key", "event", "before"])
+def test_a_reference_to_nothing_is_refused(column: str, value: int) -> None:
+    owner = Owner()
+    for size in range(3):
+        owner.add("abc"[size], size)
+    data = encode(owner.relations(False))
+    with pytest.raises(ValueError, match=f"'{column}' of its table 'items' refers to a row that is not there"):
+        decode(SHAPES, "test", spoilt(data, 1, column, value))
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_bytes_of_any_kind_are_a_state_or_refused(data: st.DataObject) -> None:
+    owner = Owner()
+    for size in range(4):
+        owner.add("ab"[size % 2], size)
+    written = bytearray(encode(owner.relations(False)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        written[data.draw(st.integers(0, len(written) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        found = decode(SHAPES, "test", bytes(written))
+    except (ValueError, msgspec.DecodeError, OSError, NotImplementedError, OverflowError, TypeError):
+        return
+    items = found.rows["items"]
+    assert set(items.columns["key"].tolist()) <= set(found.rows["keys"].numbers.tolist())
+    assert set(items.columns["event"].tolist()) <= set(found.refs.tolist())
+
+
+def test_changes_without_what_was_before_are_refused() -> None:
+    owner = Owner()
+    base = encode(owner.relations(False))
+    owner.next()
+    owner.add("a", 1)
+    first = encode(owner.relations(True))
+    owner.next()
+    second = encode(owner.relations(True))
+    with pytest.raises(ValueError, match="changes are missing"):
+        decode(SHAPES, "test", base, second)
+    with pytest.raises(ValueError, match="a state that is not there"):
+        decode(SHAPES, "test", first)
+    assert len(decode(SHAPES, "test", base, first, second).rows["items"]) == 1
+
+
+def test_events_are_written_as_they_are() -> None:
+    events = [primitive("a", n, n + 5, f"e{n}", {"x": float(n), "t": "text", "b": n % 2 == 0}) for n in range(5)]
+    table = table_of(events)
+    found = events_from(event_bytes(table))
+    assert [(e.type, e.lo, e.hi, e.id, e.attributes) for e in found.events()] == [
+        (e.type, e.lo, e.hi, e.id, e.attributes) for e in table.events()
+    ]
