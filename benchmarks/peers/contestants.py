@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.peers.processor import Failed
+from benchmarks.peers.row_pattern_job import CLAUSE
 from benchmarks.peers.setup import ENVIRONMENT, HERE, INSTALL, PYTHON, packages
 from benchmarks.peers.workload import AMIT, OPERA, Match
 
@@ -32,6 +33,11 @@ class Contestant:
 
 
 # Ours
+
+
+RULES = f"CREATE VIEW m AS SELECT * FROM events MATCH_RECOGNIZE ({CLAUSE});\n".replace(
+    "FROM events", "FROM (SELECT * FROM events WHERE type IN ('t0', 't1', 't2'))"
+)
 
 
 def _ours(rules: str, ending: str) -> Callable[[Path, Path, Path], list[str]]:
@@ -54,6 +60,15 @@ def _read_opera(out: Path) -> Iterator[Match]:
     for record in map(json.loads, out.open(encoding="utf-8")):
         a, b, c = map(int, record["from"])
         yield a, b, c
+
+
+def _row_patterns(kind: str) -> Callable[[Path, Path, Path], list[str]]:
+    return lambda folder, events, out: [sys.executable, str(HERE / "row_pattern_job.py"), kind, str(events), str(out)]
+
+
+def _read_records(out: Path) -> Iterator[Match]:
+    for record in map(json.loads, out.open(encoding="utf-8")):
+        yield int(record["a"]), int(record["b"]), int(record["c"])
 
 
 def _nothing_missing() -> str | None:
@@ -123,6 +138,9 @@ def _read_csv(out: Path) -> Iterator[Match]:
 CONTESTANTS = (
     Contestant(f"coincide {version('coincide')}, Amit", _ours(AMIT, ".amit.xml"), _read_amit, _nothing_missing, ".jsonl"),
     Contestant(f"coincide {version('coincide')}, Opera", _ours(OPERA, ".ce"), _read_opera, _nothing_missing, ".jsonl"),
+    Contestant("coincide, MATCH_RECOGNIZE over a table", _row_patterns("table"), _read_csv, _nothing_missing),
+    Contestant("coincide, MATCH_RECOGNIZE as rules", _ours(RULES, ".mr.sql"), _read_records, _nothing_missing, ".jsonl"),
+    Contestant("coincide, MATCH_RECOGNIZE on Spark", _row_patterns("spark"), _read_parts, _nothing_missing, ending=""),
     Contestant("Flink, MATCH_RECOGNIZE", _flink, _read_parts, _no_flink, ending="", header=False),
     Contestant("Siddhi, pattern", _siddhi, _read_csv, _no_siddhi),
 )

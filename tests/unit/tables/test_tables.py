@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -103,3 +104,13 @@ def test_an_ambiguous_pattern_over_equal_rows_takes_no_time() -> None:
     table = pa.table({"t": range(5000), "v": [1] * 5000})
     clause = "ORDER BY t MEASURES COUNT(*) AS n PATTERN ((A+)+ B+) DEFINE A AS v = 1, B AS v = 2"
     assert coincide.match_recognize(table, clause, steps=100_000).num_rows == 0
+
+
+def test_relations_of_duckdb_and_back() -> None:
+    """A relation in; what comes out is an Arrow table, which DuckDB reads by its name."""
+    with duckdb.connect() as connection:
+        connection.register("ticks", TICKS)
+        low = connection.sql("SELECT sym, ts, price FROM ticks WHERE price < 9")
+        made = coincide.match_recognize(low, RISE.replace(", LAST(place) AS place", ""))
+        assert isinstance(made, pa.Table)
+        assert connection.sql("SELECT sym, sum(top) FROM made GROUP BY sym ORDER BY sym").fetchall() == [("a", 8), ("b", 6)]
