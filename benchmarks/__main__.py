@@ -18,6 +18,7 @@ QUESTIONS = (
     "snapshots",
     "cdl_visit",
     "ecco_windows",
+    "match_recognize",
     "placement",
     "spark_batch",
     "peers",
