@@ -152,7 +152,7 @@ def main(rows: int = 1_000_000, symbols: int = 10_000, spark_rows: int = 0) -> N
     print(f"  Polars            {other:6.2f} s, {rows / other / 1e6:5.2f} M rows/s (window functions)")
     deep, took = timed(lambda: coincide.match_recognize(table, DEEP))
     print(
-        f"  … back above the first price: {took:6.2f} s, {rows / took / 1e6:5.2f} M rows/s, {len(deep):,} found (no window function says it)"
+        f"  coincide          {took:6.2f} s, {rows / took / 1e6:5.2f} M rows/s: {len(deep):,} come back above their first price"
     )
     partitions, kept, size = kept_by_stream(table)
     print(
