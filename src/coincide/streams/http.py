@@ -62,7 +62,7 @@ class ServerSentEvents(Source):
                             for batch in self._batches(response, stream):
                                 back_off.reset()
                                 yield self.delivery(batch, stream.last)
-                except httpx.TransportError as error:
+                except httpx.RequestError as error:
                     if not reached and not self.closed.is_set():
                         raise unreachable(self.address.server, error) from error
                 if stream.pause is not None:
@@ -168,7 +168,7 @@ class Webhook:
         """Whatever it answers, there is somebody. Raises CoincideError if not."""
         try:
             self._client.options(self.address.url)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise unreachable(self.address.server, error) from error
 
     def post(self, body: bytes, key: str) -> None:
@@ -177,7 +177,7 @@ class Webhook:
         while True:
             try:
                 answer = self._client.post(self.address.url, content=body, headers=self._headers(body, key))
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 reason, asked = str(error) or "it does not answer", 0.0
             else:
                 if answer.is_success:

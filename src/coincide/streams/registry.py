@@ -27,6 +27,8 @@ SOURCES = {
     "wss": "websocket.WebSocketSource",
     **dict.fromkeys(DATABASES, "sql.sql_source"),
 }
+TEXTS = ("-", "tail", "watch")
+"""Sources of texts in any format."""
 SINKS = {
     "-": "standard.StandardOutput",
     "nats": "nats.NatsSink",
@@ -62,6 +64,9 @@ def scheme_of(name: str, known: dict[str, str] = SOURCES) -> str | None:
 
 
 def open_source(url: str, reading: Reading) -> Source:
+    """Raises CoincideError if there is no such kind, or what it needs is not installed."""
+    if reading.format not in (None, "json", "jsonl") and scheme_of(url) not in TEXTS:
+        raise CoincideError(f"--format {reading.format} is for files and standard input: messages are records of JSON")
     return cast(Source, _home(url, SOURCES)(url, reading))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from threading import Event as Flag
 
-from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, InvalidHandshake
+from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from coincide.model.batch import EventBatch
@@ -19,7 +19,7 @@ TAKEN = 1_000
 LONGEST_MESSAGE = 2**24
 NORMAL = 1000
 """How a peer says that there is no more."""
-FAILURES = (OSError, InvalidHandshake, ConnectionClosed, EOFError)
+FAILURES = (OSError, WebSocketException, EOFError)
 
 
 class Peer:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from coincide.errors import CoincideError
 from coincide.streams.base import Made, Reading
 from coincide.streams.registry import open_sink, open_source
 
+RUN = [sys.executable, "-c", "from coincide.cli.main import entry; entry()"]
 NATS = """
 server_name: broker
 listen: "127.0.0.1:{other}"
@@ -95,6 +99,32 @@ def test_a_broker_that_comes_back_is_found_again(broker: Server) -> None:
         sink.write([Made("", "b", line + b"\n") for line in lines([2, 3])])
         assert reader.take(2) == [2, 3]
     sink.close()
+
+
+def test_nothing_is_lost_or_doubled_when_the_run_is_killed(broker: Server, tmp_path: Path) -> None:
+    """What comes again comes late, so all of it waits for an event that is much later."""
+    rules, out = tmp_path / "rules.ecl", tmp_path / "found.jsonl"
+    rules.write_text("monitor all = repeat { push(seen) { a } }")
+    options = ["--delay", "1h", "--clock", "event", "--checkpoint", str(tmp_path / "kept"), "--checkpoint-every", "50ms"]
+    url = f"mqtt://{broker.address}/kill/+?client=kill"
+    command = [*RUN, "run", str(rules), "--events", url, "--out", str(out), *options]
+    with Reader(source := open_source(url, Reading())):
+        until(source.subscribed.is_set)  # type: ignore[attr-defined] - from now on the broker keeps what comes
+
+    def found() -> list[int]:
+        return [json.loads(line)["time"] for line in out.read_text().splitlines()] if out.exists() else []
+
+    for part in range(3):
+        begun = time.time_ns()
+        process = subprocess.Popen(command)
+        publish(broker, "kill/x", *lines(range(part * 100, part * 100 + 100)))
+        until(lambda begun=begun: any(file.stat().st_mtime_ns > begun for file in (tmp_path / "kept").glob("checkpoint-?")))
+        if part == 2:
+            publish(broker, "kill/x", *lines([10_000_000]))
+            until(lambda: len(found()) >= 300)
+        process.kill()
+        process.wait()
+    assert sorted(found()) == [*range(300)]
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_what_is_written_has_come_through_or_is_sent_again(peer: Peer) -> None:
     sink = open_sink(f"{peer.url}/found")
     sink.open(None)
     sink.write([Made("", "found", b"1\n"), Made("", "found", b"2\n")])
-    assert peer.kept == ["1", "2"]
+    until(lambda: peer.kept == ["1", "2"])
     peer.stop()
     writer = Thread(target=sink.write, args=([Made("", "found", b"3\n")],), daemon=True)
     writer.start()
