@@ -220,7 +220,7 @@ def _detected(
     from coincide.unmet import Unmet, warn
 
     check_name("end", end, ("closed", "open"))
-    bound, unmet, seen = until_microseconds(until), Unmet(book), Seen()
+    bound, unmet, seen = until_microseconds(until), Unmet(book, mapping), Seen()
     batches = _batches(events, book.fields(mapping), strict)
     if (kinds := getattr(batches, "kinds", None)) is not None:
         warn(unmet.in_table(kinds))
@@ -250,7 +250,7 @@ def _live(
     from coincide.engines.live import LiveEngine
     from coincide.unmet import Unmet, warn
 
-    unmet, seen, intake = Unmet(book), Seen(), Intake(strict=strict)
+    unmet, seen, intake = Unmet(book, mapping), Seen(), Intake(strict=strict)
     live = LiveEngine(Engine(book, tier), delay)
     for item in items:
         if (event := _event(item, mapping, intake)) is not None:

@@ -13,6 +13,7 @@ from os import sep
 from pathlib import Path
 from types import ModuleType
 
+from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.seen import Seen
 from coincide.detection.suppression import awaited_types
 from coincide.errors import DataWarning, Diagnostic, RuleError, nearest_name
@@ -32,10 +33,11 @@ LOOKED_AT, NAMES = 200, 2_000
 
 
 class Unmet:
-    """Compares what the rules of a book read with what is there."""
+    """Compares what the rules of a book read with what is there, by this mapping."""
 
-    def __init__(self, book: Rulebook) -> None:
+    def __init__(self, book: Rulebook, mapping: FieldMapping = DEFAULT) -> None:
         self._book = book
+        self._serves = mapping.serves
         self._told: set[tuple[bool, str]] = set()
 
     # Before the run.
@@ -49,10 +51,18 @@ class Unmet:
         return found + _shortened(list(self._clashes(kinds)))
 
     def _no_column(self, mention: Mention, kinds: Mapping[str, object]) -> Diagnostic:
+        if mention.name in self._serves:
+            return self._in_envelope(mention)
         near = nearest_name(mention.name, list(kinds)[:NAMES])
         meant = f"; did you mean '{near}'?" if near is not None else ""
         hint = None if near is not None else _there("the columns", list(kinds))
         return _warning(f"the table has no column for the {mention.what} '{mention.name}'{meant}", mention, hint)
+
+    def _in_envelope(self, mention: Mention) -> Diagnostic:
+        name = self._serves[mention.name]
+        return _warning(
+            f"by the mapping '{mention.name}' is the {name} of events, and no attribute", mention, f"rules read it as '{name}'"
+        )
 
     def _declared_otherwise(self, kinds: Mapping[str, str | None]) -> list[Mention]:
         declared = [m for m in self._mentions((KEY, ATTRIBUTE)) if m.kind is not None and kinds.get(m.name) is not None]
@@ -82,7 +92,10 @@ class Unmet:
         types: Mapping[str, int] = seen.types
         missing = [(m, types, "types of events") for m in self._missing((TYPE,), types)]
         missing += [(m, attributes, "attributes") for m in self._missing((KEY, ATTRIBUTE), attributes)]
-        found = [_not_there(m, there, words, part or m.refused) for m, there, words in missing[:LOOKED_AT]]
+        found = [
+            self._in_envelope(m) if m.what != TYPE and m.name in self._serves else _not_there(m, there, words, part or m.refused)
+            for m, there, words in missing[:LOOKED_AT]
+        ]
         return _shortened([told for told in found if told is not None], 0 if part else len(missing) - LOOKED_AT)
 
     # What is read, and what is made.

@@ -12,7 +12,7 @@ import pytest
 
 import coincide
 from coincide.adapters.frames import kinds_of
-from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.records import event_of
 from coincide.adapters.seen import Seen
 from coincide.errors import Diagnostic
@@ -171,3 +171,14 @@ def test_of_many_names_the_first_are_told_those_with_a_near_one_before_all() -> 
     assert next(iter(told(rules + "\nmonitor last = repeat { push(y) { logn } }", "ecl"))).startswith(
         "no event had the type 'logn'"
     )
+
+
+def test_a_field_that_is_the_type_by_the_mapping_is_no_attribute() -> None:
+    """Where it went is more help than the name of another attribute."""
+    events = [{"winlog": {"event_id": 4625, "event_data": 1}, "@timestamp": "2026-03-02T08:00:00Z"}]
+    mapping = FieldMapping(type="winlog.event_id", time="@timestamp")
+    rules = coincide.loads("detect found = `4625` as a where a.winlog.event_id > 1", "ecco")
+    with pytest.warns(coincide.DataWarning) as caught:
+        coincide.detect(rules, events, mapping=mapping)
+    assert "by the mapping 'winlog.event_id' is the type of events, and no attribute" in str(caught[0].message)
+    assert "rules read it as 'type'" in str(caught[0].message)

@@ -70,6 +70,12 @@ class FieldMapping:
         never = ENVELOPE - {"from"} if self.untyped else ENVELOPE
         return never | {name for name in used if name is not None}
 
+    @cached_property
+    def serves(self) -> dict[str, str]:
+        """What fields of other names are to rules."""
+        names = ("type", "time", "id", "source", "space", "arrival")
+        return {field: name for name in names if (field := getattr(self, name)) != name}
+
     @property
     def other_time(self) -> str | None:
         """The field that has the time where `time` is not filled."""

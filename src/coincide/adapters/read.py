@@ -194,7 +194,7 @@ def ending_of(name: str) -> str:
     ending = _known(name)
     if ending is None:
         packed = " ".join(PACKED)
-        hint = f"known: {' '.join(ENDINGS)}; text also with {packed}; or say it with --format"
+        hint = f"known: {' '.join(ENDINGS)}; text also with {packed}; or say it with --format ({', '.join(FORMATS)})"
         raise InputError(Diagnostic(f"cannot tell the format of '{name}' by its ending", hint=hint))
     return ending
 

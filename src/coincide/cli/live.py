@@ -105,8 +105,8 @@ def run_live(book: Rulebook, given: Given) -> int:
 
     book.check_endless()
     show_warnings(book.streaming_warnings)
-    unmet, seen = Unmet(book), Seen()
     mapping = book.fields(field_mapping(given))
+    unmet, seen = Unmet(book, mapping), Seen()
     sources = _sources(given, mapping)
     with Progress(quiet=given.out is None) as progress:
 

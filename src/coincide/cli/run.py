@@ -113,8 +113,8 @@ def run(given: Given) -> int:
     show_warnings(book.warnings)
     if is_live(given):
         return run_live(book, given)
-    unmet, seen, report = Unmet(book), Seen(), Reporting(book, given)
     mapping = book.fields(field_mapping(given))
+    unmet, seen, report = Unmet(book, mapping), Seen(), Reporting(book, given)
     reader = open_events(given.events, mapping, strict=given.strict, rejects=given.rejects, format=given.format)
     find = _under_policies if has_policy(book, given) else _detections
     with (

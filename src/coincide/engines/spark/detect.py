@@ -107,7 +107,7 @@ def detect(
 
     def apply(frame: DataFrame) -> DataFrame:
         source = Source(frame, book.fields(mapping or DEFAULT))
-        unmet = Unmet(book)
+        unmet = Unmet(book, source.mapping)
         warn(unmet.in_table(source.kinds))
         if frame.isStreaming:
             from coincide.engines.spark.streaming import detect_streaming
@@ -118,7 +118,7 @@ def detect(
                 raise CoincideError(f"a report is for batches; a stream counts its rows in its progress, as '{ROWS}'")
             found = detect_streaming(book, source, delay, tier, buckets, pages, None, default, late, latency, keys)
         else:
-            counted = source if report is None else report.watch(source, Unmet(book))
+            counted = source if report is None else report.watch(source, Unmet(book, source.mapping))
             end = until_microseconds(until)
             found = detect_batch(book, source, end, tier, default, late, latency, None, counted, unmet, keys)
         found = found.drop(ORDER)
