@@ -10,6 +10,7 @@ QUESTIONS = (
     "monitor_kernel",
     "many_monitors",
     "many_sigma",
+    "eql_sequences",
     "workload_k",
     "late_events",
     "single_events",

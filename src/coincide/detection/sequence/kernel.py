@@ -11,10 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.base import Clock, Pending
-from coincide.detection.columns.keys import combined_codes
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.eventwise import Cause, step_eventwise
-from coincide.detection.keys import Key, key_part
 from coincide.detection.sequence import loop
 from coincide.detection.sequence.conversion import compiled_state, interpreted
 from coincide.detection.sequence.coverage import reasons
@@ -25,10 +23,8 @@ from coincide.detection.sequence.memory import Memory, begin, fresh, keep_waits,
 from coincide.detection.sequence.program import Program
 from coincide.detection.sequence.state import Kept, State
 from coincide.detection.sequence.ways import Ways, shown_table, ways_to
-from coincide.expr.tree import Reference, walk
 from coincide.lang.eql.definition import FILTER
 from coincide.model.batch import EMPTY, EventBatch, merged
-from coincide.model.column import Column
 from coincide.model.event import Event, Place, timer_place
 from coincide.model.table import EventTable
 
@@ -107,6 +103,7 @@ class Kernel:
         base, known = len(memory.store), int(memory.pools.n[loop.NODES])
         begin(memory)
         rows = self._rows(memory, table, base)
+        memory.pools = with_room(memory.pools, len(rows.row) // 4)
         while loop.run(memory.pools, rows, self.shape) != loop.DONE:
             memory.pools = with_room(memory.pools, self.shape.stages)
         emission = Emission(self.program, [*memory.store.chunks, shown], list(memory.keys))
@@ -128,9 +125,9 @@ class Kernel:
         found: list[tuple[Numbers, Numbers]] = []
         if len(table):
             masks = self.masks.of(table)
-            keys = Keys(self.program, masks)
-            for item in self.order:
-                rows, numbers, known = keys.of(item, np.flatnonzero(masks.item(self.program.items[item].filter)))
+            for number in self.order:
+                item = self.program.items[number]
+                rows, numbers, known = masks.keyed(item.filter, self.program.query.keys_of(item), self.program.keys[number])
                 found.append((rows, with_slots(memory, known)[numbers] if len(rows) else numbers))
         row = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in found)])
         slot = np.concatenate([np.zeros(0, np.int64), *(slots for _, slots in found)])
@@ -184,57 +181,6 @@ class Kernel:
         passes = self.interpreter.output.passes
         kept = [e for e in made.events if passes(memory, Kept(e.lo, e.hi, e.attributes, e.origin))]
         return EventBatch(kept) if kept else EMPTY
-
-
-class Keys:
-    """The keys that rows have as some item."""
-
-    def __init__(self, program: Program, masks: Masks) -> None:
-        self.program = program
-        self.masks = masks
-
-    def of(self, item: int, rows: Numbers) -> tuple[Numbers, Numbers, list[Key]]:
-        """Rows that have a key (as often as they have one), the number of the key, and the keys by number."""
-        parts = self.program.query.keys_of(self.program.items[item])
-        if not parts or not len(rows):
-            return rows, np.zeros(len(rows), np.int64), [()]
-        names = sorted({node.name for part in parts for node in walk(part.value) if isinstance(node, Reference)})
-        columns = {name: self.masks.column(name).take(rows) for name in names}
-        numbers, samples = combined_codes([*columns.values()] or [Column(len(rows))])
-        single = all(isinstance(part.value, Reference) for part in parts) and all(c.compounds is None for c in columns.values())
-        if single:
-            taken = {name: column.take(samples) for name, column in columns.items()}
-            return self._plain(rows, numbers, [(taken[part.value.name], part.optional) for part in parts])  # type: ignore[attr-defined]
-        return self._computed(item, rows, numbers, columns, samples)
-
-    def _plain(self, rows: Numbers, numbers: Numbers, parts: list[tuple[Column, bool]]) -> tuple[Numbers, Numbers, list[Key]]:
-        """Fields that have one value each."""
-        keys = list(zip(*(_parts(column) for column, _ in parts), strict=True))
-        lacking = np.zeros(len(keys), np.bool_)
-        for column, optional in parts:
-            if not optional:
-                lacking |= column.is_null
-        there = ~lacking[numbers]
-        number = np.cumsum(~lacking) - 1
-        return rows[there], number[numbers[there]], [key for key, lacks in zip(keys, lacking.tolist(), strict=True) if not lacks]
-
-    def _computed(
-        self, item: int, rows: Numbers, numbers: Numbers, columns: dict[str, Column], samples: Numbers
-    ) -> tuple[Numbers, Numbers, list[Key]]:
-        """Expressions, and fields with several values: once for each combination that there is."""
-        names, values, hi = [*columns], [*columns.values()], self.masks.table.hi
-        read = self.program.keys[item]
-        keys = [read(Masks.event(names, values, row, int(hi[rows[row]]))) for row in samples.tolist()]
-        sizes = np.array([len(some) for some in keys], np.int64)
-        starts = np.cumsum(sizes) - sizes
-        own = sizes[numbers]
-        ends = np.cumsum(own)
-        within = np.arange(int(ends[-1])) - np.repeat(ends - own, own)
-        return np.repeat(rows, own), np.repeat(starts[numbers], own) + within, [key for some in keys for key in some]
-
-
-def _parts(column: Column) -> list[object]:
-    return [key_part(value + 0.0 if type(value) is float else value) for value in map(column.value, range(len(column)))]
 
 
 def _order(program: Program) -> list[int]:

@@ -1,4 +1,4 @@
-"""Which rows of a table are which items: each test once for each distinct value of what it reads."""
+"""Which rows of a table are which items, under which keys: each test once for each distinct value of what it reads."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.keys import combined_codes
+from coincide.detection.keys import Key, key_part
 from coincide.detection.sequence.program import CATEGORY, is_of
 from coincide.detection.sequence.values import condition
 from coincide.expr.tree import And, Compare, Expr, Literal, Not, Or, Reference, walk
 from coincide.lang.eql.definition import TIMESTAMP, Filter
+from coincide.lang.eql.definition import Key as KeyDefinition
 from coincide.model.column import Column
 from coincide.model.event import Event, Value
 from coincide.model.table import EventTable
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
+KeyReader = Callable[[Event], list[Key]]
+Keyed = tuple[Numbers, Numbers, list[Key]]
 
 EXACT = 2**53
 ORDERS: dict[str, np.ufunc] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
@@ -58,6 +62,13 @@ class Masks:
         self._made: dict[Expr, Mask] = {}
         self._categories: dict[str, Mask] = {}
         self._codes: dict[tuple[str, ...], tuple[Numbers, list[Event]]] = {}
+        self._keyed: dict[tuple[Filter, tuple[KeyDefinition, ...]], Keyed] = {}
+
+    def keyed(self, found: Filter, keys: tuple[KeyDefinition, ...], read: KeyReader) -> Keyed:
+        """Rows that pass, with their keys; `read` tells those of one event."""
+        if (found, keys) not in self._keyed:
+            self._keyed[found, keys] = keyed_rows(self, np.flatnonzero(self.item(found)), keys, read)
+        return self._keyed[found, keys]
 
     def item(self, found: Filter) -> Mask:
         """The condition is not looked at where no row is of the category."""
@@ -129,3 +140,50 @@ class Masks:
 def _is_double(value: Value) -> bool:
     """A number that doubles have; what is no number has no order with it."""
     return type(value) in (int, float) and abs(value) <= EXACT  # type: ignore[arg-type]
+
+
+# Keys.
+
+
+def keyed_rows(masks: Masks, rows: Numbers, keys: tuple[KeyDefinition, ...], read: KeyReader) -> Keyed:
+    """Rows that have a key (as often as they have one), the number of the key, and the keys by number."""
+    if not keys or not len(rows):
+        return rows, np.zeros(len(rows), np.int64), [()]
+    names = sorted({node.name for key in keys for node in walk(key.value) if isinstance(node, Reference)})
+    columns = {name: masks.column(name).take(rows) for name in names}
+    numbers, samples = combined_codes([*columns.values()] or [Column(len(rows))])
+    fields = [(key.value.name, key.optional) for key in keys if isinstance(key.value, Reference)]
+    if len(fields) == len(keys) and all(column.compounds is None for column in columns.values()):
+        taken = {name: column.take(samples) for name, column in columns.items()}
+        return _of_fields(rows, numbers, [(taken[name], optional) for name, optional in fields])
+    return _of_events(rows, numbers, columns, samples, masks.table.hi, read)
+
+
+def _of_fields(rows: Numbers, numbers: Numbers, parts: list[tuple[Column, bool]]) -> Keyed:
+    """Fields that have one value each."""
+    keys = list(zip(*(_parts(column) for column, _ in parts), strict=True))
+    lacking = np.zeros(len(keys), np.bool_)
+    for column, optional in parts:
+        if not optional:
+            lacking |= column.is_null
+    there = ~lacking[numbers]
+    number = np.cumsum(~lacking) - 1
+    return rows[there], number[numbers[there]], [key for key, lacks in zip(keys, lacking.tolist(), strict=True) if not lacks]
+
+
+def _parts(column: Column) -> list[object]:
+    return [key_part(value + 0.0 if type(value) is float else value) for value in map(column.value, range(len(column)))]
+
+
+def _of_events(
+    rows: Numbers, numbers: Numbers, columns: dict[str, Column], samples: Numbers, hi: Numbers, read: KeyReader
+) -> Keyed:
+    """Expressions, and fields with several values: once for each combination that there is."""
+    names, values = [*columns], [*columns.values()]
+    keys = [read(Masks.event(names, values, row, int(hi[rows[row]]))) for row in samples.tolist()]
+    sizes = np.array([len(some) for some in keys], np.int64)
+    starts = np.cumsum(sizes) - sizes
+    own = sizes[numbers]
+    ends = np.cumsum(own)
+    within = np.arange(int(ends[-1])) - np.repeat(ends - own, own)
+    return np.repeat(rows, own), np.repeat(starts[numbers], own) + within, [key for some in keys for key in some]
