@@ -58,9 +58,14 @@ def load_rules(given: Given) -> Rulebook:
     """The rules that a command is given, read as its options say."""
     from coincide.rulebook import load
 
+    return load(*given.rules, **loading_options(given))
+
+
+def loading_options(given: Given) -> dict[str, Any]:
+    """What `load` is to be told, but for what rules may read."""
     other = None if given.pipeline else getattr(given, "mapping", None)  # one file may serve both
     mapping, pipeline = given.sigma_mapping or other, given.pipeline
-    return load(*given.rules, sigma_mapping=mapping, keep_going=given.keep_going, level=given.level, pipeline=pipeline)
+    return {"sigma_mapping": mapping, "keep_going": given.keep_going, "level": given.level, "pipeline": pipeline}
 
 
 def engine_arguments(parser: argparse.ArgumentParser) -> None:

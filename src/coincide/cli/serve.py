@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coincide.cli.actions import action_arguments, open_actions
-from coincide.cli.command import Command, Given, field_arguments, field_mapping, part_rules_from_events, rules_argument
+from coincide.cli.command import (
+    Command,
+    Given,
+    field_arguments,
+    field_mapping,
+    loading_options,
+    part_rules_from_events,
+    rules_argument,
+)
 from coincide.cli.live import APART, SECOND, LateFile, check_durations, live_sources, open_named_sink
 
 if TYPE_CHECKING:
@@ -124,13 +132,12 @@ def _token(given: Given) -> str | None:
 
 def _setup(given: Given, stack: ExitStack) -> Setup:
     from coincide.adapters.report import Intake
-    from coincide.serve.rules import Options, RuleFiles
+    from coincide.serve.rules import RuleFiles
     from coincide.serve.service import Setup
     from coincide.streams.base import Reading
     from coincide.streams.run import Pace
 
-    sigma = given.sigma_mapping or given.mapping
-    options = Options(tuple(given.allow_path), given.allow_db, sigma, given.keep_going, given.level)
+    options = {**loading_options(given), "allow_paths": given.allow_path, "allow_db": given.allow_db}
     if given.checkpoint is not None:
         given.checkpoint.mkdir(parents=True, exist_ok=True)
     files = RuleFiles(given.rules, options, given.checkpoint)

@@ -5,7 +5,7 @@ The files are what counts: what is put over HTTP is written to them, so that a r
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,16 +22,8 @@ from coincide.languages.registry import is_rule_file
 from coincide.rulebook import Rulebook, load, rule_files
 from coincide.source import SourceText
 
-
-@dataclass(frozen=True)
-class Options:
-    """How rule files are read."""
-
-    allow_paths: tuple[str, ...] = ()
-    allow_db: bool = False
-    sigma_mapping: str | None = None
-    keep_going: bool = False
-    level: str | None = None
+Options = Mapping[str, Any]
+"""How rule files are read: what `load` is told."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +31,12 @@ class RuleSet:
     """Texts that were loaded together, and which of their rules are disabled. It never changes."""
 
     texts: tuple[SourceText, ...]
-    options: Options = Options()
+    options: Options = field(default_factory=dict)
     disabled: frozenset[str] = frozenset()
     book: Rulebook = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        given = self.options
-        book = load(
-            *self.texts,
-            allow_paths=given.allow_paths,
-            allow_db=given.allow_db,
-            sigma_mapping=given.sigma_mapping,
-            keep_going=given.keep_going,
-            level=given.level,
-        )
+        book = load(*self.texts, **self.options)
         book.check_endless()
         if names_policies(book):
             raise RuleError("rules that name a stability policy cannot be served: leave the policy to --delay")
@@ -162,14 +146,7 @@ class RuleFiles:
 
     def _read(self) -> list[SourceText]:
         named = [*self._names, *(name for name in self._added if os.path.exists(name))]
-        files = [file for name in named for file in (self._below(name) if os.path.isdir(name) else [name])]
-        return list({text.name: text for text in rule_files(files)}.values())
-
-    def _below(self, folder: str) -> list[str]:
-        """All rule files, of whatever language."""
-        mapping = self._options.sigma_mapping
-        found = [path for path in Path(folder).rglob("*") if is_rule_file(path.name) and not path.name.startswith(".")]
-        return sorted(str(path) for path in found if path.is_file() and (mapping is None or path != Path(mapping)))
+        return list({text.name: text for text in rule_files(named, self._options.get("sigma_mapping"))}.values())
 
 
 class Kept(msgspec.Struct):

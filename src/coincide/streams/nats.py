@@ -5,15 +5,16 @@ Credentials are in the environment: NATS_CREDS (a file), NATS_TOKEN, or NATS_USE
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import ssl
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Thread
-from typing import Any, TypeVar
+from threading import Event
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import nats
@@ -26,7 +27,7 @@ from coincide.errors import CoincideError, Diagnostic
 from coincide.model.batch import EMPTY
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
 from coincide.streams.connection import BackOff, secret, unreachable
-from coincide.streams.natswire import Wire, reply_of, sequence
+from coincide.streams.natswire import MESSAGE_ID, Wire, framed, reply_of, sequence
 
 log = logging.getLogger("coincide")
 
@@ -37,14 +38,9 @@ EXPECTED = (100, 404, 408)
 """What a server says when there is nothing, or a request is over."""
 WAIT = 0.25
 """Seconds that a request for messages waits, and so the longest that `close` takes."""
-BACK_OFF = (0.05, 5.0)
-"""Seconds before the first attempt to go on after a failure, and the most before a later one."""
 PATIENCE = 5.0
 """Seconds in which a server has to answer at first."""
-MESSAGE_ID = "Nats-Msg-Id"
 FAILURES = (NatsError, OSError, asyncio.TimeoutError)
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -233,7 +229,7 @@ class NatsSource(Source):
         self._unacknowledged = [entry for entry in self._unacknowledged if entry[0] > position]
         if done and self._wire is not None:
             with suppress(OSError):  # then it is acknowledged with the next
-                self._wire.publish(done[-1], b"+ACK")
+                self._wire.publish(done[-1].decode(), b"+ACK")
 
 
 async def _is_there(stream: Any, name: str | None, durable: str) -> bool:
@@ -259,77 +255,102 @@ class NatsSink(Sink):
         self.once = self.address.stream is not None
         self._there: set[str] = set()
         self._last = 0
-        self._loop = asyncio.new_event_loop()
+        self._wire: Wire | None = None
+        self._closed = Event()
 
     def open(self, position: Position) -> None:
-        Thread(target=self._loop.run_forever, name=self.url, daemon=True).start()
-        self._client: Client = self._do(connected(self.address))
-        self._stream = self._client.jetstream()
-        if self.once:
-            self._last = position if position is not None else self._do(self._end())
-            self._there = self._do(self._written_after(self._last))
+        asyncio.run(self._look(position))
+        self._connected()
 
     def write(self, made: Sequence[Made]) -> None:
         fresh = [each for each in made if each.key not in self._there] if self._there else made
         self._there.difference_update([each.key for each in made] if self._there else ())  # each comes again once
-        if fresh:
-            self._do(self._to_stream(fresh) if self.once else self._to_core(fresh))
+        for begin in range(0, len(fresh), FETCHED):
+            self._come_through(fresh[begin : begin + FETCHED])
 
     def commit(self) -> Position:
-        if not self.once:
-            self._do(self._client.flush())
-            return None
-        return self._last
+        return self._last if self.once else None
 
     def close(self) -> None:
-        self._do(self._client.drain())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._closed.set()
+        self._hang_up()
 
-    def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def _come_through(self, made: Sequence[Made]) -> None:
+        """Until all are acknowledged; what is published again has the same id, and is dropped by the server."""
+        pauses = BackOff()
+        while True:
+            try:
+                self._publish(self._connected(), made)
+                return
+            except OSError as error:
+                self._hang_up()
+                if pauses.wait(self._closed):
+                    raise unreachable(self.address.server, error) from error
+                log.warning("'%s': %s; connecting again", self.url, error)
+
+    def _connected(self) -> Wire:
+        if self._wire is None:
+            self._wire = wired(self.address)
+            self._wire.subscribe(self._wire.inbox)
+        return self._wire
+
+    def _hang_up(self) -> None:
+        if self._wire is not None:
+            self._wire.close()
+        self._wire = None
+
+    def _publish(self, wire: Wire, made: Sequence[Made]) -> None:
+        if not self.once:
+            wire.send(b"".join(framed(self._subject(each), each.line.rstrip(b"\n")) for each in made))
+            wire.flush(PATIENCE)
+            return
+        frames = (framed(self._subject(each), each.line.rstrip(b"\n"), wire.inbox, each.key) for each in made)
+        wire.send(b"".join(frames))
+        acknowledged = 0
+        while acknowledged < len(made):
+            if not wire.read(PATIENCE):
+                raise ConnectionError("the server does not acknowledge")
+            answers = [json.loads(answer) for answer in wire.taken()]
+            if wire.statuses or any(answer.get("stream") != self.address.stream for answer in answers):
+                self._refuse(answers)
+            self._last = max([self._last, *(answer["seq"] for answer in answers)])
+            acknowledged += len(answers)
+
+    def _refuse(self, answers: Sequence[dict[str, Any]]) -> None:
+        errors = [answer["error"] for answer in answers if "error" in answer]
+        if errors and errors[0].get("code", 0) >= 500:  # it may be better soon
+            raise ConnectionError(errors[0].get("description", "the server cannot keep it"))
+        said = f": {errors[0].get('description')}" if errors else ""
+        raise CoincideError(f"'{self.url}': the stream '{self.address.stream}' does not take detections{said}")
 
     def _subject(self, made: Made) -> str:
         return self.address.subject.replace("{type}", made.type)
 
-    async def _to_core(self, made: Sequence[Made]) -> None:
-        for each in made:
-            await self._client.publish(self._subject(each), each.line.rstrip(b"\n"))
-        await self._client.flush()
-
-    async def _to_stream(self, made: Sequence[Made]) -> None:
-        """Until all are acknowledged; what is published again has the same id, and is dropped by the server."""
-        pause = BACK_OFF[0]
-        while made:
-            answers = await asyncio.gather(*map(self._publish, made), return_exceptions=True)
-            for answer in answers:
-                if isinstance(answer, NotFoundError) or (isinstance(answer, BaseException) and not isinstance(answer, FAILURES)):
-                    raise answer
-            self._last = max([self._last, *(answer for answer in answers if isinstance(answer, int))])
-            made = [each for each, answer in zip(made, answers, strict=True) if isinstance(answer, BaseException)]
-            if made:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, BACK_OFF[1])
-
-    async def _publish(self, each: Made) -> int:
-        headers = {MESSAGE_ID: each.key}
-        data = each.line.rstrip(b"\n")
-        answer = await self._stream.publish(self._subject(each), data, stream=self.address.stream, headers=headers)
-        return answer.seq
-
-    async def _end(self) -> int:
+    async def _look(self, position: Position) -> None:
+        """Where the stream ends, and what it holds already of what will be made again."""
+        client = await connected(self.address)
         try:
-            state = (await self._stream.stream_info(str(self.address.stream))).state
+            if self.once:
+                stream = client.jetstream()
+                self._last = position if position is not None else await self._end(stream)
+                self._there = await self._written_after(stream, self._last)
+        finally:
+            await client.close()
+
+    async def _end(self, stream: Any) -> int:
+        try:
+            state = (await stream.stream_info(str(self.address.stream))).state
         except NotFoundError as error:
             raise CoincideError(f"'{self.url}': there is no stream '{self.address.stream}'") from error
         return int(state.last_seq)
 
-    async def _written_after(self, position: int) -> set[str]:
+    async def _written_after(self, stream: Any, position: int) -> set[str]:
         """Keys of what the stream holds after a position."""
         start = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=position + 1, ack_policy=AckPolicy.NONE
         )
         subject = self.address.subject.replace("{type}", "*")
-        pull = await self._stream.pull_subscribe(subject, stream=self.address.stream, config=start)
+        pull = await stream.pull_subscribe(subject, stream=self.address.stream, config=start)
         left = (await pull.consumer_info()).num_pending or 0
         found: set[str] = set()
         while left > 0:

@@ -19,16 +19,13 @@ from typing import NamedTuple
 
 from coincide.errors import CoincideError, Diagnostic
 
+MESSAGE_ID = "Nats-Msg-Id"
 BLOCK = 1 << 18
 SILENCE = 20.0
 """Seconds without a word after which the server is asked whether it is there; as long again, and it is not."""
 
 _status = re.compile(rb"NATS/1\.0 (\d{3})").match
 _left = re.compile(rb"Nats-Pending-Messages: *(\d+)").search
-
-
-class Refused(CoincideError):
-    """The server does not want us."""
 
 
 class Status(NamedTuple):
@@ -44,6 +41,7 @@ class Wire:
     def __init__(self, host: str, port: int, said: Mapping[str, str], tls: ssl.SSLContext | None, patience: float) -> None:
         self._socket = socket.create_connection((host, port), patience)
         self._sending = Lock()
+        self._pongs = 0
         self._buffer = b""
         self.inbox = f"_INBOX.{secrets.token_hex(11)}"
         self.payloads: list[bytes] = []
@@ -60,9 +58,17 @@ class Wire:
     def subscribe(self, subject: str) -> None:
         self.send(b"SUB %s 1\r\n" % subject.encode())
 
-    def publish(self, subject: str | bytes, payload: bytes, reply: str = "") -> None:
-        head = b" ".join(filter(None, (subject.encode() if isinstance(subject, str) else subject, reply.encode())))
-        self.send(b"PUB %s %d\r\n%s\r\n" % (head, len(payload), payload))
+    def publish(self, subject: str, payload: bytes, reply: str = "") -> None:
+        self.send(framed(subject, payload, reply))
+
+    def flush(self, seconds: float) -> None:
+        """Until the server has taken all that was sent."""
+        before, end = self._pongs, time.monotonic() + seconds
+        self.send(b"PING\r\n")
+        while self._pongs == before:
+            self.read(end - time.monotonic())
+            if time.monotonic() > end:
+                raise ConnectionError("the server does not answer")
 
     def send(self, data: bytes) -> None:
         with self._sending:
@@ -123,6 +129,8 @@ class Wire:
     def _heed(self, line: bytes) -> None:
         if line == b"PING":
             self.send(b"PONG\r\n")
+        elif line == b"PONG":
+            self._pongs += 1
         elif line.startswith(b"-ERR"):
             raise ConnectionError(line[5:].decode(errors="replace").strip("'"))
 
@@ -143,7 +151,7 @@ class Wire:
         self.send(b"CONNECT %s\r\nPING\r\n" % json.dumps({**options, **own}).encode())
         while (line := self._line()) != b"PONG":
             if line.startswith(b"-ERR"):
-                raise Refused(line[5:].decode(errors="replace").strip("'"))
+                raise ConnectionError(line[5:].decode(errors="replace").strip("'"))
 
     def _line(self) -> bytes:
         """While nothing else can have come: what follows a line is kept for later."""
@@ -153,6 +161,15 @@ class Wire:
             self._buffer += came
         line, _, self._buffer = self._buffer.partition(b"\r\n")
         return line
+
+
+def framed(subject: str, payload: bytes, reply: str = "", key: str = "") -> bytes:
+    """A message as it is sent, with its key as its id in a stream."""
+    if not key:
+        return b"PUB %s %d\r\n%s\r\n" % (" ".join(filter(None, (subject, reply))).encode(), len(payload), payload)
+    headers = f"NATS/1.0\r\n{MESSAGE_ID}: {key}\r\n\r\n".encode()
+    sizes = len(headers), len(headers) + len(payload)
+    return b"HPUB %s %s %d %d\r\n%s%s\r\n" % (subject.encode(), reply.encode(), *sizes, headers, payload)
 
 
 def sequence(head: bytes) -> int:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import nats
 import pytest
+from servers import Reader, Server, free_port
 
 from coincide.errors import CoincideError
 from coincide.streams.base import Made, Reading
@@ -125,3 +128,42 @@ def test_what_was_written_is_known_longer_than_the_server_remembers_ids(broker: 
 def test_what_is_wrong_is_told(broker: str, url: str, message: str) -> None:
     with pytest.raises(CoincideError, match=message):
         next(open_source(url.format(broker=broker), Reading()).deliveries(None))
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server that asks who we are, and can be started again."""
+    monkeypatch.setenv("NATS_USER", "me")
+    monkeypatch.setenv("NATS_PASSWORD", "secret")
+    port = free_port()
+    command = [str(Path(sys.executable).parent / "nats-server"), "-a", "127.0.0.1", "-p", str(port)]
+    server = Server([*command, "-js", "-sd", str(tmp_path / "store"), "--user", "me", "--pass", "secret"], port)
+    yield server
+    server.stop()
+
+
+def test_a_server_that_was_away_is_gone_on_with(guarded: Server) -> None:
+    address = f"me:secret@{guarded.address}"
+    name = made_stream(address, "AWAY")
+    url = f"nats://{guarded.address}/AWAY.x?stream={name}"
+    reader = Reader(open_source(url, Reading()))
+    core = Reader(open_source(f"nats://{guarded.address}/AWAY.x", Reading()))
+    sink = open_sink(url)
+    sink.open(None)
+    sink.write([Made("k1", "a", message(1) + b"\n")])
+    assert (reader.take(1), core.take(1)) == ([1], [1])
+    guarded.stop()
+    guarded.start()
+    sink.write([Made("k1", "a", message(1) + b"\n"), *(Made(f"k{n}", "a", message(n) + b"\n") for n in range(2, 2002))])
+    assert reader.take(2000) == list(range(2, 2002))
+    assert sink.commit() == held(address, name) == 2001
+    sink.close()
+    reader.stop()
+    core.stop()
+
+
+def test_who_is_not_known_is_told(guarded: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NATS_PASSWORD", "wrong")
+    for address in (f"nats://{guarded.address}/x", f"nats://{guarded.address}/x?stream=S"):
+        with pytest.raises(CoincideError, match=f"cannot reach 'nats://{guarded.address}': .*Authorization Violation"):
+            next(open_source(address, Reading()).deliveries(None))
