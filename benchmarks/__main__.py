@@ -17,6 +17,7 @@ QUESTIONS = (
     "live",
     "amit_worlds",
     "snapshots",
+    "spark_pages",
     "cdl_visit",
     "ecco_windows",
     "match_recognize",

@@ -92,8 +92,10 @@ def told_by_changes(rules: Rulebook, events: Sequence[Event], cuts: Sequence[int
     bounds = [0, *sorted(c for c in cuts if 0 < c < len(ordered)), len(ordered)]
     for number, (start, end) in enumerate(itertools.pairwise(bounds)):
         made += graph.advance(state, EventBatch(table=table_of(ordered[start:end]))).events
-        told = graph.changes(state)
-        base, changes = (graph.encode(state), []) if told is None else (base, [*changes, told])
+        if graph.tells_changes(state) and number % 5 != 4:
+            changes.append(graph.changes(state))
+        else:
+            base, changes = graph.changes(state, True) if graph.tells_changes(state) and number % 2 else graph.encode(state), []
         if number % 2:
             state = graph.with_changes(base, changes)
     made += graph.finish(state, until).events

@@ -62,6 +62,37 @@ class Run:
         return to_bytes(pa.table(columns))
 
 
+ABSENT = """<amit>
+  <event name="a"><eventAttribute name="k" type="number"/></event>
+  <event name="b"><eventAttribute name="k" type="number"/></event>
+  <key name="K"><eventKey event="a" attribute="k"/><eventKey event="b" attribute="k"/></key>
+  <lifespan name="L">
+    <initiator><eventInitiator event="a" correlate="add"/></initiator>
+    <terminator><expirationInterval timeInterval="9s"/></terminator>
+    <keyBy name="K"/>
+  </lifespan>
+  <situation name="S" lifespan="L"><not detectionMode="deferred"><operandNot event="b"/></not></situation>
+</amit>"""
+
+
+@pytest.mark.parametrize("room", [0, 3_000, pages.ROOM])
+def test_what_has_changed_is_what_is_stored(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lifespans in the kernel tier: logs tell changes, whether a worker remembers states or not."""
+    monkeypatch.setattr(pages, "ROOM", room)
+    rules = loads(ABSENT, "amit")
+    events = sorted(random_events(400, 5), key=lambda e: e.hi)
+    run = Run(rules, 0, tier="kernel", timed=True)
+    for start in range(0, len(events), 20):
+        run.take(events[start : start + 20])
+        if start % 60 == 0:
+            pages.MEMORY.states.clear()
+    entries = [data for name, data in run.store.data.items() if isinstance(name, tuple) and name[0] == "entry"]
+    assert entries
+    assert all(entry.startswith(pages.CHANGED) for entry in entries)
+    run.take([], closing=FOREVER)
+    assert texts(run.made) == expected(rules, events, math.inf)
+
+
 KEYED = "monitor m by k = repeat { push(x, v: v) { sequential { a, b, c } } } monitor n by k = repeat { push(y) { x } }"
 
 

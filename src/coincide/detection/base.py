@@ -201,8 +201,8 @@ class DetectorPlan(Protocol):
     def tells_changes(self, state: State) -> bool:
         """Can it tell what has changed in the state, at the cost of what was touched?"""
 
-    def changes(self, state: State) -> Changes:
-        """What has changed since this was asked last, or all there is."""
+    def changes(self, state: State, everything: bool = False) -> Changes:
+        """What has changed since this was asked last, or all there is, which it may also tell unasked."""
 
     def statistics(self, state: State) -> Mapping[str, Any]:
         """Numbers that it counts, or numbers by name."""
@@ -243,7 +243,7 @@ class Tiered:
     def tells_changes(self, state: State) -> bool:
         return False
 
-    def changes(self, state: State) -> Changes:
+    def changes(self, state: State, everything: bool = False) -> Changes:
         raise NotImplementedError
 
     def with_steps(self, steps: int) -> Self:

@@ -134,7 +134,7 @@ class Wrapped:
     def tells_changes(self, state: State) -> bool:
         return False
 
-    def changes(self, state: State) -> Changes:
+    def changes(self, state: State, everything: bool = False) -> Changes:
         raise NotImplementedError
 
     def with_steps(self, steps: int) -> Self:

@@ -116,15 +116,18 @@ class Graph:
             parts.update(plan.encode(own))
         return sealed(msgspec.msgpack.encode(GraphSnapshot(VERSION, state.consumed, state.start, state.hi, parts)))
 
-    def changes(self, state: GraphState) -> bytes | None:
-        """What has changed since this was asked last, or since the state was decoded; all, if that is as much. The cost is that
-        of what was touched. None: some plan cannot tell."""
+    def tells_changes(self, state: GraphState) -> bool:
+        return all(plan.tells_changes(own) for plan, own in zip(self.plans, state.states, strict=True))
+
+    def changes(self, state: GraphState, everything: bool = False) -> bytes:
+        """What has changed since this was asked last, or since the state was decoded, at the cost of what was touched. If all is
+        wanted, it is a snapshot, which what is told later can be added to."""
         both = list(zip(self.plans, state.states, strict=True))
-        if not all(plan.tells_changes(own) for plan, own in both):
-            return None
-        found = [plan.changes(own) for plan, own in both]
+        found = [plan.changes(own, everything) for plan, own in both]
         replaced = {name: data for changes in found for name, data in changes.replaced.items()}
         added = {name: data for changes in found for name, data in changes.added.items()}
+        if everything:
+            return sealed(msgspec.msgpack.encode(GraphSnapshot(VERSION, state.consumed, state.start, state.hi, replaced)))
         told = GraphChanges(VERSION, state.consumed, state.start, state.hi, replaced, added)
         return sealed(msgspec.msgpack.encode(told))
 

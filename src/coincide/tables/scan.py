@@ -6,6 +6,7 @@ remember is forgotten."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -150,6 +151,15 @@ class TableScan:
             keys = keys.append_column(f" {name}", pa.array(state.numbers[name]))
         snapshot = Snapshot(VERSION, self._digest, state.passed, state.hi, _to_bytes(keys), _to_bytes(state.rows))
         return sealed(msgspec.msgpack.encode(snapshot))
+
+    def tells_changes(self, state: ScanState) -> bool:
+        return False
+
+    def changes(self, state: ScanState, everything: bool = False) -> bytes:
+        raise NotImplementedError
+
+    def with_changes(self, data: bytes, changes: Sequence[bytes]) -> ScanState:
+        raise NotImplementedError
 
     def decode(self, data: bytes) -> ScanState:
         """Of another query or another schema: it starts afresh."""

@@ -94,8 +94,8 @@ class SituationPlan(PlanOfSeveral):
     def tells_changes(self, state: State) -> bool:
         return not self._interpreted and state.tables is not None
 
-    def changes(self, state: State) -> Changes:
-        found: Changes = self._runner.changes(state)
+    def changes(self, state: State, everything: bool = False) -> Changes:
+        found: Changes = self._runner.changes(state, everything)
         return found
 
     def decode(self, parts: Mapping[str, bytes]) -> State:

@@ -1,15 +1,17 @@
 """Pages of a bucket: detectors' state for some of its keys, kept so that a micro-batch costs what it touches.
 
-A page is a *base* (the encoded state) and a *log* (the steps since: events consumed, and how far time came with them). Steps are
-appended to the log; only when it has grown large is the state encoded anew. A worker that still holds the very state that was
-stored goes on from there; any other decodes the base and replays the log, which costs little: kernels are far faster than
-codecs. A random token, new with each write, tells whether a state in memory is the one in the store, whatever was retried,
-restarted or reused in between."""
+A page is a *base* (the encoded state) and a *log*: what has changed since, where detectors can tell (Graph.changes), or else the
+steps that were taken: events consumed, and how far time came with them. Both are appended to the log; only when it has grown
+large is the state encoded anew. A worker that still holds the very state that was stored goes on from there; any other reads the
+base and the changes after it and takes the steps again, which costs little: kernels are far faster than codecs. A random token,
+new with each write, tells whether a state in memory is the one in the store, whatever was retried, restarted or reused in
+between."""
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Protocol
@@ -27,9 +29,15 @@ ROOM = 1_000_000
 """Bytes that a log may always have; and it may have as many times the base's as GROWTH says."""
 GROWTH = 4
 STEPS = 64
-"""So many entries a log may have: a worker that has just started takes all of them again."""
+"""So many steps a log may have: a worker that has just started takes all of them again."""
+ENTRIES = 1024
+"""So many entries a log may have at all."""
 REMEMBERED = 64_000_000
 """Bytes of encoded state whose decoded form a worker keeps."""
+CHANGED = b"changes\x01"
+"""What entries that tell changes begin with; the others are steps."""
+TABLES = 8
+"""State that is tables takes so many times less memory than objects do."""
 
 
 class Page(msgspec.Struct, array_like=True):
@@ -107,6 +115,9 @@ class Stepping(Protocol):
     def finish(self, state: Any, until: float | None = None, closed: bool = True) -> Any: ...
     def encode(self, state: Any) -> bytes: ...
     def decode(self, data: bytes) -> Any: ...
+    def tells_changes(self, state: Any) -> bool: ...
+    def changes(self, state: Any, everything: bool = False) -> bytes: ...
+    def with_changes(self, data: bytes, changes: Sequence[bytes]) -> Any: ...
     def due(self, state: Any) -> int | None: ...
 
 
@@ -149,21 +160,34 @@ class Pages:
         """Under changed rules, events of the log are none of the new definitions' business."""
         with reading_state(CHECKPOINT):
             graph = self.graph if page.rules == self._digest else self.task.graph_of_rules(self.store.rules(page.rules))
-            data = self.store.base(number)
-            state = graph.initial() if data is None else graph.decode(data)
-            for entry in page.log:
-                step = Step.from_bytes(self.store.entry(number, entry))
+            entries = [self.store.entry(number, entry) for entry in page.log]
+            changes = [entry.removeprefix(CHANGED) for entry in entries if entry.startswith(CHANGED)]
+            state = self._stored(graph, number, changes)
+            for entry in entries[_last_told(entries) :]:
+                step = Step.from_bytes(entry)
                 if step.start is not None:
                     state.start = step.start
                 events = self.task.batch(None) if step.events is None else self.task.logged(step.events)
                 graph.advance(state, events, step.bound)
             return state if graph is self.graph else self.graph.decode(graph.encode(state))
 
+    def _stored(self, graph: Stepping, number: int, changes: Sequence[bytes]) -> Any:
+        """The state of the base, and what has changed after it."""
+        data = self.store.base(number)
+        if changes:
+            return graph.with_changes(graph.encode(graph.initial()) if data is None else data, changes)
+        return graph.initial() if data is None else graph.decode(data)
+
     def save(self, number: int, state: Any, step: Step | None) -> None:
         """Keep the state that a step has led to. None: there was more to it than a log can tell."""
         page = self.known.setdefault(number, Page(b"", self._digest))
-        room = page.size <= ROOM + GROWTH * page.base and len(page.log) < STEPS
-        if step is not None and room and page.rules == self._digest:
+        tells = self.graph.tells_changes(state)
+        growth, entries = (1, ENTRIES) if tells else (GROWTH, STEPS)
+        if page.rules != self._digest or page.size > ROOM + growth * page.base or len(page.log) >= entries:
+            self._renew(number, page, state)
+        elif tells:
+            self._append(number, page, CHANGED + self.graph.changes(state))
+        elif step is not None:
             self._append(number, page, step.to_bytes())
         else:
             self._renew(number, page, state)
@@ -171,7 +195,7 @@ class Pages:
         if self._digest not in self.kept:
             self.store.put_rules(self._digest, self._rules)
             self.kept.append(self._digest)
-        MEMORY.put(page.token, self.graph, state, max(page.base, page.size // 8))
+        MEMORY.put(page.token, self.graph, state, (page.base + page.size) // TABLES if tells else max(page.base, page.size // 8))
 
     def _append(self, number: int, page: Page, data: bytes) -> None:
         self.store.put_entry(number, page.next, data)
@@ -180,8 +204,13 @@ class Pages:
         page.size += len(data)
 
     def _renew(self, number: int, page: Page, state: Any) -> None:
-        data = self.graph.encode(state)
+        data = self.graph.changes(state, everything=True) if self.graph.tells_changes(state) else self.graph.encode(state)
         self.store.put_base(number, data)
         for entry in page.log:
             self.store.drop_entry(number, entry)
         page.base, page.size, page.log, page.rules = len(data), 0, [], self._digest
+
+
+def _last_told(entries: Sequence[bytes]) -> int:
+    """From where on there are only steps."""
+    return max((number for number, entry in enumerate(entries, 1) if entry.startswith(CHANGED)), default=0)

@@ -85,11 +85,11 @@ class Kernel:
         name = encoding.tables_name(self.group)
         return {**encoding.references(self.group), name: encoding.tables_part(self.group, whole(state.tables))}
 
-    def changes(self, state: KernelState) -> Changes:
+    def changes(self, state: KernelState, everything: bool) -> Changes:
         from coincide.detection.situation.kernel.relations import changes
 
         assert state.tables is not None
-        data, whole = changes(state.tables)
+        data, whole = changes(state.tables, everything)
         name = encoding.tables_name(self.group)
         if not whole:
             return Changes({}, {name: data})

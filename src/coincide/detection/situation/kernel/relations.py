@@ -39,9 +39,9 @@ def whole(tables: Tables) -> bytes:
     return encode(relations)
 
 
-def changes(tables: Tables) -> tuple[bytes, bool]:
-    """What has changed since this was called last, or all if that is as much; and whether it is all."""
-    everything = tables.renewed
+def changes(tables: Tables, everything: bool) -> tuple[bytes, bool]:
+    """What has changed since this was called last, or all if that is wanted or as much; and whether it is all."""
+    everything = everything or tables.renewed
     data = encode(_relations(tables, not everything))
     changed = tables.cells.live() if everything else tables.cells.changed()
     for operand in range(tables.program.most_operands):

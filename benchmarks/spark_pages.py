@@ -1,0 +1,73 @@
+"""On Spark, does a micro-batch that touches a thousand keys cost the same whatever is open?
+
+A bucket as Spark's workers have it, with its state in memory instead of Spark's store: Amit's lifespans wait for what is absent,
+and each micro-batch closes a thousand of them and opens others. What is measured are micro-batches, and the first one of a worker
+that has just started."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.measure import show
+from benchmarks.snapshots import RULES, SIZES, TOUCHED, batch, timed
+from coincide.engines.spark import pages
+from coincide.engines.spark.bucket import Arrived, Bucket
+from coincide.engines.spark.frame import Layout
+from coincide.engines.spark.outputs import Outputs
+from coincide.engines.spark.packing import to_bytes
+from coincide.engines.spark.worker import Task, sources_of
+from coincide.rulebook import loads
+
+sys.path.append(str(Path(__file__).parents[1] / "tests/spark"))
+FIELDS = ("hi", "lo", "type", "id", ".k")
+PAGES = 8
+TIMES = 5
+
+
+def arrived(kind: str, keys: np.ndarray, second: int) -> Arrived:
+    table = batch(kind, keys, second).table
+    columns = {"hi": pa.array(table.hi), "lo": pa.array(table.lo), **{name: table.fields[name] for name in ("type", "id")}}
+    columns |= {".k": table.fields["k"], "page": pa.array(keys % PAGES, pa.int32())}
+    now = second * 1_000_000
+    return Arrived(now, now, [to_bytes(pa.table(columns))])
+
+
+def measured(size: int) -> tuple[float, float, int]:
+    """Milliseconds of CPU: a micro-batch, the first of a worker that has just started; bytes that are stored for one."""
+    from support import Memory
+
+    rules = loads(RULES, "amit")
+    task = Task(sources_of(rules), tuple(d.order for d in rules.detectors), "kernel", Layout(FIELDS), Outputs(()))
+    store, random = Memory(), np.random.default_rng(1)
+
+    def take(kind: str, keys: np.ndarray, second: int) -> None:
+        Bucket(task, 0, True, ([], 1, PAGES), store).advance(arrived(kind, keys, second))
+
+    def touch(second: int) -> None:
+        keys = random.choice(size, TOUCHED, replace=False)
+        take("payment", keys, 2 * second)
+        take("order", keys, 2 * second + 1)
+
+    take("order", np.arange(size), 1)
+    touch(1)
+    times = [timed(lambda second=second: touch(second)) for second in range(2, 2 + TIMES)]
+    pages.MEMORY.states.clear()
+    before = {name: len(data) for name, data in store.data.items()}
+    cold = timed(lambda: touch(2 + TIMES))
+    more = sum(len(data) for name, data in store.data.items() if name not in before)
+    return statistics.median(times), cold, more
+
+
+def main(sizes: tuple[int, ...] = SIZES) -> None:
+    measured(TOUCHED)  # compiled and warm
+    rows = {size: measured(size) for size in sizes}
+    figures = {}
+    for size, (warm, cold, stored) in rows.items():
+        figures[f"{size:,} open: two micro-batches of {TOUCHED:,} events"] = f"{warm:,.0f} ms, {stored:,} bytes"
+        figures[f"  {size:,}: in a worker that has just started"] = f"{cold:,.0f} ms"
+    show("Amit's state on Spark", figures, f"1,000,000 open / 10,000: {rows[sizes[-1]][0] / rows[sizes[1]][0]:.2f} (at most 1.5)")
