@@ -80,7 +80,7 @@ def _check_checkpoint(given: Given) -> None:
     if given.out is not None and given.out.lower().endswith(".parquet"):
         raise CoincideError("--checkpoint is not offered with Parquet: give a .jsonl file")
     if not is_live(given):
-        raise CoincideError("--checkpoint is for live events: tail:FILE, watch:DIR, nats://…")
+        raise CoincideError("--checkpoint is for live events: tail:FILE, nats://…, kafka://… and others")
 
 
 def is_live(given: Given) -> bool:

@@ -38,7 +38,7 @@ async def stream(
     mapping: FieldMapping = DEFAULT,
     keys: bool = False,
 ) -> AsyncIterator[dict[str, Any]]:
-    """Detections as they are made, of events as they come: from the URL of a source (`nats://…`, `tail:FILE`, `watch:DIR`, `-`)
+    """Detections as they are made, of events as they come: from the URL of a source (`nats://…`, `kafka://…`, `tail:FILE`, `-`)
     or from anything that gives records to `async for`. They end when the source does; whoever leaves the loop closes the source.
 
     Events may come so much later than later ones as the `delay` (milliseconds, '5s', a timedelta) says. With the `clock` 'wall'

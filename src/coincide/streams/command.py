@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-import sys
 from typing import Any
 
 from coincide.errors import CoincideError
@@ -16,7 +15,7 @@ PATIENCE = 60.0
 
 class CommandAction:
     """The detection is its standard input, as a line of JSON. No shell is asked: what is in a detection is never a command. What
-    it prints goes to standard error, for standard output is that of the run."""
+    it prints is left out, for standard output and error are those of the run; why it failed is told."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -31,22 +30,14 @@ class CommandAction:
 
     def tell(self, key: str, record: dict[str, Any], line: bytes) -> None:
         try:
-            ended = subprocess.run(self._command, input=line + b"\n", stdout=_errors(), timeout=PATIENCE, check=False)
+            ended = subprocess.run(self._command, input=line + b"\n", capture_output=True, timeout=PATIENCE, check=False)
         except subprocess.TimeoutExpired:
             raise CoincideError(f"it did not end within {PATIENCE:.0f} s") from None
         except OSError as error:
             raise CoincideError(str(error.strerror)) from error
         if ended.returncode:
-            raise CoincideError(f"it ended with {ended.returncode}")
+            said = ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise CoincideError(f"it ended with {ended.returncode}" + (f" ({said})" if said else ""))
 
     def close(self) -> None:
         pass
-
-
-def _errors() -> Any:
-    """A file, even where somebody has put something else in the place of standard error."""
-    try:
-        sys.stderr.fileno()
-    except (OSError, ValueError, AttributeError):
-        return subprocess.DEVNULL
-    return sys.stderr

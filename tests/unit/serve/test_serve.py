@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -104,6 +105,18 @@ def test_what_was_accepted_is_dealt_with_after_whatever_end(tmp_path: Path, how:
         assert doors(found) == [*(f"d{number}" for number in range(20)), "last"]
         assert server.stop() == 0
     assert len(out.read_text().splitlines()) == 21
+
+
+def test_detections_start_things_and_go_to_sinks(tmp_path: Path) -> None:
+    told, base = tmp_path / "told.jsonl", tmp_path / "found.db"
+    actions = ["--on", "pa*", f"tee -a '{told}'", "--on-every", "1h"]
+    with served(rules(tmp_path), "--out", f"sqlite:///{base}#found", *actions) as server:
+        server.post(*({"type": kind, "time": n, "door": "a"} for n, kind in enumerate(["open", "close"] * 5)))
+        server.until(lambda: told.exists() and told.read_text().endswith("\n"))
+        assert server.stop() == 0
+    with sqlite3.connect(base) as found:
+        assert found.execute("SELECT count(*) FROM found").fetchone() == (5,)
+    assert [json.loads(line).get("_count") for line in told.read_text().splitlines()] == [None, 4]
 
 
 def test_many_publish_at_once(tmp_path: Path) -> None:

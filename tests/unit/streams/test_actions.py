@@ -57,11 +57,11 @@ def test_a_command_gets_the_detection_as_its_standard_input_and_no_shell_reads_i
 
 def test_what_fails_is_told_and_the_next_one_started(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "got.jsonl"
-    fails = keeping(file).replace("write(sys.stdin.buffer.read())", "write(sys.stdin.buffer.read()); sys.exit(3)")
+    fails = keeping(file).replace("write(sys.stdin.buffer.read())", "write(sys.stdin.buffer.read()); print('x'); sys.exit('no')")
     with caplog.at_level(logging.WARNING):
         told(fails, made(1), made(2))
     assert [record["time"] for record in kept(file)] == [1, 2]
-    assert caplog.messages == [f"a detection of 'alarm' was not told to '{sys.executable}': it ended with 3"] * 2
+    assert caplog.messages == [f"a detection of 'alarm' was not told to '{sys.executable}': it ended with 1 (no)"] * 2
 
 
 def test_a_webhook_is_called_again_and_given_up_in_the_end(site: Site, caplog: pytest.LogCaptureFixture) -> None:
