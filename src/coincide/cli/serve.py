@@ -44,9 +44,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     rules_argument(parser, nargs="*")
     many: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "URL"}
     parser.add_argument("--events", "-e", help="sources beside HTTP: nats://…, kafka://…, tail:FILE and others", **many)
-    parser.add_argument(
-        "--out", "-o", help="sinks beside HTTP: -, FILE.jsonl, nats://…, kafka://… and others", **many
-    )
+    parser.add_argument("--out", "-o", help="sinks beside HTTP: -, FILE.jsonl, nats://…, kafka://… and others", **many)
     parser.add_argument("--listen", metavar="HOST:PORT", default="127.0.0.1:8080", help="(default: 127.0.0.1:8080)")
     parser.add_argument("--keys", action="store_true", help="write the key of each detection, the same in every run, as _key")
     parser.add_argument("--tier", default="auto", metavar="NAME", help="auto (default), interpreter or kernel (compiled)")
