@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coincide.detection.columns.keys import key_codes
+from coincide.detection.columns.numbers import comparable
 from coincide.detection.columns.rows import TableRows
 from coincide.expr.classes import Classifier
 from coincide.expr.parse import parse_expression
@@ -19,9 +21,10 @@ from coincide.expr.spark import value as spark_value_column
 from coincide.expr.tree import Between, Compare, Expr, In, IsNull, Literal, Not, Reference, with_aliases
 from coincide.expr.vector import evaluate, evaluate_joined, holds
 from coincide.model.batch import EventBatch
-from coincide.model.column import Column
+from coincide.model.column import Column, column_from_arrow, column_of, concatenated
 from coincide.model.event import Event, Value, primitive
-from coincide.testing.strategies import EVENT_LEAVES, events, joined_trees, samples, table_of, trees
+from coincide.model.numbers import number_of
+from coincide.testing.strategies import EVENT_LEAVES, events, joined_trees, samples, table_of, trees, wholes
 
 
 def typed(value: Value) -> tuple[str, Value]:
@@ -54,7 +57,7 @@ def test_vector_is_scalar(tree: Expr, rows: list[Event]) -> None:
     assert holds(tree, table).tolist() == [v is True for v in expected]
 
 
-CONSTANTS: tuple[Value, ...] = (True, False, 0.0, 1.0, 2.0, "a", "b", None)
+CONSTANTS: tuple[Value, ...] = (True, False, 0.0, 1.0, 2.0, 2.0**53, 2**53 + 1, 2.0**63, 2**63 - 1, "a", "b", None)
 
 
 @st.composite
@@ -67,7 +70,10 @@ def comparisons(draw: st.DrawFn) -> Expr:
     return Not(tree) if draw(st.booleans()) else tree
 
 
-@given(st.lists(comparisons(), min_size=1, max_size=3), st.lists(st.sampled_from((*CONSTANTS, 3.0, "c")), min_size=1))
+MORE: tuple[Value, ...] = (*CONSTANTS, 3.0, 2**53 + 3, 2**63 - 2, "c")
+
+
+@given(st.lists(comparisons(), min_size=1, max_size=3), st.lists(st.sampled_from(MORE), min_size=1))
 def test_classes_tell_apart_what_tests_do(tests: list[Expr], values: list[Value]) -> None:
     rows = TableRows(EventBatch([primitive("a", 0, 0, str(n), {"x": value}) for n, value in enumerate(values)]).table)
     classes = Classifier(tests).classify(rows)
@@ -89,7 +95,8 @@ def spark_schema() -> Any:
     from pyspark.sql import types as t
 
     mixed = t.StructType().add("number", "double").add("text", "string").add("flag", "boolean")
-    plain = {"n": "double", "m": "double", "s": "string", "t": "string", "b": "boolean", "type": "string", "source": "string"}
+    kinds = {"double": "nm", "bigint": "kj", "string": ("s", "t", "type", "source"), "boolean": "b"}
+    plain = {name: kind for kind, names in kinds.items() for name in names}
     fields = [t.StructField(name, t._parse_datatype_string(kind)) for name, kind in plain.items()]
     return t.StructType([*fields, t.StructField("x", mixed), t.StructField("missing", t.ArrayType(t.LongType()))])
 
@@ -99,12 +106,14 @@ def spark_row(event: Event) -> dict[str, Any]:
     parts = {name: mixed if type(mixed) is kind else None for name, kind in (("number", float), ("text", str), ("flag", bool))}
     odd = {"n": math.nan, "m": -math.inf} if event.source == "a" else {}  # numbers of a frame that are none of ours
     missing = {name: number for name, number in odd.items() if event.attributes[name] is None}
-    return event.attributes | missing | {"x": parts, "type": event.type, "source": event.source, "missing": [1]}
+    wholes = {name: None if (whole := event.attributes[name]) is None else int(whole) for name in ("k", "j")}  # type: ignore[arg-type]
+    return event.attributes | wholes | missing | {"x": parts, "type": event.type, "source": event.source, "missing": [1]}
 
 
 def spark_value(found: Any) -> Value:
     parts = found if isinstance(found, tuple) else (found,)
-    return next((p for p in parts if p is not None), None)
+    value = next((p for p in parts if p is not None), None)
+    return number_of(value) if type(value) is int else value
 
 
 def translated(tree: Expr, schema: Any) -> Any:
@@ -112,6 +121,26 @@ def translated(tree: Expr, schema: Any) -> Any:
         return spark_value_column(tree, schema)
     except Untranslatable:
         return None
+
+
+@given(st.lists(wholes | st.none() | st.sampled_from([0.5, True, "1"]), max_size=8))
+def test_columns_keep_whole_numbers(values: list[Value]) -> None:
+    """As arrays, through Arrow and back, and joined with others."""
+    column = column_of(values)
+    back = column_from_arrow(column.to_arrow())
+    assert typed_rows(back) == [typed(value) for value in values]
+    assert typed_rows(concatenated([back, column_of([0.5]), column])) == [typed(value) for value in (*values, 0.5, *values)]
+
+
+@given(st.lists(st.tuples(wholes | st.none(), wholes | st.floats(-1e19, 1e19)), min_size=1, max_size=8))
+def test_keys_and_ranks_tell_whole_numbers_apart(pairs: list[tuple[Value, Value]]) -> None:
+    first, second = (column_of([pair[side] for pair in pairs]) for side in (0, 1))
+    codes, keys = key_codes([first])
+    assert [None if code < 0 else keys[code][0] for code in codes.tolist()] == [a for a, _ in pairs]
+    ranks = [array.tolist() for array in comparable([first, second])]
+    for (a, b), rank, other in zip(pairs, *ranks, strict=True):
+        if a is not None:
+            assert ((a < b), (a == b)) == ((rank < other), (rank == other))  # type: ignore[operator]
 
 
 @pytest.mark.spark

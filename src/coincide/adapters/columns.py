@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,6 @@ from coincide.adapters.instants import Instants, instants, intervals, is_text, n
 from coincide.adapters.mapping import CATEGORY, UNTYPED, FieldMapping, is_type_name
 from coincide.adapters.nestedcolumns import flattened_columns
 from coincide.adapters.records import (
-    EXACT,
     ID_LONG,
     ID_WRONG,
     LONGEST_NUMBER,
@@ -39,12 +39,14 @@ from coincide.adapters.records import (
     missing,
     no_value,
     not_finite,
+    too_many_digits,
     untyped,
 )
-from coincide.model.column import COMPOUND, MIXED, column_from_arrow
+from coincide.model.column import COMPOUND, MIXED, Column, column_from_arrow, column_of
 from coincide.model.compound import ValueSet
-from coincide.model.event import Value, plain_number
+from coincide.model.event import Value
 from coincide.model.fields import changed
+from coincide.model.numbers import EXACT, FEW_DIGITS, MOST, is_beyond, number_of, plain_number
 from coincide.model.space import Space
 from coincide.model.table import SPACE, EventTable
 
@@ -185,9 +187,19 @@ def _labels(array: pa.Array, reason: str, faults: Faults) -> pa.Array:
         if kind == COMPOUND:
             single_here = pc.or_(array.field("text").is_valid(), array.field("number").is_valid())
             faults.add(np.asarray(pc.and_not(array.field("compound").is_valid(), single_here)), reason)
-        return pc.coalesce(array.field("text"), _labels(array.field("number"), reason, faults))
+        labels = pc.coalesce(array.field("text"), _labels(array.field("number"), reason, faults))
+        return labels if (column := column_from_arrow(array)).rests is None else _exact_labels(labels, column)
     faults.add(~nulls(array), reason)
     return pa.nulls(len(array), pa.string())
+
+
+def _exact_labels(labels: pa.Array, column: Column) -> pa.Array:
+    """Whole numbers that no double is equal to, with all their digits."""
+    assert column.rests is not None
+    spelt = labels.to_pylist()
+    for row in np.flatnonzero(column.rests).tolist():
+        spelt[row] = str(column.value(row))
+    return pa.array(spelt, pa.string())
 
 
 def _spaces(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -> pa.Array | None:
@@ -259,14 +271,14 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def attribute(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) -> pa.Array | None:
-    """An attribute's column as doubles, texts, booleans or MIXED; None: nothing of it can be used."""
+    """An attribute's column as doubles or whole numbers, texts, booleans or MIXED; None: nothing of it can be used."""
     kind = array.type
     if pa.types.is_boolean(kind) or kind in (MIXED, COMPOUND):
         return array
     if is_text(kind):
         return array.cast(pa.string())
     if is_number(kind):
-        return _doubles(name, array, faults, huge)
+        return _numbers(name, array, faults, huge)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         finest = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")
         return pc.divide(array.cast(finest, safe=False).cast(pa.int64()).cast(pa.float64()), 1000.0)
@@ -288,24 +300,51 @@ def _decoded(name: str, array: pa.DictionaryArray, faults: Faults, huge: Counter
     return attribute(name, array.cast(texts.type), faults, huge)
 
 
-def _doubles(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) -> pa.Array:
+def _numbers(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) -> pa.Array:
+    if pa.types.is_decimal(array.type):
+        return _decimals(name, array, faults, huge)
     if pa.types.is_integer(array.type):
-        if array.type.bit_width == 64 and (beyond := _beyond(array)):
+        if array.type.bit_width < 64 or not _is_large(array):
+            return array.cast(pa.float64(), safe=False)
+        if pa.types.is_uint64(array.type) and (beyond := _beyond(array)):
             huge[name] += beyond
-        return array.cast(pa.float64(), safe=False)
+        return column_from_arrow(array).to_arrow()
     array = array.cast(pa.float64(), safe=False)
     faults.add(np.isinf(array.fill_null(0.0).to_numpy(zero_copy_only=False)), not_finite(name))
     return array
 
 
-def _beyond(array: pa.Array) -> int:
+def number_values(array: pa.Array) -> pa.Array:
+    """Numbers of a frame that was checked before."""
+    return _numbers("", array, Faults(len(array)), Counter())
+
+
+def _is_large(array: pa.Array) -> bool:
+    """Are there whole numbers that may be no doubles?"""
     least, most = pc.min_max(array).values()
-    if (most.as_py() or 0) <= EXACT and (least.as_py() or 0) >= -EXACT:
-        return 0
-    outside = pc.greater(array, pa.scalar(EXACT, array.type))
-    if pa.types.is_signed_integer(array.type):
-        outside = pc.or_(outside, pc.less(array, pa.scalar(-EXACT, array.type)))
-    return int(pc.sum(outside).as_py())
+    return (most.as_py() or 0) > EXACT or (least.as_py() or 0) < -EXACT
+
+
+def _beyond(array: pa.Array) -> int:
+    large = array.filter(pc.greater(array, pa.scalar(MOST, array.type)))
+    return sum(map(is_beyond, large.to_pylist()))
+
+
+def _decimals(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) -> pa.Array:
+    """Whole ones as whole numbers. One with a fraction is the double that is written as it is; where none is, it is refused."""
+    kind = array.type
+    if kind.precision <= FEW_DIGITS:
+        return array.cast(pa.float64(), safe=False)
+    values = array.to_pylist()
+    if kind.scale <= 0:
+        wholes = [None if value is None else int(value) for value in values]
+        if lost := sum(is_beyond(whole) for whole in wholes if whole is not None):
+            huge[name] += lost
+        return column_of([None if whole is None else number_of(whole) for whole in wholes]).to_arrow()
+    doubles = [None if value is None else float(value) for value in values]
+    wrong = [v is not None and Decimal(repr(d)) != v for v, d in zip(values, doubles, strict=True)]
+    faults.add(np.array(wrong, np.bool_), too_many_digits(name))
+    return pa.array(doubles, pa.float64())
 
 
 def named(table: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:

@@ -14,10 +14,10 @@ import pyarrow.csv as pcsv
 from coincide.adapters.columns import events_of_columns, named
 from coincide.adapters.csvtypes import FLAGS, NUMBER, PADDED, ColumnTypes
 from coincide.adapters.mapping import FieldMapping
-from coincide.adapters.records import EXACT
 from coincide.adapters.report import Intake
 from coincide.model.batch import EventBatch
 from coincide.model.column import MIXED
+from coincide.model.numbers import EXACT
 
 _WHOLLY_NUMBER = f"^(?:{NUMBER})$"
 _TRUE = pa.array([text for text, flag in FLAGS.items() if flag])

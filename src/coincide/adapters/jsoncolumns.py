@@ -15,9 +15,9 @@ import pyarrow.json as pj
 from coincide.adapters.columns import events_of_columns, named
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.nested import flattened
-from coincide.adapters.records import EXACT
 from coincide.adapters.report import Intake
 from coincide.model.batch import EventBatch
+from coincide.model.numbers import EXACT
 
 
 class JsonColumns:

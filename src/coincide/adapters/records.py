@@ -13,12 +13,10 @@ from typing import Any
 from coincide.adapters.mapping import CATEGORY, UNTYPED, FieldMapping, is_type_name
 from coincide.adapters.nested import flattened
 from coincide.model.compound import ValueRange, ValueSet, compound_of
-from coincide.model.event import Event, Value, plain_number, primitive
+from coincide.model.event import Event, Value, primitive
+from coincide.model.numbers import is_beyond, number_of, plain_number
 from coincide.model.space import Space
 from coincide.model.stamp import LIMIT, MILLISECOND, instant_of, parse_instant
-
-EXACT = 2**53
-"""Integers up to here are doubles without loss."""
 
 LONGEST_NUMBER = 4_000
 """Digits of an id that is a whole number; Python converts no more than 4,300."""
@@ -59,10 +57,14 @@ def not_finite(name: str) -> str:
     return f"attribute '{name}' is not a finite number"
 
 
+def too_many_digits(name: str) -> str:
+    return f"attribute '{name}' has more digits than a number with a fraction can hold"
+
+
 def event_of(raw: object, mapping: FieldMapping, position: int, huge: Counter[str] | None = None) -> Event:
     """The event of a record that stands at `position` (from 1). Raises BadRecord.
 
-    `huge` counts, by attribute, the integers that lose digits as doubles."""
+    `huge` counts, by attribute, the integers that lose digits, having more than 64 bits."""
     if not isinstance(raw, (dict, Mapping)):  # the most likely first: a test for an abstract class takes time
         raise BadRecord(
             "a record must be an object of fields, one a line" if isinstance(raw, list) else "not an object of fields"
@@ -234,7 +236,7 @@ def _attributes(raw: Mapping[str, object], envelope: frozenset[str], huge: Count
         if isinstance(value, (str, bool)):
             out[name] = value
         elif isinstance(value, (int, float)):
-            out[name] = _double(name, value, huge)
+            out[name] = _number(name, value, huge)
         elif isinstance(value, (ValueSet, ValueRange)):
             out[name] = value
         elif isinstance(value, list):
@@ -249,13 +251,15 @@ def _attributes(raw: Mapping[str, object], envelope: frozenset[str], huge: Count
     return out
 
 
-def _double(name: str, value: float, huge: Counter[str] | None) -> float:
+def _number(name: str, value: float, huge: Counter[str] | None) -> float:
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise BadRecord(not_finite(name))
+        return float(value)
     try:
-        number = float(value)
+        number = number_of(value)
     except OverflowError:
         raise BadRecord(not_finite(name)) from None
-    if not isfinite(number):
-        raise BadRecord(not_finite(name))
-    if isinstance(value, int) and huge is not None and not -EXACT <= value <= EXACT:
+    if huge is not None and type(number) is float and is_beyond(value):
         huge[name] += 1
     return number

@@ -22,7 +22,7 @@ class ReadReport:
     read: int = 0
     rejected: int = 0
     reasons: list[str] = field(default_factory=list)  # the first few: FILE:LINE: reason
-    huge: Counter[str] = field(default_factory=Counter)  # integers that lost digits, by attribute
+    huge: Counter[str] = field(default_factory=Counter)  # integers of more than 64 bits that lost digits, by attribute
 
     def add(self, other: ReadReport) -> None:
         """What became of the records of another reader."""
@@ -42,7 +42,7 @@ class ReadReport:
     def warnings_about(self, read: frozenset[str] | None) -> list[str]:
         """About attributes that are read; None: any may be."""
         return [
-            f"attribute '{name}' has integers beyond 2^53 ({count} of them), which lose digits as numbers: give them as text"
+            f"attribute '{name}' has integers of more than 64 bits ({count} of them), which lose digits: give them as text"
             for name, count in self.huge.items()
             if read is None or name in read
         ]

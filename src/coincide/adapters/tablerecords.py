@@ -7,7 +7,8 @@ from math import isnan
 from typing import Any
 
 from coincide.model.column import Column
-from coincide.model.event import plain, plain_number
+from coincide.model.event import plain
+from coincide.model.numbers import plain_number
 from coincide.model.space import Space
 from coincide.model.stamp import MILLISECOND
 from coincide.model.table import EventTable, Instants
@@ -55,7 +56,7 @@ def _milliseconds(instants: Instants) -> list[int | float]:
 
 def _values(column: Column) -> list[Any]:
     parts = [part is not None for part in (column.numbers, column.codes, column.flags)]
-    if column.compounds is not None:
+    if column.compounds is not None or column.rests is not None:
         return [plain(column.value(row)) for row in range(len(column))]
     if parts == [False, True, False]:
         assert column.codes is not None

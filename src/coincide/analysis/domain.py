@@ -11,6 +11,7 @@ from coincide.analysis.formula import Truth
 from coincide.expr.scalar import Evaluate, compile_scalar
 from coincide.expr.tree import Between, Compare, Expr, In, IsNull, Literal, Reference
 from coincide.model.event import Event, Value
+from coincide.model.numbers import EXACT, LEAST, is_number, number_of
 
 NULL, BOOLEAN, NUMBER, TEXT = "null", "boolean", "number", "text"
 ENVELOPE_KINDS = {"type": (TEXT,), "time": (NUMBER,), "source": (NULL, TEXT), "id": (NULL, TEXT)}
@@ -45,17 +46,22 @@ def atom(tree: Expr) -> Atom:
 
 def membership(options: Iterable[Value], negated: bool) -> Callable[[Value], Truth]:
     """`in` with constants, by a look-up: lists of them are long, and each is tried with all of its own members."""
+    options = list(options)
     known = {(type(option), option) for option in options}
-    kinds = {kind for kind, _ in known}
+    kinds = {_kind(option) for option in options}
 
     def evaluate(value: Value) -> Truth:
         if value is None:
             return None
         if (type(value), value) in known:
             return not negated
-        return negated if kinds == {type(value)} else None
+        return negated if kinds == {_kind(value)} else None
 
     return evaluate
+
+
+def _kind(value: Value) -> type:
+    return float if is_number(value) else type(value)
 
 
 def _unknown(value: Value) -> Truth:
@@ -102,7 +108,7 @@ def _in_order(values: Sequence[Any], kind: type, atoms: Mapping[int, Atom]) -> I
     due: dict[int, list[int]] = {}
     for number, atom in atoms.items():
         for constant in atom.constants:
-            if type(constant) is kind and constant in place:
+            if _kind(constant) is kind and constant in place:
                 for index in (place[constant], place[constant] + 1):
                     due.setdefault(index, []).append(number)
     for index in sorted(due):
@@ -111,10 +117,15 @@ def _in_order(values: Sequence[Any], kind: type, atoms: Mapping[int, Atom]) -> I
 
 
 def _numbers(atoms: Mapping[int, Atom]) -> list[float]:
-    """Every constant and its neighbours among the doubles; infinities are no values."""
-    constants = {c for atom in atoms.values() for c in atom.constants if type(c) is float}
-    near = {n for c in constants for n in (math.nextafter(c, -math.inf), c, math.nextafter(c, math.inf))}
-    return sorted(n for n in near if math.isfinite(n)) or [0.0]
+    """Every constant and its neighbours among the numbers; infinities are no values."""
+    constants = {c for atom in atoms.values() for c in atom.constants if is_number(c)}
+    return sorted({n for c in constants for n in (c, *_neighbours(c)) if math.isfinite(n)}) or [0.0]
+
+
+def _neighbours(number: float) -> Iterator[float]:
+    yield from (math.nextafter(number, -math.inf), math.nextafter(number, math.inf))
+    if EXACT <= abs(number) <= -LEAST:
+        yield from (number_of(int(number) - 1), number_of(int(number) + 1))
 
 
 def _texts(atoms: Mapping[int, Atom]) -> list[str]:

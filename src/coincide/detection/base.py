@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from coincide.expr.tree import Expr
+from coincide.expr.tree import Expr, Literal
 from coincide.model.batch import EventBatch
 from coincide.source import Span
 
@@ -27,6 +27,14 @@ Attributes = Mapping[str, tuple[Expr, ...]]
 
 State = Any
 """A plan's own; engines only hand it back."""
+
+
+@dataclass(frozen=True)
+class Copied(Expr):
+    """Some value of a type, handed on as `of` has it: of whole numbers it is one."""
+
+    example: Literal
+    of: Expr
 
 
 class Clock(msgspec.Struct, frozen=True):

@@ -148,7 +148,7 @@ def key_of(values: Sequence[Value], size: int) -> Key:
     if len(values) != size:
         damaged(f"a key has {len(values)} values, not {size}")
     for value in values:
-        if not isinstance(value, (float, str, bool)):
+        if not isinstance(value, (float, int, str)):
             damaged("a part of a key is not a single value")
     return tuple(map(key_part, values))
 

@@ -10,6 +10,7 @@ from coincide.expr.print import expression_text
 from coincide.expr.tree import Alias, Expr, Literal, Reference, walk
 from coincide.lang.cdl.definition import AnySource, Collection, Description, Filter, Predicate, Preference, Source, TimeEvent
 from coincide.lang.cdl.functions import COMPARISONS
+from coincide.model.numbers import is_number
 
 
 def description(cd: Description) -> Drawing:
@@ -92,7 +93,7 @@ class _Painter:
 
 def _number(value: Expr) -> float | None:
     """Of a literal length of time, which is in milliseconds."""
-    return value.value if isinstance(value, Literal) and isinstance(value.value, float) else None
+    return value.value if isinstance(value, Literal) and is_number(value.value) else None
 
 
 def _condition(predicate: Predicate) -> str:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from coincide.expr.tree import And, Between, Compare, Expr, In, IsNull, Literal, Not, Or, Reference
 from coincide.expr.vector import Rows, Table, evaluate
-from coincide.model.column import Column
+from coincide.model.column import Column, Numbers, Rests
+from coincide.model.numbers import EXACT, is_number, rest_of
 
 Codes = npt.NDArray[np.int32]
 DIRECT = 1 << 22  # up to so many combinations, classes are numbered through a table rather than by sorting
@@ -68,7 +69,7 @@ class Constants:
         """What each row is to the tests; null is 0."""
         parts = []
         if column.numbers is not None:
-            parts.append(self._number_codes(column.numbers))
+            parts.append(self._number_codes(column.numbers, column.rests))
         if column.codes is not None:
             parts.append(self.text_codes(column.texts)[column.codes])
         if column.flags is not None:
@@ -81,11 +82,23 @@ class Constants:
         base = 1 + self._places(self.numbers)
         return np.array([base + self._text_code(t) for t in texts] + [0], np.int32)
 
-    def _number_codes(self, values: npt.NDArray[np.float64]) -> Codes:
+    def _number_codes(self, values: Numbers, rests: Rests | None) -> Codes:
         constants = np.array(self.numbers, np.float64)
         at = np.searchsorted(constants, values)
         equal = np.append(constants, np.nan)[at] == values
+        large = [c for c in self.numbers if abs(c) >= EXACT]
+        if large and (rests is not None or any(type(c) is int for c in large)):
+            self._tell_apart(large, values, rests, at, equal)
         return np.where(np.isnan(values), 0, 1 + 2 * at + equal).astype(np.int32)
+
+    def _tell_apart(self, large: Sequence[float], values: Numbers, rests: Rests | None, at: Any, equal: Any) -> None:
+        """Where a constant has the same double, the rests decide."""
+        own = np.zeros(len(values), np.int16) if rests is None else rests
+        equal &= np.abs(values) < EXACT
+        for constant in large:
+            tied, rest = values == float(constant), rest_of(constant)
+            at += tied & (own > rest)
+            equal |= tied & (own == rest)
 
     def _text_code(self, text: str) -> int:
         at = bisect_left(self.texts, text)
@@ -161,7 +174,7 @@ class Classes:
 
 def _sorted(values: list[object]) -> Constants:
     """Sorted by type before equal ones are merged: to Python true and 1 are equal, to a test they are not."""
-    numbers = sorted({v for v in values if isinstance(v, float)})
+    numbers = sorted({v for v in values if is_number(v)})
     texts = sorted({v for v in values if isinstance(v, str)})
     return Constants(tuple(numbers), tuple(texts))
 

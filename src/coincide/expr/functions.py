@@ -12,7 +12,8 @@ from typing import Any
 
 from coincide.expr.patterns import matches, pattern_fault
 from coincide.expr.tree import Expr, Literal
-from coincide.model.event import Value, plain_number
+from coincide.model.event import Value
+from coincide.model.numbers import plain_number
 
 ANY, NUMBER, TEXT, BOOLEAN = "any", "number", "string", "boolean"
 

@@ -27,6 +27,7 @@ from coincide.expr.tree import (
     Or,
     Reference,
 )
+from coincide.model.numbers import is_number, number_of_text
 from coincide.source import SourceText, room_for_recursion
 
 COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -189,14 +190,16 @@ class ExpressionParser:
         if start is None:
             return self._primary()
         operand = self._deeper(self._unary)
-        if isinstance(operand, Literal) and isinstance(operand.value, float):
+        if isinstance(operand, Literal) and is_number(operand.value):
             return self._placed(Literal(-operand.value), start)
         return self._placed(Negate(operand), start)
 
     def _primary(self) -> Expr:
         token = self.tokens.peek()
         if token.kind == "number":
-            return self._placed(Literal(self._quantity()), token)
+            quantity = self._quantity()
+            alone = self.tokens.last is token  # no unit follows
+            return self._placed(Literal(number_of_text(token.text) if alone else quantity), token)
         if token.kind == "text":
             self.tokens.next()
             return self._placed(Literal(token.value), token)

@@ -34,6 +34,7 @@ from coincide.expr.tree import (
     Or,
     Reference,
 )
+from coincide.model.numbers import is_number
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -213,7 +214,7 @@ class Lowering(Generic[N, T, C]):
 
     def _in(self, node: In) -> Parts[N, T, C]:
         """`x in (a, b)` is `x = a or x = b`; many constants are looked up at once."""
-        values = [o.value for o in node.options if isinstance(o, Literal) and isinstance(o.value, (str, float))]
+        values = [o.value for o in node.options if isinstance(o, Literal) and (isinstance(o.value, str) or is_number(o.value))]
         if len(values) == len(node.options) > 2:
             tests = self._membership(self.lower(node.operand), values)
         else:
@@ -221,7 +222,7 @@ class Lowering(Generic[N, T, C]):
         return Parts(flag=~tests if node.negated else tests)
 
     def _membership(self, value: Parts[N, T, C], options: Sequence[str | float]) -> Flag[C]:
-        numbers = [o for o in options if isinstance(o, float)]
+        numbers = [o for o in options if is_number(o)]
         texts = [o for o in options if isinstance(o, str)]
         algebra, nowhere = self.algebra, self.algebra.always(False)
         found, missed = [nowhere], [nowhere]
@@ -306,7 +307,7 @@ class Lowering(Generic[N, T, C]):
 
     def _spelled(self, tree: Expr) -> T | None:
         """An argument of `concat` as text."""
-        if isinstance(tree, Literal) and isinstance(tree.value, float):
+        if isinstance(tree, Literal) and is_number(tree.value):
             return self.algebra.text(number_text(tree.value))
         value = self.lower(tree)
         if value.number is None:

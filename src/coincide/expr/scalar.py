@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from coincide.expr.functions import FUNCTIONS, Function, finite
+from coincide.expr.functions import FUNCTIONS, NUMBER, Function, finite
 from coincide.expr.patterns import like
 from coincide.expr.tree import (
     Alias,
@@ -28,6 +28,7 @@ from coincide.expr.tree import (
 )
 from coincide.model.compound import single
 from coincide.model.event import Event, Value
+from coincide.model.numbers import is_number, same_kind
 from coincide.model.space import separation, within_box, within_radius
 from coincide.model.stamp import MILLISECOND
 
@@ -104,7 +105,9 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def compare(op: Callable[[Any, Any], bool], a: Value, b: Value) -> bool | None:
     """Null where an operand is null or the types differ."""
-    return op(a, b) if a is not None and type(a) is type(b) else None
+    if type(a) is type(b):
+        return op(a, b) if a is not None else None
+    return op(a, b) if is_number(a) and is_number(b) else None
 
 
 def divide(a: float, b: float) -> float | None:
@@ -126,8 +129,11 @@ ARITHMETIC: dict[str, Callable[[float, float], float | None]] = {
 
 
 def arithmetic(op: Callable[[float, float], float | None], a: Value, b: Value) -> float | None:
+    """In doubles."""
     if type(a) is not float or type(b) is not float:
-        return None
+        if not is_number(a) or not is_number(b):
+            return None
+        a, b = float(a), float(b)
     result = op(a, b)
     return None if result is None else finite(result)
 
@@ -217,7 +223,7 @@ class ScalarCompiler:
 
         def evaluate(environment: Any) -> float | None:
             value = operand(environment)
-            return -value if type(value) is float else None
+            return -float(value) if is_number(value) else None
 
         return evaluate
 
@@ -243,9 +249,9 @@ class ScalarCompiler:
         def evaluate(environment: Any) -> Value:
             found = [e(environment) for e in events]
             values = [r(environment) for r in rest]
-            if any(f is None for f in found) or any(type(v) is not float for v in values):
+            if any(f is None for f in found) or not all(map(is_number, values)):
                 return None
-            return meaning(*found, *values)
+            return meaning(*found, *map(float, values))  # type: ignore[arg-type]
 
         return evaluate
 
@@ -261,18 +267,19 @@ EVENT_FUNCTIONS: dict[str, Callable[..., Value]] = {
 }
 
 TYPES: dict[str, tuple[type, ...]] = {
-    "number": (float,),
+    "number": (float, int),
     "string": (str,),
     "boolean": (bool,),
-    "number or string": (float, str),
-    "number or string, the same": (float, str),
-    "any": (float, str, bool),
+    "number or string": (float, int, str),
+    "number or string, the same": (float, int, str),
+    "any": (float, int, str, bool),
 }
 
 
 def _plain_call(function: Function, arguments: list[Evaluate]) -> Evaluate:
     wanted = [TYPES[function.argument(i)] for i in range(len(arguments))]
     same = function.argument(0).endswith("the same")
+    computes = function.argument(0) == NUMBER  # in doubles; others only compare or spell
     scalar = function.scalar
     assert scalar is not None
 
@@ -280,8 +287,10 @@ def _plain_call(function: Function, arguments: list[Evaluate]) -> Evaluate:
         values = [a(environment) for a in arguments]
         if any(type(v) not in w for v, w in zip(values, wanted, strict=True)):
             return None
-        if same and len({type(v) for v in values}) > 1:
+        if same and not all(same_kind(values[0], v) for v in values):
             return None
+        if computes:
+            return scalar(*map(float, values))  # type: ignore[arg-type]
         return scalar(*values)
 
     return evaluate

@@ -8,8 +8,9 @@ The first two are exact or raise `Untranslatable`: whatever Java and Python may 
 lower case, white space, the spelling of numbers and rounding to digits, powers) is not translated. Filters have the plain form
 `v > 5 AND type = 'a'`, which Spark can push down to its sources.
 
-Columns of a frame: numbers (nan and infinity are null), strings, booleans, timestamps and dates (milliseconds), structs of mixed
-types; a column of any other type, and one that the frame lacks, is null. The envelope's names must be columns of the frame."""
+Columns of a frame: numbers (nan and infinity are null; bigints compare by all their digits), strings, booleans, timestamps and
+dates (milliseconds), structs of mixed types; a column of any other type, and one that the frame lacks, is null. The envelope's
+names must be columns of the frame."""
 
 from __future__ import annotations
 
@@ -21,13 +22,14 @@ from typing import Any
 from coincide.expr.functions import Function
 from coincide.expr.parts import LIKE, Flag, Lowering, Parts, Unsupported, balanced
 from coincide.expr.tree import And, Between, Compare, Expr, HasOne, In, Not, Or, Reference, Resembles
+from coincide.model.numbers import EXACT, FEW_DIGITS, LONG_DIGITS, plain_number
 from coincide.model.stamp import MILLISECOND
 
 SparkColumn = Any  # pyspark is imported only where Spark is used
 SparkSchema = Any
 
 LARGEST = 2_000  # nodes of one Spark expression; beyond that its optimizer is slow
-ENVELOPE = {"type": ("string",), "source": ("string",), "id": ("string",), "time": ("whole number", "timestamp")}
+ENVELOPE = {"type": ("string",), "source": ("string",), "id": ("string",), "time": ("whole number", "long", "timestamp")}
 
 
 class Untranslatable(Unsupported):
@@ -39,13 +41,15 @@ def value(tree: Expr, schema: SparkSchema) -> SparkColumn:
 
     parts = _lowering(schema).lower(tree)
     found = {
-        "number": parts.number and parts.number.exact.column,
+        "number": parts.number and parts.number.value.column,
         "text": parts.text and parts.text.column,
         "flag": parts.flag and F.when(parts.flag.true.column, F.lit(True)).when(parts.flag.false.column, F.lit(False)),
     }
     there = {name: column for name, column in found.items() if column is not None}
     if len(there) < 2:
         return next(iter(there.values()), F.lit(None).cast("double"))
+    if parts.number is not None and parts.number.large:
+        raise Untranslatable("a struct has no room for whole numbers of 64 bits")
     types = {"number": "double", "text": "string", "flag": "boolean"}
     return F.struct(*(there.get(n, F.lit(None).cast(t)).alias(n) for n, t in types.items()))
 
@@ -139,6 +143,8 @@ class _Number:
     raw: _Made
     wild: bool = True
     whole: _Made | None = None  # the same as a long, of columns of whole numbers and of whole constants
+    large: bool = False  # it may be a whole number that no double is equal to: `raw` is only the nearest one
+    constant: float | None = None
 
     @property
     def there(self) -> _Made:
@@ -149,6 +155,16 @@ class _Number:
     @property
     def exact(self) -> _Made:
         return _Made(_when, (self.there, self.raw)) if self.wild else self.raw
+
+    @property
+    def value(self) -> _Made:
+        return self.whole if self.large and self.whole is not None else self.exact
+
+    @property
+    def rest(self) -> _Made:
+        """Below, at or above zero as the number is to its double."""
+        assert self.whole is not None
+        return _Made(_rest, (self.whole, self.raw), copies=2)
 
 
 _Parts = Parts[_Number, _Made, _Made]
@@ -161,8 +177,10 @@ class _Spark:
         self.schema = schema
 
     def number(self, value: float | None) -> _Number:
-        exact = value is not None and value.is_integer() and abs(value) < 2**53
-        return _Number(_literal(value, "double"), wild=False, whole=_literal(int(value or 0), "long") if exact else None)
+        plain = None if value is None else plain_number(value)
+        whole = _literal(plain, "long") if plain is None or isinstance(plain, int) else None
+        double = None if value is None else float(value)
+        return _Number(_literal(double, "double"), wild=False, whole=whole, large=type(value) is int, constant=double)
 
     def text(self, value: str | None) -> _Made:
         return _Constant(lambda: _functions().lit(value).cast("string"), text=value)
@@ -193,17 +211,33 @@ class _Spark:
         return a.there
 
     def compare_numbers(self, op: str, a: _Number, b: _Number) -> _Made:
-        if a.whole is not None and b.whole is not None and not (a.whole.arguments and b.whole.arguments):
-            return _Made(COMPARE[op], (a.whole, b.whole))  # a column with a constant: without the cast it can be pushed down
+        if a.whole is not None and b.whole is not None:
+            return _Made(COMPARE[op], (a.whole, b.whole))  # without a cast, which could not be pushed down
         compared = _Made(COMPARE[op], (a.raw, b.raw))
+        if (a.large and not _is_small(b)) or (b.large and not _is_small(a)):
+            compared = self._compared_exactly(op, a, b)
         return balanced(self.both, [compared, *(x.there for x in (a, b) if x.wild)])
 
+    def _compared_exactly(self, op: str, a: _Number, b: _Number) -> _Made:
+        """By doubles, and where these are equal, by what the whole number of the two is more than its own."""
+        if not a.large:
+            return self._compared_exactly(MIRRORED.get(op, op), b, a)
+        tied = self.both(_Made(COMPARE["="], (a.raw, b.raw)), _Made(COMPARE[op], (a.rest, _literal(0, "long"))))
+        strict = op.rstrip("=") if op in ("<=", ">=") else op
+        return tied if op == "=" else self.either(_Made(COMPARE[strict], (a.raw, b.raw)), tied)
+
     def number_in(self, a: _Number, values: Sequence[float]) -> _Made:
+        if a.whole is not None:
+            wholes = [plain for value in values if isinstance(plain := plain_number(value), int)]
+            return _Made(lambda x: x.isin(wholes), (a.whole,))
+        doubles = [value for value in values if type(value) is float]  # no double is equal to the others
         zeros = [0.0, -0.0] if 0.0 in values else []  # a long list is a hash set to Spark, where the two differ
-        return _Made(lambda x: x.isin([*values, *zeros]), (a.raw,))
+        return _Made(lambda x: x.isin([*doubles, *zeros]), (a.raw,))
 
     def choose_number(self, test: _Made, yes: _Number, no: _Number) -> _Number:
-        return _Number(self.choose(test, yes.raw, no.raw), yes.wild or no.wild)
+        whole = self.choose(test, yes.whole, no.whole) if yes.whole is not None and no.whole is not None else None
+        large = _joined_large(whole, yes, no)
+        return _Number(self.choose(test, yes.raw, no.raw), yes.wild or no.wild, whole, large)
 
     def unary(self, name: str, a: _Number) -> _Number:
         copies = 3 if name in ("floor", "ceil") else 1
@@ -215,7 +249,11 @@ class _Spark:
         if name == "round":
             raise Untranslatable("'round' to digits depends on how Java spells numbers")
         if name in ("min", "max"):
-            return _Number(self._extreme(name, (a.there, b.there), a.raw, b.raw), wild=False)
+            there = a.there, b.there
+            both = a.whole is not None and b.whole is not None
+            whole = self._extreme(name, there, a.whole, b.whole) if both else None  # type: ignore[arg-type]
+            large = _joined_large(whole, a, b)
+            return _Number(self._extreme(name, there, a.raw, b.raw), wild=False, whole=whole, large=large)
         if name in ("/", "%"):  # an infinite divisor would give a finite number
             return _Number(_Made(BINARY[name], (a.raw, b.exact), copies=2))
         return _Number(_Made(BINARY[name], (a.raw, b.raw)))
@@ -266,6 +304,27 @@ _Lowering = Lowering[_Number, _Made, _Made]
 
 def _lowering(schema: SparkSchema) -> _Lowering:
     return Lowering(_Spark(schema))
+
+
+def _is_small(number: _Number) -> bool:
+    """A constant that no whole number is rounded to."""
+    return number.constant is not None and abs(number.constant) < EXACT
+
+
+def _joined_large(whole: _Made | None, a: _Number, b: _Number) -> bool:
+    large = a.large or b.large
+    if large and whole is None:
+        raise Untranslatable("a value that may be a double or a whole number of 64 bits")
+    return large
+
+
+def _rest(whole: SparkColumn, raw: SparkColumn) -> SparkColumn:
+    """The largest double is one more than there are whole numbers of 64 bits, and so than a cast can give."""
+    fits = raw < 2.0**63
+    return _when(fits, whole - _when(fits, raw).cast("long")).otherwise(-1)
+
+
+MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def _functions() -> Any:
@@ -367,16 +426,22 @@ def _kind(data_type: Any) -> str:
 
     if isinstance(data_type, (types.FloatType, types.DoubleType)):
         return "wild number"
+    if isinstance(data_type, types.LongType):
+        return "long"
     if isinstance(data_type, types.IntegralType):
         return "whole number"
+    if isinstance(data_type, types.DecimalType) and data_type.precision > FEW_DIGITS:
+        return "long" if data_type.scale <= 0 and data_type.precision <= LONG_DIGITS else "long decimal"
     if isinstance(data_type, types.NumericType):
         return "number"
     if isinstance(data_type, types.StringType):
         return "string" if getattr(data_type, "collation", "UTF8_BINARY") == "UTF8_BINARY" else "collated"
     if isinstance(data_type, types.StructType):
         mixed = types.StructType().add("number", "double").add("text", "string").add("flag", "boolean")
-        found = [(f.name, f.dataType) for f in data_type if f.name != "compound"]  # sets and ranges are null here
-        return "mixed" if found == [(f.name, f.dataType) for f in mixed] else "other"
+        found = [(f.name, f.dataType) for f in data_type if f.name != "compound"]
+        if found != [(f.name, f.dataType) for f in mixed]:
+            return "other"
+        return "mixed" if len(found) == len(data_type) else "compound"
     plain = {
         types.BooleanType: "boolean",
         types.TimestampType: "timestamp",
@@ -389,9 +454,11 @@ def _kind(data_type: Any) -> str:
 def _parts(kind: str, made: _Made) -> _Parts:
     if kind in ("number", "wild number"):
         return Parts(number=_Number(_Made(lambda c: c.cast("double"), (made,)), wild=kind == "wild number"))
-    if kind == "whole number":
+    if kind in ("whole number", "long"):
         double, long = (_Made(lambda c, t=t: c.cast(t), (made,)) for t in ("double", "long"))
-        return Parts(number=_Number(double, wild=False, whole=long))
+        return Parts(number=_Number(double, wild=False, whole=long, large=kind == "long"))
+    if kind in ("long decimal", "compound"):
+        raise Untranslatable("decimals of many digits, and whole numbers or sets in a struct, are told apart in Python")
     if kind == "string":
         return Parts(text=made)
     if kind == "boolean":
@@ -449,7 +516,11 @@ def _value_test(tree: HasOne | Resembles, kind: str) -> Callable[[SparkColumn], 
     numbers = [*tree.numbers, *([-0.0] if 0.0 in tree.numbers else [])]  # to Spark's sets the two differ
     if kind == "string":
         return lambda c: c.isin(list(tree.texts))
-    if kind in ("number", "wild number", "whole number"):
+    if kind in ("whole number", "long"):
+        wholes = [plain for number in tree.numbers if isinstance(plain := plain_number(number), int)]
+        return lambda c: c.cast("long").isin(wholes)
+    numbers = [number for number in numbers if type(number) is float]  # no double is equal to the others
+    if kind in ("number", "wild number"):
         return lambda c: c.cast("double").isin(numbers)
     if kind == "mixed":
         return lambda c: c["text"].isin(list(tree.texts)) | c["number"].isin(numbers)

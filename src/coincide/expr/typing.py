@@ -32,7 +32,7 @@ from coincide.source import Span
 
 Types = Callable[[Reference], str | None]
 
-KINDS = {float: NUMBER, str: TEXT, bool: BOOLEAN}
+KINDS = {float: NUMBER, int: NUMBER, str: TEXT, bool: BOOLEAN}
 
 
 def infer(tree: Expr, types: Types, functions: Mapping[str, Function] = FUNCTIONS) -> str | None:

@@ -21,10 +21,11 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from coincide.expr.functions import Function, number_text, rounded_to
-from coincide.expr.parts import Flag, Parts, lower, truth
+from coincide.expr.parts import Flag, Parts, balanced, lower, truth
 from coincide.expr.tree import Expr, Reference
-from coincide.model.column import Codes, Column, Numbers, column_of
+from coincide.model.column import Codes, Column, Numbers, Rests, column_of
 from coincide.model.event import Value
+from coincide.model.numbers import rest_of
 from coincide.model.space import EARTH_RADIUS, Space, separation, within_radius
 from coincide.model.stamp import MILLISECOND
 
@@ -150,7 +151,15 @@ class _Text:
         return self.texts[int(self.codes)] if self.codes.ndim == 0 and self.codes >= 0 else None
 
 
-_Parts = Parts[Numbers, _Text, _Condition]
+@dataclass(frozen=True, eq=False)
+class _Number:
+    """Doubles, nan for null, and what whole numbers are more than theirs; None: nothing."""
+
+    values: Numbers
+    rests: Rests | None = None
+
+
+_Parts = Parts[_Number, _Text, _Condition]
 
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -163,13 +172,14 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class _Vector:
-    """The algebra of columns. Its numbers are arrays with nan for null."""
+    """The algebra of columns."""
 
     def __init__(self, rows: Callable[[str | None], Rows | None]) -> None:
         self.rows = rows
 
-    def number(self, value: float | None) -> Numbers:
-        return np.array(np.nan if value is None else value, np.float64)
+    def number(self, value: float | None) -> _Number:
+        rest = 0 if value is None else rest_of(value)
+        return _Number(np.array(np.nan if value is None else value, np.float64), np.array(rest, np.int16) if rest else None)
 
     def text(self, value: str | None) -> _Text:
         return _Text(np.array(-1, np.int32), ()) if value is None else _Text(np.array(0, np.int32), (value,))
@@ -198,27 +208,36 @@ class _Vector:
 
     # Numbers.
 
-    def has_number(self, a: Numbers) -> _Condition:
-        return _Condition(lambda: ~np.isnan(a))
+    def has_number(self, a: _Number) -> _Condition:
+        return _Condition(lambda: ~np.isnan(a.values))
 
-    def compare_numbers(self, op: str, a: Numbers, b: Numbers) -> _Condition:
-        return _Condition(lambda: np.asarray(COMPARE[op](a, b)))
+    def compare_numbers(self, op: str, a: _Number, b: _Number) -> _Condition:
+        if a.rests is None and b.rests is None:
+            return _Condition(lambda: np.asarray(COMPARE[op](a.values, b.values)))
+        return _Condition(lambda: _compared_exactly(op, a, b))
 
-    def number_in(self, a: Numbers, values: Sequence[float]) -> _Condition:
-        return _Condition(lambda: np.isin(a, values))
+    def number_in(self, a: _Number, values: Sequence[float]) -> _Condition:
+        wholes = [value for value in values if type(value) is int]
+        doubles = [value for value in values if type(value) is float]
+        if a.rests is None:  # no double is equal to the others
+            return _Condition(lambda: np.isin(a.values, doubles))
+        found = [_Condition(lambda: np.isin(a.values, doubles) & (_rests(a) == 0))]
+        return balanced(self.either, found + [self.compare_numbers("=", a, self.number(whole)) for whole in wholes])
 
-    def choose_number(self, test: _Condition, yes: Numbers, no: Numbers) -> Numbers:
-        return np.where(test.mask, yes, no)
+    def choose_number(self, test: _Condition, yes: _Number, no: _Number) -> _Number:
+        return _chosen(test.mask, yes, no)
 
-    def unary(self, name: str, a: Numbers) -> Numbers:
+    def unary(self, name: str, a: _Number) -> _Number:
         with np.errstate(all="ignore"):
-            return np.asarray(UNARY[name](a))
+            return _Number(np.asarray(UNARY[name](a.values)))
 
-    def binary(self, name: str, a: Numbers, b: Numbers) -> Numbers:
+    def binary(self, name: str, a: _Number, b: _Number) -> _Number:
+        if name in ("min", "max") and (a.rests is not None or b.rests is not None):
+            return _extreme(name, a, b)
         with np.errstate(all="ignore"):
-            result = np.asarray(BINARY[name](a, b))
+            result = np.asarray(BINARY[name](a.values, b.values))
         infinite = np.isinf(result)
-        return np.where(infinite, np.nan, result) if infinite.any() else result
+        return _Number(np.where(infinite, np.nan, result) if infinite.any() else result)
 
     # Texts.
 
@@ -241,9 +260,11 @@ class _Vector:
         extreme = np.minimum(first, second) if name == "min" else np.maximum(first, second)
         return _Text(np.where((first < 0) | (second < 0), np.int32(-1), extreme), texts)
 
-    def spell(self, a: Numbers) -> _Text:
-        distinct, inverse = np.unique(a, return_inverse=True)  # nan is one of them, the last
-        codes = np.where(np.isnan(a), -1, inverse.reshape(a.shape))
+    def spell(self, a: _Number) -> _Text:
+        if a.rests is not None:
+            return _spelled_exactly(a)
+        distinct, inverse = np.unique(a.values, return_inverse=True)  # nan is one of them, the last
+        codes = np.where(np.isnan(a.values), -1, inverse.reshape(a.values.shape))
         return _Text(codes.astype(np.int32), tuple(number_text(float(d)) for d in distinct[~np.isnan(distinct)]))
 
     def call(self, function: Function, texts: Sequence[_Text]) -> _Parts:
@@ -254,13 +275,48 @@ class _Vector:
 
     # Events.
 
-    def event(self, name: str, aliases: Sequence[str | None], numbers: Sequence[Numbers]) -> _Parts:
+    def event(self, name: str, aliases: Sequence[str | None], numbers: Sequence[_Number]) -> _Parts:
         found = [self.rows(a) for a in aliases]
         rows = [r for r in found if r is not None]
-        return Parts() if len(rows) < len(found) else EVENT[name](*rows, *numbers)
+        return Parts() if len(rows) < len(found) else EVENT[name](*rows, *(n.values for n in numbers))
 
 
 # Numbers.
+
+
+def _rests(a: _Number) -> Rests:
+    return np.zeros(a.values.shape, np.int16) if a.rests is None else a.rests
+
+
+def _compared_exactly(op: str, a: _Number, b: _Number) -> Mask:
+    """By doubles, and where these are equal, by rests."""
+    tied = a.values == b.values
+    if op in ("=", "<=", ">="):
+        decided = np.zeros(tied.shape, np.bool_) if op == "=" else COMPARE[op[0]](a.values, b.values)
+    else:
+        decided = COMPARE[op](a.values, b.values)
+    return np.asarray(decided | (tied & COMPARE[op](_rests(a), _rests(b))))
+
+
+def _chosen(test: Mask, yes: _Number, no: _Number) -> _Number:
+    rests = None if yes.rests is None and no.rests is None else np.where(test, _rests(yes), _rests(no))
+    return _Number(np.where(test, yes.values, no.values), rests)
+
+
+def _extreme(name: str, a: _Number, b: _Number) -> _Number:
+    """Null where an operand is."""
+    first = _compared_exactly("<=" if name == "min" else ">=", a, b)
+    chosen = _chosen(first | np.isnan(a.values), a, b)
+    return _chosen(np.isnan(b.values), b, chosen)
+
+
+def _spelled_exactly(a: _Number) -> _Text:
+    values, rests = np.broadcast_arrays(a.values, _rests(a))
+    numbers = Column(values.size, numbers=values.ravel(), rests=rests.ravel())
+    spelt = [None if (number := numbers.value(row)) is None else number_text(number) for row in range(values.size)]  # type: ignore[arg-type]
+    column = column_of(spelt)
+    codes = np.full(values.size, -1, np.int32) if column.codes is None else column.codes
+    return _Text(codes.reshape(values.shape), column.texts)
 
 
 def _rounded(x: Numbers) -> Numbers:
@@ -403,7 +459,7 @@ def _gathered(kind: str, values: Sequence[Value], index: Codes) -> _Parts:
     column = column_of([*values, None])
     if column.codes is not None:
         return Parts(text=_Text(column.codes[index], column.texts))
-    return Parts(number=None if column.numbers is None else column.numbers[index])
+    return Parts(number=None if column.numbers is None else _Number(column.numbers[index]))
 
 
 def _where(values: Sequence[Value], wanted: bool, index: Codes) -> _Condition:
@@ -414,15 +470,15 @@ def _where(values: Sequence[Value], wanted: bool, index: Codes) -> _Condition:
 
 
 def _start(rows: Rows) -> _Parts:
-    return Parts(number=milliseconds_of(rows.lo))
+    return Parts(number=_Number(milliseconds_of(rows.lo)))
 
 
 def _end(rows: Rows) -> _Parts:
-    return Parts(number=milliseconds_of(rows.hi))
+    return Parts(number=_Number(milliseconds_of(rows.hi)))
 
 
 def _duration(rows: Rows) -> _Parts:
-    return Parts(number=milliseconds_of(rows.hi - rows.lo))
+    return Parts(number=_Number(milliseconds_of(rows.hi - rows.lo)))
 
 
 def _zone(rows: Rows) -> _Parts:
@@ -435,7 +491,7 @@ def _distance(a: Rows, b: Rows) -> _Parts:
     if first is None or second is None:
         return Parts()
     found = (separation(first.space(i), second.space(i)) for i in range(a.length))
-    return Parts(number=np.array([np.nan if d is None else d for d in found], np.float64))
+    return Parts(number=_Number(np.array([np.nan if d is None else d for d in found], np.float64)))
 
 
 def _within_box(rows: Rows, x0: Numbers, y0: Numbers, x1: Numbers, y1: Numbers) -> _Parts:
@@ -488,15 +544,17 @@ def _parts(column: Column) -> _Parts:
     flags, flag = column.flags, None
     if flags is not None:
         flag = Flag(_Condition(lambda: flags == 1), _Condition(lambda: flags == 0))
-    return Parts(column.numbers, None if column.codes is None else _Text(column.codes, column.texts), flag)
+    number = None if column.numbers is None else _Number(column.numbers, column.rests)
+    return Parts(number, None if column.codes is None else _Text(column.codes, column.texts), flag)
 
 
 def _column(parts: _Parts, length: int) -> Column:
-    numbers = None if parts.number is None else _stretched(parts.number, length)
+    numbers = None if parts.number is None else _stretched(parts.number.values, length)
+    rests = None if parts.number is None or parts.number.rests is None else _stretched(parts.number.rests, length)
     flags = None if parts.flag is None else _flags(parts.flag, length)
     if parts.text is None:
-        return Column(length, numbers, None, (), flags)
-    return Column(length, numbers, _stretched(parts.text.codes, length), parts.text.texts, flags)
+        return Column(length, numbers, None, (), flags, rests=rests)
+    return Column(length, numbers, _stretched(parts.text.codes, length), parts.text.texts, flags, rests=rests)
 
 
 def _flags(flag: Flag[_Condition], length: int) -> npt.NDArray[np.int8]:

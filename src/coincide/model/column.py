@@ -2,7 +2,10 @@
 
 A value is a number, a text, a boolean or null, and a column may mix them. So a column has up to three *parts*, each with
 its own way to say "none here"; at most one part has something in a row. A plain column has one part. Sets, ranges and lists
-are a part of their own; the value of a set of one stands in its part too."""
+are a part of their own; the value of a set of one stands in its part too.
+
+Numbers are doubles. Where some are whole numbers that no double is equal to, the column has their `rests` as well, and whoever
+compares numbers looks at both (numbers.py)."""
 
 from __future__ import annotations
 
@@ -18,12 +21,14 @@ import pyarrow.compute as pc
 
 from coincide.model.compound import Several, ValueList, ValueRange, ValueSet, single
 from coincide.model.event import Value
+from coincide.model.numbers import EXACT, MOST, is_number, rest_of
 
 Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.int8]
 Rows = npt.NDArray[np.int64]
 Compounds = npt.NDArray[np.object_]
+Rests = npt.NDArray[np.int16]
 
 MIXED = pa.struct([("number", pa.float64()), ("text", pa.string()), ("flag", pa.bool_())])
 """A column of mixed types in Arrow, Parquet and Spark: a struct with at most one field that is not null."""
@@ -31,9 +36,12 @@ MIXED = pa.struct([("number", pa.float64()), ("text", pa.string()), ("flag", pa.
 COMPOUNDS = {ValueSet, ValueRange, ValueList}
 
 COMPOUND = pa.struct([*MIXED, ("compound", pa.binary())])
-"""The same where some values are sets or ranges."""
+"""The same where some values are sets or ranges, or whole numbers that no double is equal to."""
 
-_decode_compound = msgspec.msgpack.Decoder(Several).decode
+BEYOND = float(MOST)
+"""The double nearest to the largest whole number of 64 bits: one more."""
+
+_decode_compound = msgspec.msgpack.Decoder(Several | int).decode
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +52,7 @@ class Column:
     texts: tuple[str, ...] = ()  # distinct
     flags: Flags | None = None  # -1: none here; 0 false, 1 true
     compounds: Compounds | None = None  # None: none here; sets and ranges, which only CDL reads: to all others they are null
+    rests: Rests | None = None  # what numbers are more than their doubles; None: nothing anywhere
 
     def __len__(self) -> int:
         return self.length
@@ -53,7 +62,8 @@ class Column:
             several: Several = compound
             return several
         if self.numbers is not None and (number := float(self.numbers[row])) == number:
-            return number
+            rest = 0 if self.rests is None else int(self.rests[row])
+            return int(number) + rest if rest else number
         if self.codes is not None and (code := int(self.codes[row])) >= 0:
             return self.texts[code]
         if self.flags is not None and (flag := int(self.flags[row])) >= 0:
@@ -70,7 +80,8 @@ class Column:
         codes = None if self.codes is None else self.codes[rows]
         flags = None if self.flags is None else self.flags[rows]
         compounds = None if self.compounds is None else self.compounds[rows]
-        return Column(len(rows), numbers, codes, self.texts, flags, compounds)
+        rests = None if self.rests is None else self.rests[rows]
+        return Column(len(rows), numbers, codes, self.texts, flags, compounds, rests)
 
     @property
     def is_null(self) -> npt.NDArray[np.bool_]:
@@ -85,6 +96,8 @@ class Column:
 
     def to_arrow(self) -> pa.Array:
         """Plain where one type will do, MIXED otherwise; all null: numbers."""
+        if self.rests is not None and self.rests.any():
+            return self._exact_arrow()
         parts: dict[str, pa.Array] = {}
         if self.numbers is not None:
             parts["number"] = pa.array(self.numbers, from_pandas=True)
@@ -103,6 +116,37 @@ class Column:
         fields = [parts.get(f.name, pa.nulls(self.length, f.type)) for f in kind]
         return pa.StructArray.from_arrays(fields, fields=list(kind))
 
+    def _exact_arrow(self) -> pa.Array:
+        """Whole numbers of 64 bits if there is nothing else, otherwise COMPOUND."""
+        assert self.numbers is not None
+        assert self.rests is not None
+        wholes = None if self.codes is not None or self.flags is not None or self.compounds is not None else self.wholes
+        if wholes is not None:
+            return pa.array(wholes, mask=np.isnan(self.numbers))
+        return replace(self, rests=None, compounds=self.several).to_arrow()
+
+    @property
+    def several(self) -> Compounds | None:
+        """Sets and ranges, and whole numbers that no double is equal to: what the parts of MIXED have no room for."""
+        if self.rests is None:
+            return self.compounds
+        several = _objects([None] * self.length) if self.compounds is None else self.compounds.copy()
+        for row in np.flatnonzero(self.rests).tolist():
+            if several[row] is None:  # the member of a set stands in the set
+                several[row] = self.value(row)
+        return several
+
+    @property
+    def wholes(self) -> npt.NDArray[np.int64] | None:
+        """The numbers as whole numbers of 64 bits, 0 where there are none; None: some are no such numbers."""
+        assert self.numbers is not None
+        there = np.where(np.isnan(self.numbers), 0.0, self.numbers)
+        rests = np.zeros(self.length, np.int64) if self.rests is None else self.rests.astype(np.int64)
+        top = there == BEYOND
+        if (np.floor(there) != there).any() or (np.abs(there) > BEYOND).any() or (top & (rests >= 0)).any():
+            return None
+        return np.where(top, MOST + (np.where(top, rests, -1) + 1), np.where(top, 0.0, there).astype(np.int64) + rests)
+
 
 def column_of(values: Sequence[Value]) -> Column:
     """A column of plain values. What is in a set of one stands in its own part as well, where most languages look."""
@@ -111,16 +155,24 @@ def column_of(values: Sequence[Value]) -> Column:
     if compounds is not None:
         values = [single(v) for v in values]
         kinds = {type(v) for v in values}
-    numbers = np.array([v if type(v) is float else np.nan for v in values], np.float64) if float in kinds else None
+    numbers, rests = _numbers_of(values, kinds)
     flags = np.array([v if type(v) is bool else -1 for v in values], np.int8) if bool in kinds else None
     if str not in kinds:
-        return Column(len(values), numbers, None, (), flags, compounds)
+        return Column(len(values), numbers, None, (), flags, compounds, rests)
     index: dict[str, int] = {}
     codes = np.array([index.setdefault(v, len(index)) if isinstance(v, str) else -1 for v in values], np.int32)
-    return Column(len(values), numbers, codes, tuple(index), flags, compounds)
+    return Column(len(values), numbers, codes, tuple(index), flags, compounds, rests)
 
 
-def _objects(values: Sequence[Several | None]) -> Compounds:
+def _numbers_of(values: Sequence[Value], kinds: set[type]) -> tuple[Numbers | None, Rests | None]:
+    if int not in kinds:
+        found = np.array([v if type(v) is float else np.nan for v in values], np.float64) if float in kinds else None
+        return found, None
+    numbers = np.array([float(v) if is_number(v) else np.nan for v in values], np.float64)
+    return numbers, np.array([rest_of(v) if is_number(v) else 0 for v in values], np.int16)
+
+
+def _objects(values: Sequence[object]) -> Compounds:
     out = np.empty(len(values), np.object_)
     out[:] = values
     return out
@@ -135,13 +187,53 @@ def column_from_arrow(array: pa.Array | pa.ChunkedArray) -> Column:
         return Column(len(array))
     if kind in (MIXED, COMPOUND):
         number, text, flag = (column_from_arrow(array.field(i)) for i in range(3))
-        compounds = None if kind == MIXED else _objects([d and _decode_compound(d) for d in array.field(3).to_pylist()])
-        return Column(len(array), number.numbers, text.codes, text.texts, flag.flags, compounds)
+        column = Column(len(array), number.numbers, text.codes, text.texts, flag.flags)
+        return column if kind == MIXED else _with_several(column, [d and _decode_compound(d) for d in array.field(3).to_pylist()])
     if pa.types.is_boolean(kind):
         return Column(len(array), flags=array.cast(pa.int8()).fill_null(-1).to_numpy(zero_copy_only=False))
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _coded(array)
+    if pa.types.is_integer(kind) and kind.bit_width == 64:
+        return _whole_numbers(array)
     return Column(len(array), numbers=_numbers(array))
+
+
+def _with_several(column: Column, found: Sequence[Several | int | None]) -> Column:
+    """What stands in the part of sets and ranges."""
+    wholes = [row for row, value in enumerate(found) if type(value) is int]
+    several = _objects([None if type(value) is int else value for value in found])
+    compounds = several if any(value is not None for value in several) or not wholes else None
+    members = [row for row, value in enumerate(several) if type(single(value)) is int]
+    if not wholes and not members:
+        return replace(column, compounds=compounds)
+    assert column.numbers is not None
+    rests = np.zeros(len(column), np.int16)
+    rests[wholes] = [rest_of(found[row]) for row in wholes]  # type: ignore[arg-type]
+    rests[members] = [rest_of(single(several[row])) for row in members]  # type: ignore[arg-type]
+    return replace(column, compounds=compounds, rests=rests)
+
+
+def _whole_numbers(array: pa.Array) -> Column:
+    numbers = _numbers(array)
+    return Column(len(array), numbers=numbers, rests=_rests(array, numbers))
+
+
+def _rests(array: pa.Array, numbers: Numbers) -> Rests | None:
+    """What whole numbers are more than their doubles; None: nothing, or they have more than 64 bits."""
+    least, most = pc.min_max(array).values()
+    if (most.as_py() or 0) <= EXACT and (least.as_py() or 0) >= -EXACT:
+        return None
+    wholes = array.fill_null(0).to_numpy(zero_copy_only=False)
+    if wholes.dtype == np.uint64:
+        large = wholes > np.uint64(MOST)
+        wholes = np.where(large, 0, wholes).astype(np.int64)  # 0, as its double, whatever that is, is all there is of it
+    else:
+        large = np.zeros(len(wholes), np.bool_)
+    there = np.where(np.isnan(numbers) | large, 0.0, numbers)
+    top = there == BEYOND
+    back = np.where(top, 0.0, there).astype(np.int64)
+    rests = np.where(top, (wholes - MOST) - 1, wholes - back).astype(np.int16)
+    return rests if rests.any() else None
 
 
 def single_values(array: pa.Array) -> pa.Array:
@@ -172,6 +264,7 @@ def concatenated(columns: Iterable[Column]) -> Column:
     parts = list(columns)
     length = sum(map(len, parts))
     numbers = _joined([c.numbers for c in parts], parts, np.nan, np.float64)
+    rests = _joined([c.rests for c in parts], parts, 0, np.int16)
     flags = _joined([c.flags for c in parts], parts, -1, np.int8)
     index: dict[str, int] = {}
     recoded: list[Any] = []
@@ -179,7 +272,7 @@ def concatenated(columns: Iterable[Column]) -> Column:
         mapping = np.array([index.setdefault(t, len(index)) for t in c.texts] + [-1], np.int32)
         recoded.append(None if c.codes is None else mapping[c.codes])
     compounds = _joined([c.compounds for c in parts], parts, None, np.object_)
-    return Column(length, numbers, _joined(recoded, parts, -1, np.int32), tuple(index), flags, compounds)
+    return Column(length, numbers, _joined(recoded, parts, -1, np.int32), tuple(index), flags, compounds, rests)
 
 
 def _joined(arrays: list[Any], columns: list[Column], none: float | None, dtype: Any) -> Any:

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from coincide.model.bounds import Finite
+from coincide.model.bounds import Finite, Whole
+from coincide.model.numbers import is_number, number_of, plain_number
 
-Single = float | str | bool
-StoredSingle = Finite | str | bool
+Single = float | int | str | bool
+StoredSingle = Finite | Whole | str | bool
 """As decoders check it."""
 
 
@@ -37,7 +38,7 @@ class ValueRange(msgspec.Struct, frozen=True, array_like=True, tag="range"):
 class ValueList(msgspec.Struct, frozen=True, array_like=True, tag="list"):
     """Several values, in order, nulls and repeats among them: what row patterns make (`array_agg`)."""
 
-    members: tuple[ValueList | ValueSet | ValueRange | Finite | str | bool | None, ...] = ()
+    members: tuple[ValueList | ValueSet | ValueRange | Finite | Whole | str | bool | None, ...] = ()
 
 
 Compound = ValueSet | ValueRange
@@ -49,7 +50,7 @@ def single(value: object) -> Single | None:
     """What a language sees that knows nothing of several values: of one value, it; of more, and of ranges, null."""
     if isinstance(value, ValueSet) and len(value.members) == 1:
         return value.members[0]
-    return value if isinstance(value, (float, str, bool)) else None
+    return value if isinstance(value, (float, str, int)) else None
 
 
 def distinct(members: list[Single]) -> tuple[Single, ...]:
@@ -77,9 +78,11 @@ def compound_of(raw: Any) -> Compound | None:
 def _single(raw: object) -> Single:
     if isinstance(raw, (bool, str)):
         return raw
-    if not isinstance(raw, (int, float)) or (number := float(raw)) - number != 0:
+    if isinstance(raw, int):
+        return number_of(raw)
+    if not isinstance(raw, float) or raw - raw != 0:
         raise TypeError(raw)
-    return number
+    return float(raw)
 
 
 def plain_compound(value: Several) -> list[Any] | dict[str, Any]:
@@ -93,4 +96,4 @@ def plain_compound(value: Several) -> list[Any] | dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e16 else value
+    return plain_number(value) if is_number(value) else value

@@ -8,16 +8,17 @@ from typing import Any
 
 import msgspec
 
-from coincide.model.bounds import Finite, Instant
+from coincide.model.bounds import Finite, Instant, Whole
 from coincide.model.compound import Several, compound_of, is_compound, plain_compound
+from coincide.model.numbers import is_number, number_of, plain_number
 from coincide.model.space import Space
 from coincide.model.stamp import OrderKey, Stamp, milliseconds, order_key
 
-Value = float | str | bool | Several | None
-"""An attribute's value. Numbers are doubles always, so that every tier and engine computes alike. Sets and ranges are null
+Value = float | int | str | bool | Several | None
+"""An attribute's value. Numbers are doubles, or whole numbers that no double is equal to (numbers.py). Sets and ranges are null
 to every language but CDL."""
 
-StoredValue = Finite | str | bool | Several | None
+StoredValue = Finite | Whole | str | bool | Several | None
 """A value as decoders check it."""
 
 HEARTBEAT = "heartbeat"
@@ -145,15 +146,10 @@ def united_origin(events: Iterable[Event]) -> tuple[OrderKey, ...]:
     return tuple(sorted({key for event in events for key in event.origin}))
 
 
-def plain_number(value: float) -> int | float:
-    """A number as JSON spells it: integral ones without a fraction."""
-    return int(value) if value.is_integer() and abs(value) < 1e16 else value
-
-
 def plain(value: Value) -> Any:
     if isinstance(value, Several):
         return plain_compound(value)
-    return plain_number(value) if isinstance(value, float) else value
+    return plain_number(value) if is_number(value) else value
 
 
 def record(event: Event) -> dict[str, Any]:
@@ -177,9 +173,10 @@ def as_value(raw: object) -> Value:
     """A value of a foreign record (JSON, CSV, Python) as ours. Raises TypeError for what is none."""
     if raw is None or isinstance(raw, (bool, str)):
         return raw
-    if isinstance(raw, (int, float)):
-        number = float(raw)
-        return number if number - number == 0 else None  # inf and nan are no values
+    if isinstance(raw, int):
+        return number_of(raw)
+    if isinstance(raw, float):
+        return float(raw) if raw - raw == 0 else None  # inf and nan are no values
     if is_compound(raw):
         return compound_of(raw)
     raise TypeError(f"a value must be a number, a text, true, false or null, not {type(raw).__name__}")

@@ -322,11 +322,16 @@ def _sort_keys(column: pa.ChunkedArray, key: OrderKey) -> list[Any]:
     if pa.types.is_nested(array.type):
         return []
     values = _ranks(array)
-    keys = [-values if key.descending else values]
+    keys = [_reversed(values) if key.descending else values]
     if array.null_count:
         null = array.is_null().to_numpy(zero_copy_only=False)
         keys = [np.where(null, 0, 1) if key.nulls_first else np.where(null, 1, 0), np.where(null, 0, keys[0])]
     return keys
+
+
+def _reversed(values: Any) -> Any:
+    """The least whole number has no opposite."""
+    return ~values if values.dtype.kind == "i" else -values
 
 
 def _ranks(array: pa.Array) -> Any:

@@ -32,6 +32,7 @@ from coincide.lang.matchrecognize.functions import SQL_FUNCTIONS
 from coincide.model.column import Column, column_from_arrow
 from coincide.model.compound import ValueList, plain_compound
 from coincide.model.event import plain
+from coincide.model.numbers import is_number, plain_number
 
 TypeOf = Callable[[str], pa.DataType]
 """The type of a column by its name."""
@@ -73,8 +74,8 @@ def type_of(tree: Expr, column: TypeOf, rowtime: pa.DataType) -> pa.DataType:
 def _literal(value: object) -> pa.DataType:
     if isinstance(value, bool):
         return pa.bool_()
-    if isinstance(value, float):
-        return pa.int64() if value.is_integer() and abs(value) < 2**53 else pa.float64()
+    if is_number(value):
+        return pa.int64() if type(plain_number(value)) is int else pa.float64()
     return pa.null() if value is None else pa.string()
 
 
@@ -162,6 +163,8 @@ def array_of(column: Column, kind: pa.DataType) -> pa.Array:
     if pa.types.is_null(kind):
         return pa.nulls(len(column))
     numbers = np.full(len(column), np.nan) if column.numbers is None else column.numbers
+    if column.rests is not None and pa.types.is_integer(kind) and (wholes := column.wholes) is not None:
+        return pa.array(wholes, mask=np.isnan(numbers)).cast(kind, safe=False)
     return _numeric(numbers, kind)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isclose
 from typing import Any
 
+from coincide.model.numbers import EXACT
+
 Record = Mapping[str, Any]
 
 PARTIAL = "..."
@@ -17,13 +19,16 @@ RELATIVE = 1e-9
 
 
 def same(a: object, b: object) -> bool:
-    """Equality of JSON values, in which true is not 1, null fields are absent and numbers are equal within RELATIVE."""
+    """Equality of JSON values, in which true is not 1, null fields are absent and numbers are equal within RELATIVE; whole
+    numbers of more digits than a double has, wholly."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         a, b = _filled(a), _filled(b)
         return a.keys() == b.keys() and all(same(value, b[name]) for name, value in a.items())
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(map(same, a, b))
     if _is_number(a) and _is_number(b):
+        if _has_many_digits(a) or _has_many_digits(b):
+            return a == b
         return isclose(a, b, rel_tol=RELATIVE)  # type: ignore[arg-type]
     return type(a) is type(b) and a == b
 
@@ -119,6 +124,10 @@ def _below(place: str, name: str) -> str:
 
 def _filled(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if value is not None}
+
+
+def _has_many_digits(value: object) -> bool:
+    return isinstance(value, int) and abs(value) > EXACT
 
 
 def _is_number(value: object) -> bool:

@@ -31,12 +31,13 @@ from coincide.expr.tree import (
 from coincide.expr.vector import Table, milliseconds_of, spaces_of
 from coincide.model.column import Column, column_of
 from coincide.model.event import Event, Value, primitive
+from coincide.model.numbers import EXACT, LEAST, MOST, is_number, number_of
 from coincide.model.space import Space
 
 T = TypeVar("T")
 
-ATTRIBUTES = ("n", "m", "s", "t", "b", "x")  # x is of mixed types
-KINDS = {"n": "number", "m": "number", "s": "text", "t": "text", "b": "flag", "x": "mixed"}
+ATTRIBUTES = ("n", "m", "k", "j", "s", "t", "b", "x")  # x is of mixed types
+KINDS = {"n": "number", "m": "number", "k": "whole", "j": "whole", "s": "text", "t": "text", "b": "flag", "x": "mixed"}
 
 AWKWARD_NUMBERS = (
     0.0, -0.0, 1.0, -1.0, 2.0, 3.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.49999999999999994, -0.49999999999999994, 0.1, 1e-9, 1e16, 1e17,
@@ -54,15 +55,28 @@ numbers: st.SearchStrategy[float] = st.one_of(
     st.integers(-40, 40).map(lambda i: i / 2 + 1e-12 * (i % 3 - 1)),
     st.floats(allow_nan=False, allow_infinity=False),
 )
+wholes: st.SearchStrategy[float] = st.one_of(
+    st.builds(lambda border, step: number_of(border + step), st.sampled_from((-EXACT, EXACT, MOST - 3)), st.integers(-3, 3)),
+    st.builds(lambda step: number_of(LEAST + step), st.integers(0, 3)),
+    st.integers(-3, 3).map(float),
+    st.integers(LEAST, MOST).map(number_of),
+)
+"""Whole numbers, many of them near the ends of what doubles and 64 bits hold."""
+
 texts: st.SearchStrategy[str] = st.one_of(
     st.sampled_from(AWKWARD_TEXTS),
     st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=4),
 )
 
 
+constants_of_numbers: st.SearchStrategy[float] = numbers | wholes
+
+
 def values(kind: str = "mixed") -> st.SearchStrategy[Value]:
     """Values of an attribute of that kind, nulls among them."""
     kinds: dict[str, st.SearchStrategy[Value]] = {"number": numbers, "text": texts, "flag": st.booleans()}
+    if kind == "whole":
+        return st.none() | wholes
     return st.one_of(st.none(), *([kinds[kind]] if kind in kinds else kinds.values()))
 
 
@@ -119,7 +133,7 @@ NUMERIC = ("abs", "round", "floor", "ceil", "sqrt")
 
 def negative(operand: Expr) -> Expr:
     """As the parser does it: a minus before a number belongs to the number."""
-    if isinstance(operand, Literal) and isinstance(operand.value, float):
+    if isinstance(operand, Literal) and is_number(operand.value):
         return Literal(-operand.value)
     return Negate(operand)
 
@@ -128,7 +142,7 @@ def leaves(extra: Sequence[Expr] = ()) -> st.SearchStrategy[Expr]:
     return st.one_of(
         st.sampled_from([Reference(a) for a in ATTRIBUTES]),
         st.sampled_from([Reference("type"), Reference("source"), Reference("missing"), *extra]),
-        st.builds(Literal, st.one_of(numbers, texts, st.booleans(), st.none())),
+        st.builds(Literal, st.one_of(constants_of_numbers, texts, st.booleans(), st.none())),
     )
 
 
@@ -147,7 +161,12 @@ def _grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/", "%"]), inner, inner),
         st.builds(negative, inner),
         st.builds(In, inner, some, st.booleans()),
-        st.builds(In, inner, st.lists(st.builds(Literal, texts | numbers), min_size=3, max_size=5).map(tuple), st.booleans()),
+        st.builds(
+            In,
+            inner,
+            st.lists(st.builds(Literal, texts | constants_of_numbers), min_size=3, max_size=5).map(tuple),
+            st.booleans(),
+        ),
         st.builds(Between, inner, inner, inner, st.booleans()),
         st.builds(Like, inner, inner, st.booleans()),
         st.builds(IsNull, inner, st.booleans()),
@@ -163,8 +182,8 @@ def _grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 @lru_cache
 def sensible(kind: str, depth: int, extra: tuple[Expr, ...] = ()) -> st.SearchStrategy[Expr]:
     """Trees whose types mostly fit, so that few of them are always null."""
-    names = [Reference(name) for name, k in KINDS.items() if k in (kind, "mixed")]
-    constants: dict[str, st.SearchStrategy[Value]] = {"number": numbers, "text": texts, "flag": st.booleans()}
+    names = [Reference(name) for name, k in KINDS.items() if k in (kind, "mixed") or (kind == "number" and k == "whole")]
+    constants: dict[str, st.SearchStrategy[Value]] = {"number": constants_of_numbers, "text": texts, "flag": st.booleans()}
     leaf: st.SearchStrategy[Expr] = st.sampled_from(names) | st.sampled_from(names) | st.builds(Literal, constants[kind])
     if extra:
         leaf |= st.sampled_from(extra)

@@ -117,8 +117,21 @@ def test_structs_and_lists() -> None:
 
 
 def test_huge_integers() -> None:
-    assert attributes(pa.array([2**53, 2**53 + 1, -(2**62)]))[1].report.huge == {"v": 2}
-    assert attributes(pa.array([2**64 - 1], pa.uint64()))[1].report.huge == {"v": 1}
+    numbers = [2**53, 2**53 + 1, -(2**63), 2**63 - 1]
+    for kind in (pa.int64(), pa.decimal128(20, 0), pa.decimal128(38, 0)):
+        found, reader = attributes(pa.array(numbers, kind))
+        assert found == numbers
+        assert reader.report.huge == {}
+    found, reader = attributes(pa.array([2**53 + 1, 2**63, 2**64 - 1], pa.uint64()))
+    assert found == [2**53 + 1, 2.0**63, 2.0**64]
+    assert reader.report.huge == {"v": 1}
+
+
+def test_decimals_that_no_double_is_written_as_are_refused() -> None:
+    values = [Decimal("12.50"), Decimal("0.10"), Decimal("12345678901234567890.12")]
+    found, reader = attributes(pa.array(values, pa.decimal128(30, 2)))
+    assert found == [12.5, 0.1]
+    assert reader.report.reasons == ["<arrow>:3: attribute 'v' has more digits than a number with a fraction can hold"]
 
 
 @pytest.mark.parametrize(

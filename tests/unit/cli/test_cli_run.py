@@ -212,12 +212,22 @@ def test_a_run_without_events_says_so_in_one_line(coincide: Coincide, tmp_path: 
 
 
 def test_lost_digits_are_told_only_where_they_are_read(coincide: Coincide, tmp_path: Path) -> None:
-    events = jsonl(tmp_path / "events.jsonl", [{"type": "a", "time": 1, "seen": 2**53 + 1, "other": 2**60 + 1}])
+    events = jsonl(tmp_path / "events.jsonl", [{"type": "a", "time": 1, "seen": 2**64 + 1, "other": 2**70 + 1}])
     reads = written(tmp_path / "reads.ecl", "monitor m = repeat { push(x, seen: seen) { a } }")
-    told = "warning: attribute 'seen' has integers beyond 2^53 (1 of them), which lose digits as numbers: give them as text\n"
+    told = "warning: attribute 'seen' has integers of more than 64 bits (1 of them), which lose digits: give them as text\n"
     assert coincide("run", reads, "--events", events).err == told
     hands_on = written(tmp_path / "all.ecco", "detect x = a")
     assert {"'seen'", "'other'"} <= set(coincide("run", hands_on, "--events", events).err.split())
+
+
+def test_whole_numbers_of_64_bits_come_out_as_they_are(coincide: Coincide, tmp_path: Path) -> None:
+    """Also those that doubles could hold but would write with an exponent."""
+    numbers = [2**53 + 1, 2**63 - 1, -(2**63), 2**60, 10**16, 12345678901234567]
+    events = jsonl(tmp_path / "events.jsonl", [{"type": "a", "time": n, "n": number} for n, number in enumerate(numbers)])
+    rules = written(tmp_path / "all.ecl", "monitor m = repeat { push(x, n: n) { a } }")
+    outcome = coincide("run", rules, "--events", events)
+    assert outcome.err == ""
+    assert [line.partition('"n":')[2] for line in outcome.out.splitlines()] == [f"{number}}}" for number in numbers]
 
 
 def test_times_have_one_form_a_run(coincide: Coincide, tmp_path: Path) -> None:

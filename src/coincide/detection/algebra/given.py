@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coincide.detection.algebra.program import CERTAINTY
-from coincide.detection.base import Attributes
+from coincide.detection.base import Attributes, Copied
 from coincide.expr.tree import Expr, Literal, Reference, transform, with_aliases, without_aliases
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.definition import AGGREGATES, Definition, Iter, Sel, walk
@@ -32,7 +32,11 @@ def results_of(definition: Definition) -> dict[str, tuple[Expr, ...]]:
         names.add(AGGREGATES["COUNT"])
     if any(isinstance(node, Iter) and node.by is not None for node in nodes):
         names.add("distinct")
-    return dict.fromkeys(sorted(names), (Literal(0.0),))
+    made: dict[str, tuple[Expr, ...]] = dict.fromkeys(sorted(names), (Literal(0.0),))
+    for node in nodes:
+        if isinstance(node, Sel) and node.function in ("MIN", "MAX") and isinstance(node.argument, Expr):
+            made[AGGREGATES[node.function]] = (Copied(Literal(0.0), without_aliases(node.argument)),)
+    return made
 
 
 def _placeless(node: Expr) -> Expr:

@@ -17,6 +17,7 @@ from coincide.lang.ecco.definition import DuplicatesRule, StampRule
 from coincide.model import bounds
 from coincide.model.compound import single
 from coincide.model.event import Event, Value
+from coincide.model.numbers import is_number
 from coincide.model.stamp import LIMIT, MILLISECOND, OrderKey, order_key
 
 log = logging.getLogger("coincide.run")
@@ -29,7 +30,7 @@ _HOPS = re.compile(r"\s*[+-]?\d+(?:\.\d+)?(?:(?:\s*,\s*|\s+)[+-]?\d+(?:\.\d+)?)*
 
 def processing_time(value: Value) -> Fraction:
     """Milliseconds on the way: a number, or a text of numbers; anything else is none (ECCO-32)."""
-    if type(value) is float:
+    if is_number(value):
         return Fraction(repr(value))
     if isinstance(value, str) and _HOPS.fullmatch(value):
         return sum((Fraction(number) for number in re.split(r"[\s,]+", value.strip())), Fraction(0))

@@ -15,6 +15,7 @@ from coincide.expr.tree import Reference
 from coincide.lang.opera.attributes import aggregate_parts
 from coincide.lang.opera.definition import Definition
 from coincide.model.event import Event, Value, detection, plain
+from coincide.model.numbers import is_number
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class MatchScope:
 
 
 def _sum(values: Sequence[Value]) -> Value:
-    numbers = [value for value in values if isinstance(value, float)]
+    numbers = [float(value) for value in values if is_number(value)]
     return finite(sum(numbers)) if numbers else None
 
 
@@ -112,7 +113,7 @@ def _join(values: Sequence[Value]) -> Value:
 def _text(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return number_text(value) if isinstance(value, float) else str(value)
+    return number_text(value) if is_number(value) else str(value)
 
 
 AGGREGATES: dict[str, Callable[[Sequence[Value]], Value]] = {

@@ -36,7 +36,7 @@ def _codes(column: Column) -> tuple[Codes, int]:
     if column.codes is not None:
         parts.append((column.codes, len(column.texts)))
     if column.numbers is not None:
-        parts.append(_number_codes(column.numbers))
+        parts.append(_number_codes(column.numbers) if column.rests is None else _exact_codes(column.numbers, column.rests))
     if column.flags is not None:
         parts.append((column.flags.astype(np.int32), 2))
     if not parts:
@@ -58,6 +58,14 @@ def _number_codes(numbers: npt.NDArray[np.float64]) -> tuple[Codes, int]:
     return _renumbered(pa.array(numbers + 0.0, from_pandas=True))  # + 0.0: -0.0 is 0.0
 
 
+def _exact_codes(numbers: npt.NDArray[np.float64], rests: npt.NDArray[np.int16]) -> tuple[Codes, int]:
+    """By both what numbers are nearest to, and their rests."""
+    codes, _ = _renumbered(pa.array(numbers + 0.0, from_pandas=True))
+    least = int(rests.min(initial=0))
+    width = int(rests.max(initial=0)) - least + 1
+    return _renumbered(pa.array(codes * width + (rests - least), mask=codes < 0))
+
+
 def _renumbered(values: pa.Array) -> tuple[Codes, int]:
     encoded = values.dictionary_encode()
     return encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), max(len(encoded.dictionary), 1)
@@ -65,7 +73,7 @@ def _renumbered(values: pa.Array) -> tuple[Codes, int]:
 
 def _key_parts(column: Column, rows: npt.NDArray[np.int64]) -> list[object]:
     """Parts of keys, none of which is null."""
-    if column.numbers is not None and column.codes is None and column.flags is None:
+    if column.numbers is not None and column.codes is None and column.flags is None and column.rests is None:
         numbers: list[object] = (column.numbers[rows] + 0.0).tolist()
         return numbers
     return [key_part(single(column.value(row))) for row in rows.tolist()]

@@ -18,6 +18,7 @@ from coincide.lang.cdl.providers import Context
 from coincide.lang.cdl.tables import Lookup
 from coincide.model.compound import Compound
 from coincide.model.event import Value, as_value
+from coincide.model.numbers import is_number, same_kind
 
 INSTANCES: dict[str, Callable[[View], View | None]] = {
     "self": lambda view: view,
@@ -302,16 +303,16 @@ def _places(view: View) -> set[Any]:
 
 def _numbers(combine: Callable[[list[float]], float]) -> Callable[[list[Value]], Value]:
     def run(values: list[Value]) -> Value:
-        if any(type(value) is not float for value in values):
+        if not all(map(is_number, values)):
             return None
-        return finite(combine(values))  # type: ignore[arg-type]
+        return finite(combine([float(value) for value in values]))  # type: ignore[arg-type]
 
     return run
 
 
 def _extreme(combine: Callable[[Any], Any]) -> Callable[[list[Value]], Value]:
     def run(values: list[Value]) -> Value:
-        if len({type(value) for value in values}) != 1 or isinstance(values[0], (bool, Compound)):
+        if not values or not all(same_kind(values[0], value) for value in values) or isinstance(values[0], (bool, Compound)):
             return None
         return as_value(combine(values))
 

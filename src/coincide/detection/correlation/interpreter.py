@@ -13,6 +13,7 @@ from coincide.detection.correlation.view import Members, Message, View
 from coincide.detection.eventwise import Cause, Timer, step_eventwise
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
+from coincide.model.numbers import is_number
 from coincide.model.stamp import MILLISECOND, OrderKey
 
 FARTHEST = 2**62
@@ -119,9 +120,9 @@ class Interpreter:
         relative = self.program.sources[number].is_relative
         if not relative:
             value = matched(value, "time_t")
-        if not isinstance(value, float) or abs(value) > FARTHEST:
+        if not is_number(value) or abs(value) > FARTHEST:
             return None
-        return round(value * MILLISECOND) + (now if relative else 0)
+        return round(float(value) * MILLISECOND) + (now if relative else 0)
 
     def _offer(self, state: State, group: GroupProgram, parts: list[Part], now: int) -> list[int]:
         """Instances that the message makes in a group, by number."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coincide.detection.columns.numbers import comparable
 from coincide.detection.correlation.join_rows import Gathered, Messages, Scope, expiries
 from coincide.detection.correlation.join_trees import Selection, Trees
 from coincide.detection.correlation.live import Link, Links
@@ -64,7 +65,7 @@ def _codes(column: Column) -> Numbers:
     values = column.numbers
     if values is None:
         return np.asarray(np.full(column.length, -1) if column.flags is None else column.flags, np.int64)
-    _, codes = np.unique(values, return_inverse=True)
+    _, codes = np.unique(comparable([column])[0], return_inverse=True)
     return np.where(np.isnan(values), -1, codes).astype(np.int64)
 
 

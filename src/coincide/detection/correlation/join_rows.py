@@ -37,7 +37,7 @@ def typed(column: Column, kind: str, cut: bool) -> Column:
     if kind == "int" and numbers is not None:
         whole = np.trunc(numbers)
         numbers = whole if cut else np.where(numbers == whole, numbers, np.nan)
-    return Column(column.length, numbers)
+    return Column(column.length, numbers, rests=column.rests)
 
 
 def compacted(column: Column) -> Column:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.base import Attributes, Clock, Copied, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.correlation import encoding
 from coincide.detection.correlation.construction import compile_description
 from coincide.detection.correlation.interpreter import Interpreter
@@ -16,7 +16,7 @@ from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import fresh
 from coincide.detection.snapshots import damaged
 from coincide.expr.tree import Call, Compare, Expr, In, Literal, Reference, walk
-from coincide.lang.cdl.definition import Description, TimeEvent
+from coincide.lang.cdl.definition import Description, EventAttribute, TimeEvent
 from coincide.model.batch import EventBatch
 from coincide.model.compound import COMPOUND_MAKERS
 from coincide.model.event import ENVELOPE
@@ -47,12 +47,21 @@ class CorrelationPlan(PlanOfOne):
         several = self._several()
         for event in self._cd.events:
             own = made.setdefault(event.message_class, {})
-            values = [(a.name, (EXAMPLES.get(a.type, Literal(0.0)), *several)) for a in event.attributes]
+            values = [(a.name, (self._example(a), *several)) for a in event.attributes]
             if event.access not in ("public", "internal"):
                 values.append(("source", (Literal(event.access),)))
             for name, trees in values:
                 own[name] = tuple(dict.fromkeys((*own.get(name, ()), *trees)))
         return dict(made)
+
+    def _example(self, attribute: EventAttribute) -> Expr:
+        if attribute.type in EXAMPLES:
+            return EXAMPLES[attribute.type]
+        name = attribute.value.name if isinstance(attribute.value, Reference) else None
+        messages = [source for source in self._cd.sources if not isinstance(source, TimeEvent)]
+        own = next((a for source in messages for a in source.attributes if f"{source.anchor}.{a.name}" == name), None)
+        some = Literal(0.0)
+        return some if own is None or own.lookup is not None else Copied(some, Reference(own.name))
 
     def _several(self) -> Sequence[Expr]:
         """Where the description makes sets or ranges: any attribute may hold one."""

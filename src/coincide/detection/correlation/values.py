@@ -8,6 +8,7 @@ from typing import Any
 from coincide.expr.scalar import COMPARE, compare
 from coincide.model.compound import Compound, Several, Single, ValueList, ValueRange, ValueSet, distinct
 from coincide.model.event import Value
+from coincide.model.numbers import is_number, same_kind
 from coincide.model.stamp import MILLISECOND, parse_instant
 
 Ternary = bool | None
@@ -106,7 +107,7 @@ def _is_empty(value: Value) -> bool:
     if isinstance(value, ValueSet):
         return not value.members
     lo, hi = (value.lo, value.hi) if isinstance(value, ValueRange) else (None, None)
-    return lo is not None and hi is not None and type(lo) is type(hi) and lo > hi  # type: ignore[operator]
+    return lo is not None and hi is not None and same_kind(lo, hi) and lo > hi  # type: ignore[operator]
 
 
 def only_value(value: Value) -> Single | None:
@@ -120,7 +121,7 @@ def only_value(value: Value) -> Single | None:
 
 def _kind(a: Value, b: Value) -> object:
     """The type that all singles in both have, `object` where there is none at all; None if they differ."""
-    kinds = {type(single) for value in (a, b) for single in _singles(value)}
+    kinds = {float if is_number(single) else type(single) for value in (a, b) for single in _singles(value)}
     return None if len(kinds) > 1 else kinds.pop() if kinds else object
 
 
@@ -142,7 +143,7 @@ def range_of(lo: Value, hi: Value) -> Value:
     """A null bound is open; of sets or ranges, and between two kinds, there is no range."""
     if isinstance(lo, Several) or isinstance(hi, Several):
         return None
-    if lo is not None and hi is not None and type(lo) is not type(hi):
+    if lo is not None and hi is not None and not same_kind(lo, hi):
         return None
     return ValueRange(lo, hi)
 
@@ -178,9 +179,9 @@ def _single(value: Single, kind: str, cut: bool) -> Single | None:
         return value if isinstance(value, bool) else None
     if kind == "time_t" and isinstance(value, str):
         return _instant(value)
-    if not isinstance(value, float):
+    if not is_number(value):
         return None
-    if kind == "int" and not value.is_integer():
+    if kind == "int" and type(value) is float and not value.is_integer():
         return float(math.trunc(value)) if cut else None
     return value
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from coincide.expr.functions import finite
 from coincide.model.compound import Single, ValueList
 from coincide.model.event import Value
+from coincide.model.numbers import is_number
 
 
 class Fold(NamedTuple):
@@ -33,14 +34,14 @@ def _better(kept: Any, key: Value, value: Value, better: Callable[[Any, Any], bo
     """(kind, key, value) of the row kept: the first one with the best key. Kinds that are mixed, or lists, give nothing."""
     if key is None:
         return kept
-    kind = type(key).__name__
+    kind = "float" if is_number(key) else type(key).__name__  # the name that snapshots of earlier releases have
     if not isinstance(key, Single) or (kept is not None and kept[0] != kind):
         return MIXED
     return (kind, key, value) if kept is None or better(key, kept[1]) else kept
 
 
 def _sum(kept: tuple[int, float], value: Value) -> tuple[int, float]:
-    return (kept[0] + 1, kept[1] + value) if type(value) is float else kept
+    return (kept[0] + 1, kept[1] + float(value)) if is_number(value) else kept
 
 
 def _flag(both: Callable[[bool, bool], bool]) -> Fold:

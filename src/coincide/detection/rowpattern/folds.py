@@ -34,7 +34,7 @@ def running(function: str, operands: list[Column], match: Any, counted: Any) -> 
 
 
 def _is_only(column: Column, part: str) -> bool:
-    others = {"numbers", "codes", "flags", "compounds"} - {part}
+    others = {"numbers", "codes", "flags", "compounds", "rests"} - {part}
     return all(getattr(column, other) is None for other in others)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from coincide.detection.columns.compiling import compiled
+from coincide.detection.columns.numbers import comparable
 from coincide.model.column import Column
 
 Numbers = npt.NDArray[np.int64]
@@ -41,7 +42,8 @@ def _codes(column: Column) -> tuple[Any, int]:
     if column.flags is not None:
         codes, size = np.where(column.flags >= 0, column.flags.astype(np.int64) + size, codes), size + 2
     if column.numbers is not None:
-        encoded = pa.array(column.numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
+        numbers = comparable([column])[0]
+        encoded = pa.array(numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
         own = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         codes, size = np.where(own >= 0, own + size, codes), size + len(encoded.dictionary)
     if column.compounds is not None:  # a list of one value is a value elsewhere

@@ -29,7 +29,7 @@ def total_order(row: Event) -> Any:
     return (row.hi, row.lo, 1, row.place) if row.id is None else (row.hi, row.lo, 0, row.origin)
 
 
-KINDS = {bool: 0, float: 1, str: 2}
+KINDS = {bool: 0, float: 1, int: 1, str: 2}
 
 
 def rank(value: Value, key: OrderKey) -> tuple[int, int, Any]:

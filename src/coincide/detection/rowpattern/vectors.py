@@ -82,4 +82,5 @@ def taken(column: Column, rows: Numbers) -> Column:
     if compounds is not None:
         compounds = compounds.copy()
         compounds[missing] = None
-    return Column(len(rows), numbers, codes, found.texts, flags, compounds)
+    rests = None if found.rests is None else np.where(missing, np.int16(0), found.rests)
+    return Column(len(rows), numbers, codes, found.texts, flags, compounds, rests)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coincide.detection.columns.numbers import comparable
 from coincide.detection.selection.tests import members
 from coincide.model.column import Column
 from coincide.model.compound import Single
@@ -27,9 +28,10 @@ class Distinct:
             parts.append(_present(column.codes, column.codes >= 0))
         if column.numbers is not None:
             there = np.flatnonzero(~np.isnan(column.numbers))
-            numbers, inverse = np.unique(column.numbers[there] + 0.0, return_inverse=True)
+            numbers = comparable([column])[0][there] + 0.0
+            _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
             parts.append((there, inverse.astype(np.int64) + len(self.values)))
-            self.values += numbers.tolist()
+            self.values += _numbers(column, there[first])
         if column.flags is not None:
             rows, codes = _present(column.flags, column.flags >= 0)
             parts.append((rows, codes + len(self.values)))
@@ -71,6 +73,14 @@ class Distinct:
     def present(self) -> Rows:
         """The rows that have a value."""
         return np.unique(self.rows)
+
+
+def _numbers(column: Column, rows: Rows) -> list[Single]:
+    assert column.numbers is not None
+    found: list[Single] = (column.numbers[rows] + 0.0).tolist()
+    if column.rests is not None:
+        found = [int(n) + rest if rest else n for n, rest in zip(found, column.rests[rows].tolist(), strict=True)]
+    return found
 
 
 def _present(codes: npt.NDArray[np.int32] | npt.NDArray[np.int8], there: npt.NDArray[np.bool_]) -> tuple[Rows, Rows]:

@@ -11,7 +11,8 @@ from ipaddress import ip_address, ip_network
 from coincide.expr.patterns import searcher
 from coincide.lang.sigma.definition import COMPARISONS, Compared, Network, Number, Part, Regex, Test, Text, TimePart, Truth, Wild
 from coincide.model.compound import Single, ValueList, ValueSet
-from coincide.model.event import Event, Value, plain_number
+from coincide.model.event import Event, Value
+from coincide.model.numbers import is_number, number_of_text, plain_number
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 TIMESTAMP = "@timestamp"
@@ -32,12 +33,12 @@ def values_of(event: Event, attribute: str) -> tuple[Single, ...]:
 
 
 def members(value: Value) -> tuple[Single, ...]:
-    if isinstance(value, (float, str, bool)):
+    if isinstance(value, (float, int, str)):
         return (value,)
     if isinstance(value, ValueSet):
         return value.members
     if isinstance(value, ValueList):
-        return tuple(member for member in value.members if isinstance(member, (float, str, bool)))
+        return tuple(member for member in value.members if isinstance(member, (float, int, str)))
     return ()
 
 
@@ -53,18 +54,18 @@ def _lower(character: str) -> str:
 def spelling(value: Single) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return repr(plain_number(value)) if isinstance(value, float) else value
+    return value if isinstance(value, str) else repr(plain_number(value))
 
 
 def number_of(value: Single) -> float | None:
     """A number, or what a text spells."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, float):
+    if not isinstance(value, str):
         return value
     if NUMBER.fullmatch(value) is None:
         return None
-    number = float(value)
+    number = number_of_text(value)
     return number if number - number == 0 else None
 
 
@@ -76,7 +77,7 @@ def tester(test: Test) -> Callable[[Single], bool]:
             return text_tester(parts, cased)
         case Number(value):
             text = spelling(value)
-            return lambda v: (v == value if isinstance(v, float) else v == text) and not isinstance(v, bool)
+            return lambda v: (v == value if is_number(v) else v == text) and not isinstance(v, bool)
         case Truth(value):
             word = spelling(value)
             return lambda v: v is value or (isinstance(v, str) and folded(v) == word)
@@ -195,7 +196,7 @@ def _moment(value: Single) -> datetime | None:
     try:
         if isinstance(value, bool):
             return None
-        if isinstance(value, float):
+        if not isinstance(value, str):
             return datetime.fromtimestamp(value / MILLISECOND, UTC)
         return datetime.fromisoformat(value)
     except (ValueError, OverflowError, OSError):

@@ -12,6 +12,7 @@ import msgspec
 
 from coincide.lang.sigma.definition import NUMERIC, TEMPORAL, CorrelationRule, within
 from coincide.model.compound import Single
+from coincide.model.numbers import is_number
 from coincide.model.stamp import OrderKey
 
 Part = tuple[str, Single]
@@ -79,9 +80,9 @@ class Window:
                     del group.counts[value]
         elif self.numeric:
             for ((_, number),) in unit.values:
-                assert isinstance(number, float)
+                assert is_number(number)
                 if not self.ranks:
-                    _add_exactly(group.sums, sign * number)
+                    _add_exactly(group.sums, sign * float(number))
                 elif sign > 0:
                     insort(group.sorted, number)
                 else:
@@ -165,5 +166,6 @@ def _percentile(numbers: Sequence[float], percentile: float) -> float:
     rank = percentile / 100 * (len(numbers) - 1)
     low = int(rank)
     if low + 1 >= len(numbers):
-        return numbers[-1]
-    return numbers[low] + (rank - low) * (numbers[low + 1] - numbers[low])
+        return float(numbers[-1])
+    below, above = float(numbers[low]), float(numbers[low + 1])
+    return below + (rank - low) * (above - below)

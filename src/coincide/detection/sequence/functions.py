@@ -11,6 +11,7 @@ from typing import Any
 from coincide.expr.patterns import lowered
 from coincide.lang.eql.functions import network_of
 from coincide.lang.eql.spelling import spelled
+from coincide.model.numbers import number_of_text
 
 Plain = int | float | str | bool | None
 
@@ -91,7 +92,7 @@ def _number(text: Plain, base: Plain = None) -> Plain:
         number = float(text)
         if not math.isfinite(number):
             return None
-        return number if re.search("[.eE]", text) else int(number)
+        return number if re.search("[.eE]", text) else int(number_of_text(text))
     return _based_number(text, radix)
 
 

@@ -17,6 +17,7 @@ from coincide.lang.eql.definition import TIMESTAMP, Filter
 from coincide.lang.eql.definition import Key as KeyDefinition
 from coincide.model.column import Column
 from coincide.model.event import Event, Value
+from coincide.model.numbers import EXACT
 from coincide.model.table import EventTable
 
 Mask = npt.NDArray[np.bool_]
@@ -24,7 +25,6 @@ Numbers = npt.NDArray[np.int64]
 KeyReader = Callable[[Event], list[Key]]
 Keyed = tuple[Numbers, Numbers, list[Key]]
 
-EXACT = 2**53
 ORDERS: dict[str, np.ufunc] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
@@ -138,8 +138,8 @@ class Masks:
 
 
 def _is_double(value: Value) -> bool:
-    """A number that doubles have; what is no number has no order with it."""
-    return type(value) in (int, float) and abs(value) <= EXACT  # type: ignore[arg-type]
+    """A number that stands between the same doubles as among all numbers; what is no number has no order with it."""
+    return type(value) in (int, float) and abs(value) < EXACT  # type: ignore[arg-type]
 
 
 # Keys.

@@ -14,6 +14,7 @@ from coincide.lang.eql.definition import HIDDEN, TIMESTAMP, Filter, Item, Query
 from coincide.lang.eql.definition import Key as KeyDefinition
 from coincide.model.compound import ValueSet
 from coincide.model.event import ENVELOPE, Event, Value
+from coincide.model.numbers import number_of
 
 CATEGORY = "event.category"
 READ = ENVELOPE - {"from"} | {TIMESTAMP}
@@ -117,7 +118,7 @@ def key_function(keys: tuple[KeyDefinition, ...]) -> Callable[[Event], list[Key]
 
 
 def _part(value: Plain) -> object:
-    return key_part(float(value) if type(value) is int else value)
+    return key_part(number_of(value) if type(value) is int else value)
 
 
 def _shown(name: str) -> Callable[[Event], Value]:
@@ -131,7 +132,7 @@ def shown_value(value: Value) -> Value:
 
 
 def _joined(values: Plains) -> Value:
-    found = tuple(float(v) if type(v) is int else v for v in values if v is not None)
+    found = tuple(number_of(v) if type(v) is int else v for v in values if v is not None)
     return None if not found else found[0] if len(found) == 1 else ValueSet(found)
 
 

@@ -13,6 +13,7 @@ from coincide.expr.tree import And, Compare, Expr, HasOne, Literal, Or, Referenc
 from coincide.lang.eql.definition import Among, Filter, Item, Matching
 from coincide.lang.eql.spelling import spelled
 from coincide.model.event import Value
+from coincide.model.numbers import number_of, number_of_text
 
 OTHER_CASE = {"i": "İ", "k": "\u212a"}
 """Beside its own capital, what is lower-cased to a letter of ASCII."""
@@ -39,12 +40,17 @@ def _implied(tree: Expr) -> Expr | None:
         case Compare(op="=", left=Reference(name=name) as left, right=Literal(value=value)) if is_field(left):
             return _has_one(name, [value])
         case Compare(op="<" | "<=" | ">" | ">=", left=left, right=Literal(value=value)) if is_field(left):
-            return Compare(tree.op, left, Literal(float(value))) if _is_number(value) else None
+            return Compare(tree.op, left, Literal(_value(value))) if _is_number(value) else None
         case Among(operand=Reference(name=name) as operand, negated=False) if is_field(operand):
             return _among(name, tree)
         case Matching(operand=Reference(name=name) as operand) if is_field(operand) and not tree.is_regular:
             return _resembles(name, tree)
     return None
+
+
+def _value(number: float) -> float:
+    """Whole numbers are integers to EQL."""
+    return number_of(number) if isinstance(number, int) else number
 
 
 def _is_number(value: Value) -> TypeGuard[float]:
@@ -83,7 +89,7 @@ def _has_one(name: str, values: Sequence[Value]) -> Expr | None:
 def _number(text: str) -> float | None:
     """The number that is spelled so."""
     try:
-        number = float(text)
+        number = number_of_text(text)
     except ValueError:
         return None
     return number if number - number == 0 and spelled(number) == text else None

@@ -96,9 +96,9 @@ ENVELOPE_VALUES: dict[str, Values] = {
 
 def several(value: Value) -> Plains:
     if isinstance(value, (ValueSet, ValueList)):
-        found = tuple(plain(m) for m in value.members if isinstance(m, (float, str, bool)))
+        found = tuple(plain(m) for m in value.members if isinstance(m, (float, int, str)))
         return found or NULL
-    return (plain(value),) if isinstance(value, (float, str, bool)) else NULL
+    return (plain(value),) if isinstance(value, (float, int, str)) else NULL
 
 
 def plain(value: float | str | bool) -> Plain:
@@ -268,6 +268,7 @@ def _quotient(a: float, b: float) -> float | None:
     if b == 0:
         return None
     if isinstance(a, int) and isinstance(b, int):
+        a, b = int(float(a)), int(float(b))
         whole = abs(a) // abs(b)
         return whole if (a < 0) == (b < 0) else -whole
     return float(a) / float(b)
@@ -288,4 +289,5 @@ OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modul
 
 
 def _negated(value: Plain) -> Plain:
+    """A constant is no arithmetic: it keeps its digits."""
     return -value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

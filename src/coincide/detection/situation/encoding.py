@@ -34,6 +34,7 @@ from coincide.detection.situation.state import (
 from coincide.detection.snapshots import damaged, decoded, event_of, item, items, key_of, place_of, stored_event, timer_place_of
 from coincide.model.bounds import Count, Instant
 from coincide.model.event import Event, Place, StoredValue, Value
+from coincide.model.numbers import is_number
 
 VERSION, TABLES = 1, 2
 """Of parts: objects, or a reference to the tables that the kernel works on."""
@@ -363,5 +364,5 @@ class _Reader:
 
 def _check_alike(keys: Iterable[Key]) -> None:
     """Attributes are declared with a type: so keys can be put in order."""
-    if len({tuple(map(type, key)) for key in keys}) > 1:
+    if len({tuple(float if is_number(part) else type(part) for part in key) for key in keys}) > 1:
         damaged("keys of one kind have values of several types")

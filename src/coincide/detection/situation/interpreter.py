@@ -300,7 +300,11 @@ class _Run:
 def fitted(event: Event, readers: Readers) -> Event:
     """AMIT-3: a value that does not fit its declared type is null; what nobody reads is left out."""
     values = event.attributes
-    attributes: dict[str, Value] = {name: v for name, kind in readers.attributes if type(v := single(values.get(name))) is kind}
+    attributes: dict[str, Value] = {
+        name: v
+        for name, kind in readers.attributes
+        if (own := type(v := single(values.get(name)))) is kind or (own is int and kind is float)
+    }
     if len(attributes) == len(values):
         return event
     return Event(event.type, event.lo, event.hi, event.id, attributes, event.origin, event.source, event.space, event.place)

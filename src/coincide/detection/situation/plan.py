@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.base import (
+    Attributes,
+    Changes,
+    Clock,
+    Copied,
+    Detector,
+    DetectorPlan,
+    Inputs,
+    Pending,
+    PlanOfSeveral,
+    State,
+)
 from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.operators import BEHAVIOURS
@@ -46,7 +57,10 @@ class SituationPlan(PlanOfSeveral):
     def _example(self, resolved: Resolved, attribute: SituationAttribute) -> Expr:
         """A key that is handed on as it is, or some value of the declared type: situation expressions mean nothing elsewhere."""
         key = attribute.name in (self.partition or ()) and resolved.hands_on(attribute.name)
-        return Reference(attribute.name) if key else Literal(SOME[attribute.type])
+        if key:
+            return Reference(attribute.name)
+        some, copied = Literal(SOME[attribute.type]), resolved.copied(attribute.expression)
+        return Copied(some, copied) if copied is not None and attribute.type == "number" else some
 
     @cached_property
     def relevant(self) -> Expr | None:

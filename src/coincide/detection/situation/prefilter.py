@@ -60,7 +60,7 @@ class FittedRows:
 def fitted(column: Column, kind: type) -> Column:
     """The part of a column that is of the declared type."""
     if kind is float:
-        return Column(len(column), numbers=column.numbers)
+        return Column(len(column), numbers=column.numbers, rests=column.rests)
     if kind is str:
         return Column(len(column), codes=column.codes, texts=column.texts)
     return Column(len(column), flags=column.flags)

@@ -129,7 +129,7 @@ def _added(values: list[Any]) -> float:
     """One by one: `sum` itself rounds differently from one Python to the next."""
     total = 0.0
     for value in values:
-        total += value
+        total += float(value)
     return total
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from coincide.detection.snapshots import check_numbers, opened, reading_state, sealed
 from coincide.engines.spark.marks import REACHED, advance, broken
-from coincide.engines.spark.packing import fitting, from_bytes, recovered, stored
+from coincide.engines.spark.packing import alike, fitting, from_bytes, recovered, stored
 from coincide.engines.spark.pages import CHECKPOINT, Page, Pages, PageStore, Step, Stepping, Work
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY
@@ -159,7 +159,7 @@ class Bucket:
             tables.append(_between(new, hi, self.meta.released, bound))
             self._keep(_between(new, hi, bound, FOREVER))
         with reading_state(CHECKPOINT):  # what comes now is as the query has it
-            table = pa.concat_tables(tables, promote_options="default") if tables else None
+            table = pa.concat_tables(alike(tables), promote_options="default") if tables else None
         return table if table is not None and len(table) else None
 
     def _note_late(self, late: pa.Table) -> None:

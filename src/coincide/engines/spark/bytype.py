@@ -14,11 +14,12 @@ from pyspark.sql import types as T
 from coincide.engines.spark.frame import COMPOUND, MIXED
 from coincide.engines.spark.latecomers import LATE
 from coincide.engines.spark.rejects import REJECTED
+from coincide.engines.spark.values import WHOLE
 from coincide.errors import CoincideError, Diagnostic
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 
 TYPES = "coincide types"
-PARTS = {NUMBER: "number", TEXT: "text", BOOLEAN: "flag"}
+PARTS = {NUMBER: "number", WHOLE: "number", TEXT: "text", BOOLEAN: "flag"}
 """Fields of a column of several types."""
 
 Types = tuple[tuple[str, tuple[tuple[str, str | None], ...]], ...]
@@ -52,4 +53,5 @@ def _column(number: int, field: T.StructField, kinds: dict[str, str]) -> Column:
     kind = kinds.get(field.name)
     if kind and field.dataType in (MIXED, COMPOUND):
         column = column[PARTS[kind]]
+        column = column.cast("bigint") if kind == WHOLE else column
     return column.alias(field.name)

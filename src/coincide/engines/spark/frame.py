@@ -15,11 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from coincide.adapters.mapping import CATEGORY, DEFAULT, TYPE_NAME, UNTYPED, FieldMapping
+from coincide.adapters.records import too_many_digits
 from coincide.engines.spark.instants import DAY, interval
 from coincide.errors import InputError
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 from coincide.expr.tree import Expr, HasOne, Literal, Reference, Resembles
 from coincide.model.event import ENVELOPE
+from coincide.model.numbers import FEW_DIGITS, LONG_DIGITS
 from coincide.model.space import Space
 
 MIXED = T.StructType(
@@ -234,7 +236,7 @@ class Source:
         return given | fields
 
     def attribute(self, name: str) -> Column | None:
-        """An attribute's values as doubles, texts, booleans or MIXED; None: the DataFrame has no such column."""
+        """An attribute's values as doubles, whole numbers, texts, booleans or MIXED; None: the DataFrame has no such column."""
         if not self.has(name):
             return None
         column, kind = self._found[name]
@@ -245,6 +247,10 @@ class Source:
         if name in ENVELOPE:
             return NUMBER if name in ("time", "arrival") else TEXT
         return _kind(_element(self._found[name][1])) if self.has(name) else None
+
+    def is_whole(self, name: str) -> bool:
+        """Is an attribute a column of whole numbers of 64 bits?"""
+        return self.has(name) and is_whole(_element(self._found[name][1]))
 
     @property
     def several(self) -> frozenset[str]:
@@ -375,7 +381,7 @@ def _holds_map(kind: T.DataType) -> bool:
 def _label(column: Column, kind: T.DataType) -> Column:
     """Names: texts, or numbers by their JSON spelling."""
     if isinstance(kind, T.FractionalType) and not isinstance(kind, T.DecimalType):
-        whole = (column == F.rint(column)) & (F.abs(column) < 1e16)
+        whole = (column == F.rint(column)) & (F.abs(column) < 2.0**63)
         return F.when(whole, column.cast("bigint").cast("string")).otherwise(column.cast("string"))
     if kind == MIXED:
         return F.coalesce(column["text"], _label(column["number"], T.DoubleType()))
@@ -407,6 +413,10 @@ def _value(name: str, column: Column, kind: T.DataType) -> Column:
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         number = column.cast("double")
         return F.when(F.abs(number) < float("inf"), number)  # nan is greater than all numbers to Spark
+    if isinstance(kind, T.DecimalType) and kind.precision > FEW_DIGITS:
+        return _decimal(name, column, kind)
+    if isinstance(kind, T.LongType) or (isinstance(kind, T.DecimalType) and is_whole(kind)):
+        return column.cast("bigint")
     if isinstance(kind, T.NumericType):
         return column.cast("double")
     if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
@@ -419,6 +429,21 @@ def _value(name: str, column: Column, kind: T.DataType) -> Column:
         f"attribute '{name}' cannot be of type {kind.simpleString()}: a number, a text, a boolean, a timestamp or "
         f"{MIXED.simpleString()}"
     )
+
+
+def is_whole(kind: T.DataType) -> bool:
+    return isinstance(kind, T.LongType) or (isinstance(kind, T.DecimalType) and kind.scale <= 0 and kind.precision <= LONG_DIGITS)
+
+
+def _decimal(name: str, column: Column, kind: T.DecimalType) -> Column:
+    """Whole ones as they are: Python sees which are of 64 bits. One with a fraction is the double that is written as it is;
+    where none is, the run stops."""
+    if kind.scale <= 0:
+        return column.cast("bigint") if is_whole(kind) else column
+    number = column.cast("double")
+    same = number.cast("string").try_cast(kind) == column
+    reason = f"{too_many_digits(name)}: cast it to double, or to a string"
+    return F.when(column.isNull() | same, number).otherwise(F.raise_error(F.lit(reason)).cast("double"))
 
 
 def _space(parts: dict[str, Column]) -> Column:

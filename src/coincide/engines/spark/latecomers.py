@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.rejects import REJECTED
-from coincide.engines.spark.values import MOMENT, TIME, arrow_kind, spark_kind, spark_time, values
+from coincide.engines.spark.values import MOMENT, TIME, arrow_kind, kind_of, spark_kind, spark_time, values
 from coincide.errors import CoincideError
 from coincide.model.table import SPACE, EventTable
 
@@ -68,7 +68,7 @@ class LateShape:
 def late_shape(source: Source) -> LateShape:
     """All columns that can serve as attributes."""
     several = source.several
-    given = {name: None if name in several else source.kind(name) for name in source.attributes}
+    given = {name: None if name in several else kind_of(source, name) for name in source.attributes}
     return LateShape(tuple(given.items()), bool(several), source.space is not None)
 
 

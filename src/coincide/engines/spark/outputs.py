@@ -5,7 +5,7 @@ detection to detection, is a struct of which at most one field is filled (`numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,18 +13,20 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from coincide.adapters.write import KEY
-from coincide.detection.base import Attributes, DetectorPlan
+from coincide.detection.base import Attributes, Copied, DetectorPlan
 from coincide.engines.identity import Digests, Keys
 from coincide.engines.spark.bytype import Types, metadata
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.latecomers import LATE, LateShape, late_shape
-from coincide.engines.spark.values import MOMENT, TIME, arrow_kind, spark_kind, spark_time, values
+from coincide.engines.spark.values import MOMENT, TIME, WHOLE, arrow_kind, kind_of, spark_kind, spark_time, values
 from coincide.errors import RuleError
-from coincide.expr.tree import Call, Expr, Reference, walk
+from coincide.expr.functions import NUMBER
+from coincide.expr.tree import Call, Expr, Literal, Reference, walk
 from coincide.expr.typing import infer
 from coincide.model.batch import EventBatch
 from coincide.model.compound import COMPOUND_MAKERS
 from coincide.model.event import ENVELOPE
+from coincide.model.numbers import is_number, plain_number
 from coincide.model.table import EventTable
 
 UNKNOWN = "unknown"
@@ -122,7 +124,8 @@ def outputs(plans: Sequence[DetectorPlan], source: Source, late: bool = False, d
     while (joined := {name: _joined(trees, kinds, source) for name, trees in every.items()}) != kinds:
         kinds = joined
     given = any(_passes_on_sets(plan, source) for plan in plans)
-    compounds = given or any(_makes_compounds(tree) for trees in every.values() for tree in trees)
+    digits = any(kinds[name] is None and _may_be_whole(trees, kinds, source) for name, trees in every.items())
+    compounds = given or digits or any(_makes_compounds(tree) for trees in every.values() for tree in trees)
 
     def typed(made: Attributes) -> tuple[tuple[str, str | None], ...]:
         """Where sets and ranges are given, whatever is made of them may be one."""
@@ -165,6 +168,8 @@ def _makes_compounds(tree: Expr) -> bool:
 
 def _joined(trees: Sequence[Expr], made: Mapping[str, str | None], source: Source) -> str | None:
     kinds = {_kind(tree, made, source) for tree in trees} - {UNKNOWN}
+    if kinds == {WHOLE, NUMBER}:
+        return NUMBER
     return kinds.pop() if len(kinds) == 1 else None if kinds else UNKNOWN
 
 
@@ -172,8 +177,10 @@ def _kind(tree: Expr, made: Mapping[str, str | None], source: Source) -> str | N
     """UNKNOWN: it is null for all that is known. None: it may be of any type."""
 
     def of(reference: Reference) -> str | None:
-        found = {source.kind(reference.name)} if reference.name in ENVELOPE or source.has(reference.name) else set()
+        found = {kind_of(source, reference.name)} if reference.name in ENVELOPE or source.has(reference.name) else set()
         found |= {made[reference.name]} - {UNKNOWN} if reference.name in made else set()
+        if found == {WHOLE, NUMBER}:
+            return NUMBER
         return found.pop() if len(found) == 1 else None if found else UNKNOWN
 
     if _makes_compounds(tree):
@@ -181,9 +188,36 @@ def _kind(tree: Expr, made: Mapping[str, str | None], source: Source) -> str | N
     references = [node for node in walk(tree) if isinstance(node, Reference)]
     if isinstance(tree, Reference):
         return of(tree)
+    if isinstance(tree, Copied):
+        whole = _is_whole(tree.of, of)
+        return WHOLE if whole else infer(tree.example, lambda _: None)
+    if isinstance(tree, Call) and _is_whole(tree, of):
+        return WHOLE
     if isinstance(tree, Call) and any(of(r) is None for r in references):
         return None  # `coalesce` and the like pass on what they are given
     try:
-        return infer(tree, lambda r: None if (kind := of(r)) == UNKNOWN else kind) or UNKNOWN
+        return infer(tree, lambda r: {UNKNOWN: None, WHOLE: NUMBER}.get(kind := of(r) or UNKNOWN, kind)) or UNKNOWN
     except RuleError:
         return None
+
+
+SELECTING = {"min": 0, "max": 0, "coalesce": 0, "if": 1}
+"""Functions that hand on one of their arguments, from so many on."""
+
+
+def _is_whole(tree: Expr, of: Callable[[Reference], str | None]) -> bool:
+    """Does it hand on whole numbers as columns have them?"""
+    if isinstance(tree, Reference):
+        return of(tree) == WHOLE
+    if isinstance(tree, Literal):
+        return is_number(tree.value) and isinstance(plain_number(tree.value), int)
+    if not isinstance(tree, Call) or tree.name not in SELECTING:
+        return False
+    options = tree.arguments[SELECTING[tree.name] :]
+    return all(_is_whole(option, of) for option in options) and any(not isinstance(option, Literal) for option in options)
+
+
+def _may_be_whole(trees: Sequence[Expr], made: Kinds, source: Source) -> bool:
+    """May some value be a whole number that no double is equal to?"""
+    names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Reference)}
+    return any(source.is_whole(name) or made.get(name) == WHOLE for name in names)

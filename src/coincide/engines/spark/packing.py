@@ -5,7 +5,7 @@ tell what time it has seen; where sources are waited for, how far each of them h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,16 @@ def recovered(data: bytes) -> pa.Table:
     table = from_bytes(opened(data))
     table.validate(full=True)
     return table
+
+
+def alike(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """Whole numbers of events that were kept before they travelled as such are doubles."""
+    whole = {field.name for table in tables for field in table.schema if pa.types.is_int64(field.type)}
+    return [table.cast(pa.schema([_as_whole(field, whole) for field in table.schema]), safe=False) for table in tables]
+
+
+def _as_whole(field: pa.Field, whole: set[str]) -> pa.Field:
+    return field.with_type(pa.int64()) if field.name in whole and pa.types.is_floating(field.type) else field
 
 
 def fitting(table: pa.Table, *numbers: str) -> pa.Table:

@@ -17,6 +17,7 @@ from coincide.engines.spark.values import MOMENT
 from coincide.model.batch import EventBatch
 from coincide.model.compound import Several
 from coincide.model.event import Event, Value, detection, primitive
+from coincide.model.numbers import number_of
 from coincide.model.space import Space
 from coincide.model.stamp import order_key
 from coincide.rulebook import Rulebook
@@ -73,7 +74,7 @@ def _late_events(column: pa.ChunkedArray) -> Iterator[tuple[Event, list[str]]]:
         row = {name: column[number] for name, column in values.items()}
         (lo, hi), kind, identifier, source = row.pop("time"), row.pop("type"), row.pop("id"), row.pop("source")
         arrival, policies = row.pop("arrival"), row.pop("policies")
-        attributes: dict[str, Value] = {name: value for name, value in row.items() if value is not None}
+        attributes = _attributes(row)
         place = None if space is None else Space(**space)
         yield primitive(kind, lo, hi, identifier, attributes, source, place, arrival), policies
 
@@ -93,13 +94,17 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
 
 def _decoded(value: dict[str, Any] | None) -> dict[str, Any] | None:
     if value is not None and value.get("compound") is not None:
-        return {"compound": msgspec.msgpack.decode(value["compound"], type=Several)}
+        return {"compound": msgspec.msgpack.decode(value["compound"], type=Several | int)}
     return value
+
+
+def _attributes(row: dict[str, Any]) -> dict[str, Value]:
+    return {name: number_of(value) if type(value) is int else value for name, value in row.items() if value is not None}
 
 
 def _event(row: dict[str, Any]) -> Event:
     lo, hi = row.pop("time")
     kind, identifiers, source, order = row.pop("type"), row.pop("from"), row.pop("source"), row.pop(ORDER)
-    attributes: dict[str, Value] = {name: value for name, value in row.items() if value is not None}
+    attributes = _attributes(row)
     origin = tuple(order_key(lo, hi, identifier) for identifier in identifiers)
     return detection(kind, (lo, hi), attributes, origin, (hi, 0, 0, *order), source)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from coincide.engines.spark.frame import COMPOUND, MIXED
+from coincide.engines.spark.frame import COMPOUND, MIXED, Source
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 from coincide.model.column import COMPOUND as ARROW_COMPOUND
 from coincide.model.column import MIXED as ARROW_MIXED
@@ -16,14 +17,28 @@ from coincide.model.column import Column
 
 MOMENT = pa.timestamp("us", "UTC")
 TIME = pa.struct([("lo", MOMENT), ("hi", MOMENT)])
-ARROW_KINDS = {NUMBER: pa.float64(), TEXT: pa.string(), BOOLEAN: pa.bool_(), None: ARROW_MIXED}
+WHOLE = "whole number"
+"""The kind of numbers that are handed on as a column of whole numbers has them."""
+ARROW_KINDS: dict[str | None, pa.DataType] = {
+    NUMBER: pa.float64(),
+    WHOLE: pa.int64(),
+    TEXT: pa.string(),
+    BOOLEAN: pa.bool_(),
+    None: ARROW_MIXED,
+}
 SPARK_KINDS: dict[str | None, T.DataType] = {
     NUMBER: T.DoubleType(),
+    WHOLE: T.LongType(),
     TEXT: T.StringType(),
     BOOLEAN: T.BooleanType(),
     None: MIXED,
 }
 SEVERAL = "set or range"
+
+
+def kind_of(source: Source, name: str) -> str | None:
+    """The kind of a field of events."""
+    return WHOLE if source.is_whole(name) else source.kind(name)
 
 
 def spark_time() -> T.StructType:
@@ -39,16 +54,28 @@ def arrow_kind(kind: str | None, compounds: bool) -> pa.DataType:
 
 
 def values(name: str, column: Column, kind: str | None, wanted: pa.DataType) -> pa.Array:
-    parts = _parts(column)
-    if kind is None and len(wanted) == len(parts):
+    if kind is None and wanted == ARROW_COMPOUND:
+        parts = _parts(column, column.several)
         return pa.StructArray.from_arrays(list(parts.values()), fields=list(wanted), mask=_nothing(column))
+    parts = _parts(column, column.compounds)
     for other, part in parts.items():
-        if other != kind and (kind is not None or other == SEVERAL) and part.null_count < len(part):
+        unforeseen = other == SEVERAL if kind is None else other != (NUMBER if kind == WHOLE else kind)
+        if unforeseen and part.null_count < len(part):
             raise RuntimeError(f"attribute '{name}' was inferred to be a {kind or 'single value'} and is a {other}")
+    if kind == WHOLE:
+        return _whole_numbers(name, column)
     if kind is not None:
         return parts[kind]
     del parts[SEVERAL]
     return pa.StructArray.from_arrays(list(parts.values()), fields=list(wanted), mask=_nothing(column))
+
+
+def _whole_numbers(name: str, column: Column) -> pa.Array:
+    if column.numbers is None:
+        return pa.nulls(len(column), pa.int64())
+    if (wholes := column.wholes) is None:
+        raise RuntimeError(f"attribute '{name}' was inferred to be a {WHOLE} and is none")
+    return pa.array(wholes, mask=np.isnan(column.numbers))
 
 
 def _nothing(column: Column) -> pa.Array:
@@ -57,10 +84,10 @@ def _nothing(column: Column) -> pa.Array:
     return pa.array(null if column.compounds is None else null & (column.compounds == None))  # noqa: E711
 
 
-def _parts(column: Column) -> dict[str, pa.Array]:
+def _parts(column: Column, compounds: Any) -> dict[str, pa.Array]:
     """In the order of the struct's fields."""
     size = len(column)
-    numbers, flags, compounds = column.numbers, column.flags, column.compounds
+    numbers, flags = column.numbers, column.flags
     return {
         NUMBER: pa.nulls(size, pa.float64()) if numbers is None else pa.array(numbers, pa.float64(), from_pandas=True),
         TEXT: pa.nulls(size, pa.string()) if column.codes is None else _texts(column),

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from coincide.adapters.columns import is_number, number_values
 from coincide.adapters.nestedcolumns import is_list, sets_of_lists
 from coincide.adapters.order import sort_batch
 from coincide.adapters.tableorder import total_order
@@ -163,12 +164,18 @@ def events_of(layout: Layout, columns: dict[str, Any]) -> EventTable:
     """The wire's columns as events."""
     hi = _instants(columns["hi"])
     lo = _instants(columns["lo"]) if "lo" in columns else hi
-    fields = {name.removeprefix("."): _values(columns[name]) for name in layout.fields if name not in ("lo", "hi")}
+    fields = {
+        name.removeprefix("."): _values(columns[name]) if name.startswith(".") else columns[name]
+        for name in layout.fields
+        if name not in ("lo", "hi")
+    }
     return EventTable(lo, hi, fields)
 
 
 def _values(array: pa.Array) -> pa.Array:
-    return sets_of_lists(array) if is_list(array.type) else array
+    if is_list(array.type):
+        return sets_of_lists(array)
+    return number_values(array) if is_number(array.type) else array
 
 
 def _instants(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -22,9 +22,12 @@ from coincide.lang.amit.definition import (
     Terminator,
 )
 from coincide.lang.amit.functions import condition_functions, expression_functions, registered, used
-from coincide.lang.amit.names import GLOBAL_KEY, INITIATOR, LOCAL_KEY, TERMINATOR, EventNames, SituationNames
+from coincide.lang.amit.names import GLOBAL_KEY, INITIATOR, LOCAL_KEY, OPERAND, TERMINATOR, EventNames, SituationNames
 from coincide.lang.amit.operators import OPERATORS
 from coincide.source import SourceText, Span
+
+SELECTING = frozenset({"lowest", "highest", "first", "last"})
+"""Aggregates that hand on one of their values."""
 
 KeyTable = tuple[tuple[str, str], ...]
 """Of one key: (event type, attribute)."""
@@ -67,6 +70,18 @@ class Resolved:
             tables = self.global_keys if tree.alias == GLOBAL_KEY else self.local_keys
             return {attribute for _, attribute in tables[int(tree.name)]} == {key}
         return tree.alias.startswith((INITIATOR, TERMINATOR)) and tree.name == key
+
+    def copied(self, tree: Expr | None) -> Expr | None:
+        """The attributes of events that an expression hands on as they are."""
+        if isinstance(tree, Call) and tree.name in SELECTING and len(tree.arguments) == 1:
+            tree = tree.arguments[0]
+        if not isinstance(tree, Reference) or tree.alias is None:
+            return None
+        if tree.alias in (GLOBAL_KEY, LOCAL_KEY):
+            tables = self.global_keys if tree.alias == GLOBAL_KEY else self.local_keys
+            names = sorted({attribute for _, attribute in tables[int(tree.name)]})
+            return Call("coalesce", tuple(map(Reference, names)))
+        return Reference(tree.name) if tree.alias.startswith((OPERAND, INITIATOR, TERMINATOR)) else None
 
     def former_digest(self) -> str:
         return sha256(repr(self).encode("utf-8", "backslashreplace")).hexdigest()

@@ -11,6 +11,7 @@ from coincide.lang.cdl.equality import conjuncts, time_is_looked_up
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.partition import demands
 from coincide.lang.cdl.terms import Group, Term
+from coincide.model.numbers import is_number
 
 Bounds = dict[tuple[int, int], float]
 """(a, b): the time of source a is at most so many milliseconds after that of source b."""
@@ -88,7 +89,7 @@ def _at_most(less: Expr, more: Expr, names: Names) -> Iterator[tuple[tuple[int, 
 
 def _linear(tree: Expr, names: Names) -> Linear | None:
     if isinstance(tree, Literal):
-        return Linear({}, tree.value) if isinstance(tree.value, float) else None
+        return Linear({}, tree.value) if is_number(tree.value) else None
     if isinstance(tree, Reference):
         return _time(tree, names)
     if isinstance(tree, Negate):

@@ -27,6 +27,7 @@ from coincide.lang.cdl.definition import (
 )
 from coincide.lang.cdl.functions import AGGREGATES
 from coincide.lang.cdl.values import TextParser
+from coincide.model.numbers import is_number
 
 SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 ELEMENTS = {name: name for name in ("concat", "set", "min", "max", *AGGREGATES)} | {"range": "interval"}
@@ -204,7 +205,7 @@ def _literal(tree: Literal) -> str:
         return f"<value>{_text(tree.value)}</value>"
     if isinstance(tree.value, bool):
         return f'<value type="boolean">{str(tree.value).lower()}</value>'
-    assert isinstance(tree.value, float)
+    assert is_number(tree.value)
     return f'<value type="double">{number_text(tree.value)}</value>'
 
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from coincide.errors import nearest
 from coincide.expr.functions import number_text
 from coincide.model.event import Value, as_value
+from coincide.model.numbers import is_number, number_of_text
 from coincide.model.stamp import EPOCH
 
 NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?", re.ASCII)
@@ -33,7 +34,7 @@ def key_text(key: Value) -> str | None:
     """A key as text: numbers in their JSON spelling. Sets and ranges are no keys."""
     if isinstance(key, bool):
         return str(key).lower()
-    return number_text(key) if isinstance(key, float) else key if isinstance(key, str) else None
+    return number_text(key) if is_number(key) else key if isinstance(key, str) else None
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def foreign(raw: Any) -> Value:
     if isinstance(raw, date):
         return raw.isoformat()
     if isinstance(raw, Decimal):
-        return as_value(float(raw))
+        return as_value(int(raw) if raw == raw.to_integral_value() else float(raw))
     try:
         return as_value(raw.item() if hasattr(raw, "item") else raw)
     except (TypeError, ValueError):
@@ -112,7 +113,7 @@ def cell(text: str | None) -> Value:
         return None
     if text in ("true", "false"):
         return text == "true"
-    return float(text) if NUMBER.fullmatch(text) else text
+    return number_of_text(text) if NUMBER.fullmatch(text) else text
 
 
 def read_rows(path: Path) -> tuple[list[dict[str, str]], frozenset[str]]:

@@ -14,6 +14,7 @@ from coincide.expr.tree import And, Arithmetic, Call, Expr, In, Literal, Negate,
 from coincide.lang.cdl.functions import FUNCTIONS
 from coincide.lang.cdl.shape import check_nested, fail
 from coincide.lang.shared.xml import Element
+from coincide.model.numbers import is_number, number_of_text
 from coincide.model.stamp import MILLISECOND, parse_instant
 from coincide.source import SourceText, Span
 
@@ -157,7 +158,7 @@ def _call(element: Element, name: str, arguments: tuple[Expr, ...]) -> Expr:
 
 def _negated(element: Element) -> Expr:
     operand = value_of(element)
-    if isinstance(operand, Literal) and isinstance(operand.value, float):
+    if isinstance(operand, Literal) and is_number(operand.value):
         return Literal(-operand.value)
     return Negate(operand)
 
@@ -201,7 +202,7 @@ def constant(element: Element, text: str, kind: str) -> float | bool:
             found = instant(text)
         elif kind in ("int", "double"):
             number = number_of(text)
-            found = number if kind == "double" or number.is_integer() else None
+            found = number_of_text(text) if kind == "double" or number.is_integer() else None
         else:
             fail(element, f"unknown type '{kind}'")
     except ValueError:

@@ -14,6 +14,7 @@ from coincide.lang.ecco.definition import CONSUMPTIONS, Place, Policy
 from coincide.lang.ecco.words import EXPRESSION_RESERVED, KEYWORDS, OPERATORS, is_reserved
 from coincide.lang.shared.parser import Parser
 from coincide.model.area import Area
+from coincide.model.numbers import number_of_text
 from coincide.source import SourceText, Span
 
 ASPECTS = ("nodes", "data", "interval", "report")
@@ -70,10 +71,13 @@ class Reader(Parser):
     # Numbers and durations.
 
     def number(self) -> float:
-        sign = -1.0 if self.tokens.take("-") else 1.0
-        if self.tokens.peek().kind != "number":
+        minus = self.tokens.take("-") is not None
+        token = self.tokens.peek()
+        if token.kind != "number":
             raise self.unexpected("a number")
-        return sign * self.tokens.number()
+        self.tokens.number()  # says what is wrong with it
+        number = number_of_text(token.text)
+        return -number if minus else number
 
     def whole(self, wanted: str = "a whole number") -> int:
         token = self.tokens.peek()

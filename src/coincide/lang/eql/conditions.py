@@ -15,6 +15,7 @@ from coincide.lang.eql.definition import TIMESTAMP, Among, Matching
 from coincide.lang.eql.functions import SIGNATURES, network_of
 from coincide.lang.eql.spelling import spelled
 from coincide.lang.eql.tokens import KEYWORDS, Spans, field_name, text_value
+from coincide.model.numbers import number_of_text
 from coincide.model.stamp import parse_instant
 from coincide.source import Span
 
@@ -196,7 +197,7 @@ class Conditions:
             number = number_of(token.text)
         except QuantityError as error:
             raise self.fail(token, str(error)) from None
-        return int(number) if token.text.isdecimal() else number
+        return int(number_of_text(token.text)) if token.text.isdecimal() else number
 
     def _primary(self) -> Expr:
         constant = self._constant()

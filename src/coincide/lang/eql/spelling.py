@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coincide.expr.functions import number_text
+from coincide.model.numbers import number_of
 
 
 def spelled(value: object) -> str | None:
@@ -11,4 +12,4 @@ def spelled(value: object) -> str | None:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    return number_text(float(value)) if isinstance(value, (int, float)) else None
+    return number_text(number_of(value) if isinstance(value, int) else value) if isinstance(value, (int, float)) else None

@@ -13,6 +13,7 @@ from coincide.expr.tree import Call, Expr, Literal, Reference, walk
 from coincide.lang.matchrecognize.definition import Aggregate, Case, Cast, Classifier, Foreign, MatchFact, Navigation
 from coincide.lang.matchrecognize.functions import AGGREGATES, CALLABLE, CASTS, FACTS, NAVIGATIONS
 from coincide.lang.matchrecognize.tokens import SqlTokens
+from coincide.model.numbers import number_of_text
 from coincide.model.stamp import MILLISECOND, parse_instant
 
 RESERVED = EXPRESSION_KEYWORDS | {"case", "when", "then", "else", "end", "as", "select", "from", "where"}
@@ -82,7 +83,7 @@ class SqlExpressions(ExpressionParser):
         token = self.tokens.peek()
         if token.kind == "number":
             self.tokens.next()
-            value = float(token.text)
+            value = number_of_text(token.text)
             if value - value != 0:
                 raise self.tokens.fail(token, f"the number {token.text[:40]} is too large")
             return self._placed(Literal(value), token)

@@ -8,6 +8,7 @@ from coincide.expr.functions import ANY, BOOLEAN, FUNCTIONS, NUMBER, TEXT, Funct
 from coincide.expr.tree import Arithmetic, Call, Compare, Expr, Literal, transform
 from coincide.lang.matchrecognize.definition import Case, Cast
 from coincide.model.event import Value
+from coincide.model.numbers import is_number, number_of, number_of_text
 
 NAVIGATIONS = ("FIRST", "LAST", "PREV", "NEXT")
 FACTS = ("MATCH_NUMBER", "MATCH_ROWTIME", "TIMED_OUT")
@@ -36,20 +37,20 @@ def spelling(value: Value) -> str:
     """A value as text: numbers and booleans by their JSON spelling."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return number_text(value) if isinstance(value, float) else str(value)
+    return number_text(value) if is_number(value) else str(value)
 
 
 def cast_number(value: Value) -> float | None:
     if isinstance(value, str):
         found = _NUMBER.fullmatch(value)
-        number = float(found[1]) if found else None
+        number = number_of_text(found[1]) if found else None
         return number if number is not None and number - number == 0 else None
-    return value if isinstance(value, float) else None
+    return value if is_number(value) else None
 
 
 def cast_integer(value: Value) -> float | None:
     number = cast_number(value)
-    return None if number is None else float(int(number))
+    return None if number is None else number_of(int(number))
 
 
 def cast_boolean(value: Value) -> bool | None:

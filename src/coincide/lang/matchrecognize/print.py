@@ -47,6 +47,7 @@ from coincide.lang.matchrecognize.definition import (
     Variable,
 )
 from coincide.lang.matchrecognize.expressions import LEFT_TO_SPARK, RESERVED
+from coincide.model.numbers import is_number
 from coincide.source import room_for_recursion
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -239,7 +240,7 @@ def _between(node: Between) -> str:
 
 
 WRITERS: dict[type[Expr], tuple[Callable[[Any], str], int | Callable[[Any], int]]] = {
-    Literal: (_literal, lambda node: UNARY if isinstance(node.value, float) and node.value < 0 else PRIMARY),
+    Literal: (_literal, lambda node: UNARY if is_number(node.value) and node.value < 0 else PRIMARY),
     Reference: (_reference, PRIMARY),
     Call: (lambda node: node.name.upper() + _list(node.arguments), PRIMARY),
     Navigation: (_navigation, PRIMARY),

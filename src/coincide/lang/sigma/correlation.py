@@ -21,6 +21,7 @@ from coincide.lang.sigma.definition import (
 )  # fmt: skip
 from coincide.lang.sigma.mapping import Mapping
 from coincide.lang.sigma.nodes import Map, fail, is_null, text_of, texts_of, value_of
+from coincide.model.numbers import is_number
 from coincide.source import Span
 
 ATTRIBUTES = ("type", "rules", "group-by", "timespan", "condition", "aliases", "generate")
@@ -136,14 +137,14 @@ class _Condition:
         if node is None:
             return
         value = value_of(node)
-        if isinstance(value, bool) or not isinstance(value, float) or not 0 <= value <= 100:
+        if not is_number(value) or not 0 <= value <= 100:
             fail("'percentile' must be a number from 0 to 100", node.span)
         self.percentile = value
 
 
 def _number(node: Node, op: str) -> float:
     value = value_of(node)
-    if isinstance(value, bool) or not isinstance(value, float):
+    if not is_number(value):
         fail(f"'{op}' needs a number", node.span)
     return value
 

@@ -10,6 +10,7 @@ import yaml
 
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_documents
+from coincide.model.numbers import number_of
 from coincide.source import SourceText, Span
 
 Value = str | float | bool | None
@@ -114,7 +115,7 @@ def _resolved(text: str) -> Value:
 
 def _finite(number: float, text: str) -> Value:
     try:
-        return float(number) if number - number == 0 else text
+        return text if number - number != 0 else number_of(number) if isinstance(number, int) else number
     except OverflowError:
         return text
 

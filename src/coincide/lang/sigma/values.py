@@ -28,7 +28,7 @@ from coincide.lang.sigma.definition import (
     Wild,
 )  # fmt: skip
 from coincide.lang.sigma.nodes import Value, fail
-from coincide.model.event import plain_number
+from coincide.model.numbers import is_number, plain_number
 from coincide.source import Span
 
 FLAGS = {"i": "i", "ignorecase": "i", "m": "m", "multiline": "m", "s": "s", "dotall": "s"}
@@ -72,7 +72,7 @@ def tests_of(value: Value, modifiers: Sequence[str], place: Span, meaning: Meani
     """The alternatives that one value stands for."""
     names = [name for name in modifiers if name not in WHOLE_ITEM]
     textual = next((name for name in names if name in TEXTUAL), None)
-    if textual is not None and not isinstance(value, str) and not (keyword and isinstance(value, float)):
+    if textual is not None and not isinstance(value, str) and not (keyword and is_number(value)):
         fail(f"'{textual}' needs text", place)
     if keyword and (isinstance(value, bool) or value is None):
         fail("a keyword must be a text or a number", place)
@@ -83,7 +83,7 @@ def tests_of(value: Value, modifiers: Sequence[str], place: Span, meaning: Meani
             return (Absent(),)
         if isinstance(value, bool):
             return (Truth(value),)
-        if isinstance(value, float):
+        if is_number(value):
             return (Number(value),)
     text = value if isinstance(value, str) else spelt(value)
     return _texts(text, ["contains", *names] if keyword else names, place, meaning)
@@ -93,7 +93,7 @@ def spelt(value: Value) -> str:
     """As JSON spells it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return repr(plain_number(value)) if isinstance(value, float) else str(value)
+    return repr(plain_number(value)) if is_number(value) else str(value)
 
 
 def _special(value: Value, names: Sequence[str], place: Span, meaning: Meaning) -> Test | None:
@@ -113,7 +113,7 @@ def _special(value: Value, names: Sequence[str], place: Span, meaning: Meaning) 
     number = next((name for name in names if name in COMPARING or name in TIME_PARTS), None)
     if number is None:
         return None
-    if not isinstance(value, float) or isinstance(value, bool):
+    if not is_number(value):
         fail(f"'{number}' needs a number", place)
     return Compared(number, value) if number in COMPARING else TimePart(number, value)
 

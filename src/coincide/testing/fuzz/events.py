@@ -37,7 +37,7 @@ POLICIES = (*[None] * 9, "best-effort", "guaranteed", "probabilistic 0.9")
 """For definitions that name none: most runs are in the total order."""
 
 AWKWARD: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 0.5, -0.0, 1e300, -1e300, 5e-324, 2**53, 2**53 + 1, -(2**63), 2**63, 2**64,
+    None, True, False, 0, 1, -1, 2, 0.5, -0.0, 1e300, -1e300, 5e-324, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**63, 2**64,
     10**30, "", "0", "1", "true", "null", "a", "A", "é", "e\u0301", "😀", "\u2028", "\0", "x" * 500, " a ", "%", "1e3",
     "2026-01-01T00:00:00Z", [], [1], ["a", 2], {}, {"x": 1}, {"a": {"b": 2}},
 )  # fmt: skip

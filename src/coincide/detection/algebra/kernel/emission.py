@@ -13,6 +13,7 @@ import pyarrow as pa
 from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots
 from coincide.detection.algebra.occurrence import SOURCE, attribute_key
 from coincide.detection.algebra.program import OWN, Program, key_rank
+from coincide.detection.columns.numbers import comparable
 from coincide.detection.columns.origins import coded
 from coincide.detection.columns.rows import TableRows
 from coincide.expr.tree import Alias, Expr, Reference, walk
@@ -157,6 +158,8 @@ def _mentions(program: Program, alias: str) -> bool:
 
 def agreed(column: Column, groups: Groups) -> Column:
     """`n` has value v iff every row of the group that has a non-null `n` has v."""
+    if column.rests is not None:
+        return _agreed_exactly(column, groups)
     flat, offsets = groups
     starts, filled = offsets[:-1], np.flatnonzero(np.diff(offsets))
     count = len(starts)
@@ -174,6 +177,19 @@ def agreed(column: Column, groups: Groups) -> Column:
         values[filled] = np.where(one, least, values[filled])
         found[name] = values
     return Column(count, found.get("numbers"), found.get("codes"), column.texts, found.get("flags"))
+
+
+def _agreed_exactly(column: Column, groups: Groups) -> Column:
+    """By ranks, which stand for the numbers."""
+    ranks = comparable([column])[0]
+    found = agreed(replace(column, numbers=ranks, rests=None), groups)
+    known, first = np.unique(ranks, return_index=True)
+    assert found.numbers is not None
+    missing = np.isnan(found.numbers)
+    picked = column.take(first[np.searchsorted(known, np.where(missing, known[0], found.numbers))])
+    assert picked.numbers is not None
+    assert picked.rests is not None
+    return replace(found, numbers=np.where(missing, np.nan, picked.numbers), rests=np.where(missing, np.int16(0), picked.rests))
 
 
 def _none(values: Any) -> Any:

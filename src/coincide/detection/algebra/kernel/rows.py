@@ -163,7 +163,7 @@ def stable_order(*keys: Numbers) -> Numbers:
 
 def _numbered(column: Column) -> tuple[Codes, list[Key]]:
     """As `key_codes`, quickly where there are numbers only."""
-    if column.numbers is None or column.codes is not None or column.flags is not None:
+    if column.numbers is None or column.codes is not None or column.flags is not None or column.rests is not None:
         return key_codes([plain(column)])
     encoded = pa.array(column.numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -177,7 +177,7 @@ def plain(column: Column) -> Column:
     used, codes = np.unique(column.codes, return_inverse=True)
     shift = int(len(used) > 0 and used[0] < 0)
     texts = tuple(column.texts[code] for code in used[shift:].tolist())
-    return Column(len(column), column.numbers, (codes - shift).astype(np.int32), texts, column.flags)
+    return Column(len(column), column.numbers, (codes - shift).astype(np.int32), texts, column.flags, rests=column.rests)
 
 
 def _tied_column(attributes: dict[str, str], rows: Rows, some: Numbers) -> Column:

@@ -29,7 +29,7 @@ def total(function: str, argument: Argument, occurrences: Sequence[Occurrence], 
         return float(sum(value is not None for value in values))
     if function == "DISTINCT":
         return float(number_of_different(values)) or None
-    numbers = [value for value in values if type(value) is float]
+    numbers = [value for value in values if type(value) is float or type(value) is int]
     if function == "SUM":
         return fsum(numbers)
     if not numbers:

@@ -14,6 +14,7 @@ from coincide.detection.algebra.scope import Environment, environment
 from coincide.expr.tree import Expr
 from coincide.model import bounds
 from coincide.model.event import Value
+from coincide.model.numbers import is_number
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Threshold(Node):
     def made(self, instant: Instant) -> Iterable[Occurrence]:
         for occurrence in selected(self, instant):
             value = self.value(environment(occurrence))
-            if type(value) is float and self._passes(value) and not (self.less and occurrence.incomplete):
+            if is_number(value) and self._passes(value) and not (self.less and occurrence.incomplete):
                 yield occurrence
 
     def _passes(self, value: float) -> bool:

@@ -10,15 +10,17 @@ import numpy.typing as npt
 from coincide.detection.algebra.kernel.chunks import Chunks, fields_of, gathered
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, passing, read_by, without_copies
 from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, slots_of, stable_order
-from coincide.detection.algebra.nodes.selection import Windows
+from coincide.detection.algebra.nodes.selection import Threshold, Windows
 from coincide.detection.algebra.program import Program, key_rank
 from coincide.detection.algebra.shape.shapes import Window
 from coincide.detection.algebra.window.observed import NOTHING, Ask, Groups, Observed, first_asks, throughout, with_empty
 from coincide.detection.algebra.window.sums import group_sums
 from coincide.detection.columns.keys import key_codes
+from coincide.detection.columns.numbers import comparable
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.rows import TableRows
-from coincide.expr.vector import evaluate
+from coincide.expr.tree import Compare, Literal, Reference
+from coincide.expr.vector import Table, evaluate, holds
 from coincide.model.column import Column
 from coincide.model.table import EventTable
 
@@ -166,33 +168,38 @@ class WindowKernel:
         offsets = np.concatenate(([0], np.cumsum(groups.size)))
         value, there = self._values(table, flat, offsets)
         for threshold in self.shape.thresholds:
-            there = there & ((value < threshold.limit) if threshold.less else (value > threshold.limit))
+            there = there & _passing(value, threshold)
             if threshold.less and self.fills and groups.since is not None:
                 there = there & (self.windows.offset + groups.window * self.windows.step >= groups.since)
         index = np.flatnonzero(there)
         index = index[self._ascending(groups, memory, index, self._below(table, flat, offsets))]
         return self._made(memory, table, groups, index, flat, offsets, value) if len(index) else None
 
-    def _values(self, table: EventTable, flat: Numbers, offsets: Numbers) -> tuple[Values, Mask]:
+    def _values(self, table: EventTable, flat: Numbers, offsets: Numbers) -> tuple[Column, Mask]:
         """The aggregate's value in each window, and where something is made (5.5)."""
         sizes = np.diff(offsets).astype(np.float64)
         tree, function = self.aggregator.tree, self.aggregator.function
         if function == "LAST" or tree is None:
-            return sizes, np.ones(len(sizes), np.bool_)
-        column = evaluate(tree, TableRows(table))
+            return Column(len(sizes), sizes), np.ones(len(sizes), np.bool_)
+        column = evaluate(tree, TableRows(table)).take(flat)
+        if function in ("MIN", "MAX") and len(flat):
+            return _extremes(function, column, offsets)
+        values, there = self._totals(function, column, sizes, offsets)
+        return Column(len(sizes), values), there
+
+    def _totals(self, function: str, column: Column, sizes: Values, offsets: Numbers) -> tuple[Values, Mask]:
         if function == "COUNT":
-            return _sums((~column.is_null).astype(np.float64)[flat], offsets), np.ones(len(sizes), np.bool_)
+            return _sums((~column.is_null).astype(np.float64), offsets), np.ones(len(sizes), np.bool_)
         if function == "DISTINCT":
-            different = _different(key_codes([column])[0][flat].astype(np.int64), offsets)
+            different = _different(key_codes([column])[0].astype(np.int64), offsets)
             return different, different > 0
-        numbers = np.full(len(flat), np.nan) if column.numbers is None else column.numbers[flat]
+        numbers = np.full(len(column), np.nan) if column.numbers is None else column.numbers
         if function == "SUM":
             return group_sums(numbers, offsets), np.ones(len(sizes), np.bool_)
         counts = _sums((~np.isnan(numbers)).astype(np.float64), offsets)
         if function == "AVG":
             return group_sums(numbers, offsets) / np.maximum(counts, 1), counts > 0
-        extreme = np.fmin if function == "MIN" else np.fmax
-        return extreme.reduceat(numbers, offsets[:-1]) if len(numbers) else sizes, counts > 0
+        return sizes, counts > 0
 
     def _below(self, table: EventTable, flat: Numbers, offsets: Numbers) -> Coded | None:
         """What windows are made of, if that can be the same for several keys."""
@@ -229,7 +236,7 @@ class WindowKernel:
         index: Numbers,
         flat: Numbers,
         offsets: Numbers,
-        value: Values,
+        value: Column,
     ) -> Found | None:
         begins, sizes = offsets[index], groups.size[index]
         if self.aggregator.function == "LAST":
@@ -240,7 +247,7 @@ class WindowKernel:
         lo = self.windows.offset + groups.window[index] * self.windows.step
         stamps = lo, lo + self.windows.length
         attribute = self.aggregator.attribute
-        results = {attribute: Column(len(index), value[index])} if attribute else {}
+        results = {attribute: value.take(index)} if attribute else {}
         tests = [test.tree for node in (self.shape.node, *self.shape.thresholds) for test in node.tests]
         passed = passing(tests, table, parts, stamps, results) if tests else np.ones(1, np.bool_)
         if not passed.all():
@@ -284,6 +291,26 @@ def _spread(first: Numbers, end: Numbers) -> Pairs:
         return Pairs(np.arange(len(sizes)), first)
     member = np.repeat(np.arange(len(sizes)), sizes)
     return Pairs(member, np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(len(member)))
+
+
+def _passing(value: Column, threshold: Threshold) -> Mask:
+    assert value.numbers is not None
+    if value.rests is not None or type(threshold.limit) is int:
+        test = Compare("<" if threshold.less else ">", Reference("value"), Literal(threshold.limit))
+        return holds(test, Table(len(value), {"value": value}))
+    return np.asarray((value.numbers < threshold.limit) if threshold.less else (value.numbers > threshold.limit))
+
+
+def _extremes(function: str, column: Column, offsets: Numbers) -> tuple[Column, Mask]:
+    """The least or greatest number of each window, and where there is one."""
+    extreme = np.fmin if function == "MIN" else np.fmax
+    numbers = comparable([column])[0]
+    found = extreme.reduceat(numbers, offsets[:-1])
+    there = _sums((~np.isnan(numbers)).astype(np.float64), offsets) > 0
+    if column.rests is None:
+        return Column(len(found), found), there
+    known, first = np.unique(numbers, return_index=True)  # ranks: the rows that have them
+    return column.take(first[np.searchsorted(known, np.where(there, found, known[0]))]), there
 
 
 def _different(codes: Numbers, offsets: Numbers) -> Values:

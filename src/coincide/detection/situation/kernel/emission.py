@@ -218,7 +218,7 @@ class _Slots:
             values = Column(len(refs), numbers=np.ones(len(refs)))
         else:
             values = self._events(refs, self.situation.operands[operand].event).column(argument.name) or Column(len(refs))
-        if call.name in FOLDS and values.codes is None and values.flags is None:
+        if call.name in FOLDS and values.codes is None and values.flags is None and values.rests is None:
             numbers = np.full(len(refs), np.nan) if values.numbers is None else values.numbers
             return Column(len(self.rows), numbers=folded(FOLDS.index(call.name), numbers, offsets))
         plain = [values.value(n) for n in range(len(refs))]

@@ -18,7 +18,7 @@ from coincide.detection.situation.kernel.state import Tables
 from coincide.detection.situation.kernel.tables import Program
 from coincide.detection.situation.state import Key
 from coincide.detection.snapshots import damaged
-from coincide.model.bounds import FURTHEST, Finite
+from coincide.model.bounds import FURTHEST, Finite, Whole
 
 KIND = "situations"
 COUNTED = {
@@ -28,7 +28,7 @@ COUNTED = {
     "terminated": ("lifespans", at.LIFESPAN.terminated),
 }
 MOST = 1 << 62
-StoredKey = tuple[int | Finite | str | tuple[bool, ...], ...]
+StoredKey = tuple[Whole | Finite | str | tuple[bool, ...], ...]
 """A key as it is (detection/keys.py)."""
 
 
@@ -427,7 +427,7 @@ def _check_alike(keys: Sequence[Key], size: int, or_none: bool = False) -> None:
     some = [key for key in keys if key] if 0 in sizes else keys
     for part in range(size if some else 0):
         kinds = set(map(type, map(itemgetter(part), some)))
-        if len(kinds) > 1 or not kinds <= {float, str, int, tuple}:
+        if not any(kinds <= kind for kind in ({float, int}, {str}, {tuple})):
             damaged("keys of one kind have values of several types")
         if tuple in kinds and set(map(len, map(itemgetter(part), some))) != {1}:
             damaged("a part of a key is not a single value")

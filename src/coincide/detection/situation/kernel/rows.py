@@ -14,6 +14,7 @@ from coincide.detection.columns.store import NOTHING
 from coincide.detection.columns.tables import distinct, taken
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.equality import Stream, by_equality
+from coincide.detection.situation.kernel.ranks import ranked
 from coincide.detection.situation.kernel.state import Tables
 from coincide.detection.situation.kernel.tables import Program
 from coincide.detection.situation.prefilter import FittedRows, declared
@@ -223,8 +224,9 @@ def note_events(program: Program, state: Tables, table: EventTable, types: Any, 
         rows = FittedRows(table, np.flatnonzero(types == program.events.index(event)), kinds[event])
         columns.append((first + rows.rows, evaluate(tree, rows)))
     _number_texts(program, state, first, {text: None for _, column in columns for text in column.texts})
+    numbers = ranked(state, first, [column for _, column in columns])
     for number, (where, column) in enumerate(columns):
-        state.values[number, where] = _doubles(column, state.texts)
+        state.values[number, where] = _doubles(column, state.texts, numbers[number])
         if column.codes is not None:
             state.textual.add(number)
     return work[0], work[1]
@@ -273,9 +275,9 @@ def _coded(readers: Sequence[KeyReader], event: str, rows: FittedRows) -> tuple[
     return key_codes(columns)
 
 
-def _doubles(column: Column, ranks: dict[str, float]) -> Any:
+def _doubles(column: Column, ranks: dict[str, float], numbers: Any) -> Any:
     if column.codes is not None:
         return np.array([*(ranks[text] for text in column.texts), np.nan])[column.codes]
     if column.flags is not None:
         return np.array([0.0, 1.0, np.nan])[column.flags]
-    return column.numbers if column.numbers is not None else np.full(len(column), np.nan)
+    return numbers

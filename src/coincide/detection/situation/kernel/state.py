@@ -15,6 +15,7 @@ from coincide.detection.situation.kernel.spans import relink
 from coincide.detection.situation.kernel.tables import Program
 from coincide.detection.situation.kernel.trimming import trim_all
 from coincide.detection.situation.state import Key
+from coincide.model.column import Column
 from coincide.model.event import ENVELOPE
 from coincide.model.table import EventTable
 
@@ -44,6 +45,8 @@ class Tables:
         self.ranges = np.zeros((2 * len(program.indexes), SPARE), np.int64)
         self.texts: dict[str, float] = {}
         self.textual: set[int] = set()  # columns of values that are texts
+        self.numeric: set[int] = set()  # columns of values that are numbers
+        self.numbers: Column | None = None  # where some numbers are no doubles: all of them, values are their ranks (ranks.py)
         self.stream = np.zeros(16, np.int64)
         self.pool = np.zeros(16, np.int64)
         self.held_events = np.zeros((0, 2), np.int64)

@@ -68,4 +68,5 @@ def absent(column: Column, where: Any) -> Column:
     numbers = None if column.numbers is None else np.where(where, np.nan, column.numbers)
     codes = None if column.codes is None else np.where(where, np.int32(-1), column.codes)
     flags = None if column.flags is None else np.where(where, np.int8(-1), column.flags)
-    return Column(len(column), numbers, codes, column.texts, flags)
+    rests = None if column.rests is None else np.where(where, np.int16(0), column.rests)
+    return Column(len(column), numbers, codes, column.texts, flags, rests=rests)
