@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from importlib import import_module
-from queue import Empty, Queue
-from threading import Lock, Thread
+from threading import Condition, Thread
 from typing import Any, Protocol, Self
 
 import msgspec
@@ -30,6 +30,8 @@ ACTIONS = {
 """By how they begin; anything else is a command."""
 WAITING = 1_000
 """Notices that may wait to be told; whoever makes more waits, too."""
+PATIENCE = 5.0
+"""Seconds that the end of a run which will go on waits for notices to be told."""
 SECOND = 1_000_000
 
 log = logging.getLogger("coincide.actions")
@@ -61,31 +63,25 @@ def open_action(target: str) -> Action:
 
 class ActionSink(Sink):
     """Tells an action of detections whose type is like a pattern (`*` and `?` stand for anything). A thread tells them one after
-    another; what cannot be told is warned of, and does not end the run. After a restart, those since the checkpoint are told
-    again."""
+    another; what cannot be told is warned of, and does not end the run. What waits to be told, or is held back, is part of the
+    position; after a restart, detections since the checkpoint are told again."""
 
     keyed = True
 
-    def __init__(
-        self,
-        pattern: str,
-        action: Action,
-        grouping: Grouping,
-        name: str | None = None,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, pattern: str, action: Action, grouping: Grouping, name: str | None = None) -> None:
         super().__init__(name or f"on:{pattern} {action.name}")
-        self._pattern, self._action, self._grouping, self._now = pattern, action, grouping, now
-        self._notices: Queue[Notice | None] = Queue(WAITING)
-        self._grouped = Lock()  # for as long as the grouping is looked at
-        self._telling = Lock()  # for as long as something that was held back is told
+        self._pattern, self._action, self._grouping = pattern, action, grouping
+        self._waiting: deque[Notice] = deque()  # the first is being told
+        self._changed = Condition()  # guards that and the grouping
+        self._closed = False
         self._kept = False
-        self._thread: Thread | None = None
+        self._thread = Thread(target=self._tell_all, name=self.url, daemon=True)
 
     def open(self, position: Position) -> None:
         if position is not None:
-            self._grouping.restore(position, self._now())
-        self._thread = Thread(target=self._tell_all, name=self.url, daemon=True)
+            held, waiting = position
+            self._grouping.restore(held, time.monotonic())
+            self._waiting.extend(Notice(*each) for each in waiting)
         self._thread.start()
 
     def write(self, made: Sequence[Made]) -> None:
@@ -94,62 +90,51 @@ class ActionSink(Sink):
                 self.add(each.key, _decode(each.line))
 
     def add(self, key: str, record: dict[str, Any]) -> None:
-        with self._grouped:
-            notices = self._grouping.add(key, record, self._now())
-        for notice in notices:
-            self._notices.put(notice)
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._waiting) < WAITING)
+            self._waiting.extend(self._grouping.add(key, record, time.monotonic()))
+            self._changed.notify_all()
 
     def commit(self) -> Position:
-        self._notices.join()
-        self._kept = True
-        with self._telling, self._grouped:
-            return self._grouping.state(self._now())
+        with self._changed:
+            self._kept = True
+            return [self._grouping.state(time.monotonic()), [[*each] for each in self._waiting]]
 
     def close(self) -> None:
-        """What is held back is told, unless it is kept to be gone on with."""
-        if self._thread is None:
+        """What is held back is told first; if it is kept to be gone on with, only what waits already is, and not for long."""
+        if not self._thread.is_alive():
             return
-        with self._grouped:
-            left = [] if self._kept else self._grouping.all()
-        for notice in left:
-            self._notices.put(notice)
-        self._notices.put(None)
-        self._thread.join()
-        self._thread = None
+        with self._changed:
+            if not self._kept:
+                self._waiting.extend(self._grouping.all())
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join(PATIENCE if self._kept else None)
         self._action.close()
 
     def _tell_all(self) -> None:
-        while True:
+        while (notice := self._next()) is not None:
             try:
-                notice = self._notices.get(timeout=self._patience())
-            except Empty:
-                self._tell_due()
-                continue
-            try:
-                if notice is None:
-                    return
-                self._tell(notice)
-            finally:
-                self._notices.task_done()
+                self._action.tell(notice.key, notice.record, _encode(notice.record))
+            except Exception as error:  # whatever it is, the next one is told
+                reason = error.diagnostics[0].message if isinstance(error, CoincideError) else error
+                log.warning("a detection of '%s' was not told to %s: %s", notice.record["type"], self._action.name, reason)
+            with self._changed:
+                self._waiting.popleft()
+                self._changed.notify_all()
 
-    def _patience(self) -> float | None:
-        with self._grouped:
-            wakes = self._grouping.wakes_at()
-        return None if wakes is None else max(0.001, wakes - self._now())
-
-    def _tell_due(self) -> None:
-        with self._telling:
-            with self._grouped:
-                due = self._grouping.due(self._now())
-            for notice in due:
-                self._tell(notice)
-
-    def _tell(self, notice: Notice) -> None:
-        try:
-            self._action.tell(notice.key, notice.record, _encode(notice.record))
-        except Exception as error:  # whatever it is, the next one is told
-            reason = error.diagnostics[0].message if isinstance(error, CoincideError) else error
-            log.warning("a detection of '%s' was not told to %s: %s", notice.record["type"], self._action.name, reason)
+    def _next(self) -> Notice | None:
+        """When there is one; None: there will be none."""
+        with self._changed:
+            while not self._waiting:
+                if self._closed:
+                    return None
+                now = time.monotonic()
+                self._waiting.extend(self._grouping.due(now))
+                if not self._waiting:
+                    wakes = self._grouping.wakes_at()
+                    self._changed.wait(None if wakes is None else wakes - now)
+            return self._waiting[0]
 
 
 def action_sinks(asked: Sequence[tuple[str, str]], every: float, by: Sequence[str], made: Sequence[str]) -> list[Sink]:

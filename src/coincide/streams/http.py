@@ -154,8 +154,8 @@ class WebhookSink(Sink):
 
 
 class Webhook:
-    """Posts JSON, again where that may help: at most so many `attempts`, None: for ever. With WEBHOOK_SECRET it is signed as
-    'Standard Webhooks' says (https://www.standardwebhooks.com)."""
+    """Posts JSON, again where that may help: at most so many `attempts`, None: for ever; and once only, if it did not come
+    through the last time. With WEBHOOK_SECRET it is signed as 'Standard Webhooks' says (https://www.standardwebhooks.com)."""
 
     def __init__(self, url: str, attempts: int | None = None) -> None:
         self.address = Address.of(url, None, "WEBHOOK_TOKEN or WEBHOOK_SECRET")
@@ -163,6 +163,7 @@ class Webhook:
         self._secret = _signing_key(secret("WEBHOOK_SECRET"))
         self._client = _client(self.address, "WEBHOOK_TOKEN", PATIENCE)
         self._closed = Flag()
+        self._away = False
 
     def reach(self) -> None:
         """Whatever it answers, there is somebody. Raises CoincideError if not."""
@@ -181,11 +182,13 @@ class Webhook:
                 reason, asked = str(error) or "it does not answer", 0.0
             else:
                 if answer.is_success:
+                    self._away = False
                     return
                 reason, asked = f"it answers {answer.status_code}", _asked_pause(answer)
                 if not _is_passing(answer):
                     raise CoincideError(f"'{self.address.server}' does not take detections: {reason}")
-            if attempt == self._attempts or self._closed.is_set():
+            if self._closed.is_set() or (self._attempts is not None and (self._away or attempt == self._attempts)):
+                self._away = True
                 raise unreachable(self.address.server, reason)
             attempt += 1
             self._closed.wait(asked)

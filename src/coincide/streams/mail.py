@@ -39,14 +39,18 @@ class Mail:
         self._from = os.environ.get("SMTP_FROM") or f"coincide@{socket.getfqdn()}"
         self.name = f"'{', '.join(self._to)}'"
         self._closed = Flag()
+        self._away = False
 
     def tell(self, key: str, record: dict[str, Any], line: bytes) -> None:
         message, back_off = self._message(key, record), BackOff()
-        for attempt in range(1, ATTEMPTS + 1):
+        for left in reversed(range(1 if self._away else ATTEMPTS)):
             try:
-                return self._send(message)
+                self._send(message)
+                self._away = False
+                return
             except (OSError, smtplib.SMTPException) as error:
-                if attempt == ATTEMPTS or not _is_passing(error):
+                if not left or not _is_passing(error):
+                    self._away = True
                     raise CoincideError(f"'{self._server.server}' does not send it: {_reason(error)}") from error
                 back_off.wait(self._closed)
 

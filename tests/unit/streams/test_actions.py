@@ -65,12 +65,12 @@ def test_what_fails_is_told_and_the_next_one_started(tmp_path: Path, caplog: pyt
 
 
 def test_a_webhook_is_called_again_and_given_up_in_the_end(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    site.answers = [500, 502, 204, *[503] * 6, 400]
+    site.answers = [500, 502, 204, *[503] * 6, 503, 204, 400]
     with caplog.at_level(logging.WARNING, "coincide.actions"):
-        told(f"{site.url}/hook/SECRET", made(1), made(2), made(3), made(4))
-    assert [headers["webhook-id"] for headers, _ in site.posted] == ["k1", "k4"]
+        told(f"{site.url}/hook/SECRET", *map(made, range(1, 7)))
+    assert [headers["webhook-id"] for headers, _ in site.posted] == ["k1", "k4", "k6"]  # the third was tried once
     failed = [record.getMessage().rpartition(": ")[2] for record in caplog.records if record.name == "coincide.actions"]
-    assert failed == ["it answers 503", "it answers 400"]
+    assert failed == ["it answers 503", "it answers 503", "it answers 400"]
     assert "SECRET" not in caplog.text
 
 
@@ -210,6 +210,7 @@ def test_what_is_held_back_at_a_checkpoint_is_gone_on_with(tmp_path: Path) -> No
     sink = ActionSink("*", open_action(keeping(file)), Grouping(0.3))
     sink.open(None)
     sink.write([made(1), made(2)])
+    until(lambda: sink.commit()[1] == [])  # the first is told, the second held back
     position = json.loads(json.dumps(sink.commit()))
     assert len(kept(file)) == 1
     sink.close()
@@ -218,6 +219,21 @@ def test_what_is_held_back_at_a_checkpoint_is_gone_on_with(tmp_path: Path) -> No
     until(lambda: len(kept(file)) == 2)
     later.close()
     assert [record["time"] for record in kept(file)] == [1, 2]
+
+
+def test_a_checkpoint_does_not_wait_for_what_is_slow(tmp_path: Path) -> None:
+    file, done = tmp_path / "got.jsonl", tmp_path / "done"
+    wait = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)"
+    sink = ActionSink("*", open_action(f"'{sys.executable}' -c '{wait}' '{done}'"), Grouping())
+    sink.open(None)
+    sink.write([made(1), made(2)])
+    position = json.loads(json.dumps(sink.commit()))
+    later = ActionSink("*", open_action(keeping(file)), Grouping())
+    later.open(position)
+    later.close()
+    assert [record["time"] for record in kept(file)] == [1, 2]
+    done.touch()
+    sink.close()
 
 
 @pytest.mark.parametrize("source", ["file", "-"])
