@@ -11,6 +11,7 @@ QUESTIONS = (
     "many_monitors",
     "many_sigma",
     "eql_sequences",
+    "sigma_sqlite",
     "workload_k",
     "late_events",
     "single_events",
