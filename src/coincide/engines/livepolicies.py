@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from coincide.engines.policies import PolicyEngine, PolicyRun
-from coincide.errors import CoincideError, Diagnostic
+from coincide.errors import Diagnostic
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
 from coincide.rulebook import Rulebook
@@ -64,7 +64,7 @@ class LivePolicies:
         return []
 
     def change_rules(self, rules: Rulebook) -> None:
-        raise CoincideError("rules cannot change under a policy")
+        self.engine.change_rules(rules)
 
     def snapshot(self) -> bytes:
         return self.engine.snapshot()

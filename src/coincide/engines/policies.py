@@ -102,14 +102,26 @@ class PolicyEngine:
         policy: StabilityPolicy | str | None = None,
         tier: str = "interpreter",
     ) -> None:
-        compiled = rulebook(rules).compiled
-        default = StabilityPolicy.parse(policy) if isinstance(policy, str) else policy or IN_ORDER
+        self._default = StabilityPolicy.parse(policy) if isinstance(policy, str) else policy or IN_ORDER
         self.tier = tier
         self._made: list[tuple[Turn, Event, int, StabilityPolicy]] = []
-        self.instances = [
-            Instance(some, compiled, own, partial(self._report, index), tier)
-            for index, (some, own) in enumerate(_by_policy(compiled.detectors, default).items())
-        ]
+        self.instances: list[Instance] = []
+        self.change_rules(rules)
+
+    def change_rules(self, rules: Rulebook | RuleSource | Sequence[RuleSource]) -> None:
+        """Other rules from the next record on. Under each policy that there was, definitions whose text is unchanged keep their
+        state; a policy that is new begins with the next record."""
+        compiled = rulebook(rules).compiled
+        known = {each.policy: each for each in self.instances}
+        self.instances = []
+        for index, (policy, own) in enumerate(_by_policy(compiled.detectors, self._default).items()):
+            instance = known.get(policy)
+            if instance is None:
+                instance = Instance(policy, compiled, own, partial(self._report, index), self.tier)
+            else:
+                instance.report = partial(self._report, index)
+                instance.change(compiled, own)
+            self.instances.append(instance)
 
     def arrive(self, record: Event) -> None:
         for each in self.instances:

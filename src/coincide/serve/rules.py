@@ -38,8 +38,6 @@ class RuleSet:
     def __post_init__(self) -> None:
         book = load(*self.texts, **self.options)
         book.check_endless()
-        if names_policies(book):
-            raise RuleError("rules that name a stability policy cannot be served: leave the policy to --delay")
         object.__setattr__(self, "book", book)
 
     @cached_property
@@ -65,6 +63,10 @@ class RuleSet:
 
     def with_texts(self, texts: Iterable[SourceText]) -> RuleSet:
         return RuleSet(tuple(texts), self.options, self.disabled)
+
+    @property
+    def under_policies(self) -> bool:
+        return names_policies(self.book)
 
     def with_text(self, text: SourceText) -> RuleSet:
         """A file replaced, or added."""

@@ -14,8 +14,11 @@ from typing import Any, TypeVar
 
 from coincide.engines.embedded import Engine
 from coincide.engines.identity import maker
-from coincide.engines.live import LiveEngine
-from coincide.errors import CoincideError
+from coincide.engines.instance import StabilityPolicy
+from coincide.engines.live import Live, LiveEngine
+from coincide.engines.livepolicies import LivePolicies
+from coincide.engines.policies import PolicyEngine
+from coincide.errors import CoincideError, RuleError
 from coincide.model.batch import EventBatch
 from coincide.serve.history import History
 from coincide.serve.logs import log
@@ -68,7 +71,7 @@ class Service:
         self._names = names_of(rules.running)
         self._sources = [*setup.sources, self.posted]
         encoder = Encoder(rules.running, shown=setup.keys, kept=True, named=True)
-        live = LiveEngine(Engine(rules.running, setup.tier), setup.delay)
+        live = live_engine(rules, setup)
         self.run = LiveRun(live, self._sources, [*setup.sinks, self.history], encoder, setup.pace, setup.folder)
         self.run.silent = rules.silent
         self._tasks: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
@@ -160,18 +163,23 @@ class Service:
         """A file of rules replaced or added. Raises RuleError, and then nothing has changed."""
         with self._changing:
             source = self.files.named(name, text)
-            rules = self.files.rules.with_text(source)
+            rules = self._possible(self.files.rules.with_text(source))
             self.files.write(source)
             return self._change(rules)
 
     def validated(self, name: str, text: str) -> RuleSet:
         """The rules as they would be with this file. Raises RuleError."""
-        return self.files.rules.with_text(self.files.named(name, text))
+        return self._possible(self.files.rules.with_text(self.files.named(name, text)))
 
     def enable(self, name: str, enabled: bool) -> RuleSet:
         with self._changing:
             rules = self.files.rules
             return self._change(rules.with_disabled(rules.disabled - {name} if enabled else rules.disabled | {name}))
+
+    def _possible(self, rules: RuleSet) -> RuleSet:
+        if rules.under_policies != self.files.rules.under_policies:
+            raise RuleError("whether any rule names a stability policy cannot change while the service runs: start it again")
+        return rules
 
     def _change(self, rules: RuleSet) -> RuleSet:
         before = {detector.digest for detector in self.files.rules.running.detectors}
@@ -193,7 +201,7 @@ class Service:
                 with self._changing:
                     rules = None if self.stopping else self.files.changed()
                     if rules is not None:
-                        self._change(rules)
+                        self._change(self._possible(rules))
             except CoincideError as error:
                 log("rules refused", level="error", message=str(error))
 
@@ -234,3 +242,10 @@ class Service:
             self._measured_at = now
             self._state_size = self._do(lambda: len(self.run.live.snapshot()))
         return self._state_size
+
+
+def live_engine(rules: RuleSet, setup: Setup) -> Live:
+    """Rules that name stability policies are detected under them, the others in total order."""
+    if not rules.under_policies:
+        return LiveEngine(Engine(rules.running, setup.tier), setup.delay)
+    return LivePolicies(PolicyEngine(rules.running, StabilityPolicy("delayed", delay=setup.delay), setup.tier))

@@ -141,6 +141,22 @@ def test_time_passes_when_nothing_comes(tmp_path: Path) -> None:
         assert server.until(server.made)[0]["rule"] == "Left"
 
 
+def test_policies_of_rules(tmp_path: Path) -> None:
+    file = rules(tmp_path, "sources s, t\ndetect Both policy guaranteed = [open] ; [close]\n", "both.ce")
+    with served(file, "--checkpoint", tmp_path / "kept") as server:
+        opened, closed = pair(1)
+        server.post({**opened, "source": "s"}, {**closed, "source": "s"}, {"type": "later", "time": 9, "source": "s"})
+        server.until(lambda: 'coincide_events_total{source="posted"} 3' in server.http.get("/metrics").text)
+        file.write_text(file.read_text() + "detect Opened policy best-effort = [open]\n")
+        server.until(lambda: len(server.http.get("/rules").json()["rules"]) == 2)
+        assert server.made() == []
+        server.post({"type": "later", "time": 9, "source": "t"})
+        assert [each["rule"] for each in server.until(server.made)] == ["Both"]
+        none = server.http.put(f"/rule-files/{file}", content="detect Both = [open]", headers={"content-type": "text/plain"})
+        assert (none.status_code, "start it again" in none.json()["error"], "Opened" in file.read_text()) == (422, True, True)
+        assert server.stop() == 0
+
+
 def test_metrics(server: Served) -> None:
     text = server.http.get("/metrics").text
     names = {line.partition(" ")[0].partition("{")[0] for line in text.splitlines() if not line.startswith("#")}
@@ -214,11 +230,9 @@ def test_a_client_has_its_rate(tmp_path: Path) -> None:
         (["--events", "day.jsonl"], "'day.jsonl' is not a stream"),
         (["--events", "nats://127.0.0.1:1/x", "--listen", "127.0.0.1:0"], "cannot reach 'nats://127.0.0.1:1'"),
         (["--delay", "x"], "--delay: "),
-        (["{policy}"], "policy"),
     ],
 )
 def test_what_cannot_be_served_is_refused(tmp_path: Path, options: list[str], message: str) -> None:
     (tmp_path / "token").write_text("secret")
-    policy = rules(tmp_path, "detect Both = [open] ; [close] with guaranteed detection", "policy.ce")
-    given = [option.format(token=tmp_path / "token", policy=policy) for option in options]
+    given = [option.format(token=tmp_path / "token") for option in options]
     assert message in refused(rules(tmp_path), *given)
