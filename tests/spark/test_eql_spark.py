@@ -81,7 +81,7 @@ def test_rules_are_spread_by_what_their_items_share() -> None:
         return group.key
 
     assert key("sequence by host.id [a where true] by x [b where true] by y") == ("host.id",)
-    assert key("sequence by host.id, ?u [a where true] [b where true]") == ("host.id",)
+    assert key("sequence by host.id, ?u [a where true] [b where true]") == ("host.id", "u")
     assert key("sequence [a where true] by k [b where true] by l") is None
     assert key("sequence by k [a where true] [b where true] | head 3") is None
     assert key("sequence by k [a where true] [b where true]", frozenset({"k"})) is None

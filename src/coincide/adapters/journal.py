@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from coincide.adapters.records import BadRecord
 from coincide.adapters.syslog import SEVERITIES
+from coincide.model.stamp import iso_instant
 
 TYPE = "journal"
 TIME = "__REALTIME_TIMESTAMP"
@@ -29,8 +30,8 @@ def journal_record(raw: object) -> dict[str, object]:
         raise BadRecord("not an object of fields")
     fields = {name: _value(name, value) for name, value in raw.items()}
     try:
-        time = int(raw[TIME]) / 1000
-    except (KeyError, TypeError, ValueError):
+        time = iso_instant(int(raw[TIME]))
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise BadRecord(f"missing {TIME}") from None
     severity = fields.get("PRIORITY")
     named: dict[str, object] = {SAME[name]: value for name, value in fields.items() if name in SAME}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from coincide.adapters.jsoncolumns import JsonColumns
 
 _decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
 
 
 Change = Callable[[object], object]
@@ -28,25 +30,51 @@ Change = Callable[[object], object]
 def read_json_lines(
     stream: Readable, name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance, change: Change | None = None
 ) -> Iterator[EventBatch]:
-    """The events of a stream, a batch a block. What is changed is read as objects."""
-    read = _record if change is None else _changed(change)
+    """The events of a stream, a batch a block."""
     blocks = Blocks(stream, allowance.size)
+    block = blocks.next()
+    if begins_array(block):
+        block += b"".join(iter(blocks.next, b""))
+        if (records := array_of(block)) is not None:
+            yield EventBatch(events_of_records(records, name, mapping, intake, change))
+            return
+    read = None if change is None else _changed(change)
+    yield from _of_blocks(chain([block], iter(blocks.next, b"")), name, mapping, intake, allowance, read)
+
+
+def read_text_lines(
+    stream: Readable, name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance, read: Callable[[bytes], object]
+) -> Iterator[EventBatch]:
+    """Lines of which each is a record to `read`."""
+    yield from _of_blocks(iter(Blocks(stream, allowance.size).next, b""), name, mapping, intake, allowance, read)
+
+
+def _of_blocks(
+    blocks: Iterable[bytes],
+    name: str,
+    mapping: FieldMapping,
+    intake: Intake,
+    allowance: Allowance,
+    read: Callable[[bytes], object] | None,
+) -> Iterator[EventBatch]:
+    """Lines of JSON, or what `read` makes of lines."""
     columns: JsonColumns | None = None
     line = 1
-    first = True
-    while block := blocks.next():
-        if first and begins_array(block):
-            block += b"".join(iter(blocks.next, b""))
-            if (records := array_of(block)) is not None:
-                yield EventBatch(events_of_records(records, name, mapping, intake, change))
-                return
-        first = False
+    for block in blocks:
         batch = None
-        if change is None and not allowance.covers(block):
+        if not allowance.covers(block) and (plain := block if read is None else _as_json(block, read)) is not None:
             columns = columns or _columns(mapping)
-            batch = columns.batch(block, intake)
-        yield batch if batch is not None else EventBatch(_events(block, name, line, mapping, intake, read))
+            batch = columns.batch(plain, intake)
+        yield batch if batch is not None else EventBatch(_events(block, name, line, mapping, intake, read or _record))
         line += block.count(b"\n")
+
+
+def _as_json(block: bytes, read: Callable[[bytes], object]) -> bytes | None:
+    """Lines of another format as lines of JSON; None: some line is bad, and must be told with its place."""
+    try:
+        return b"\n".join([_encode(read(line)) for line in block.split(b"\n") if line and not line.isspace()])
+    except BadRecord:
+        return None
 
 
 begins_array = re.compile(rb"\s*\[\s*\{").match
@@ -79,17 +107,6 @@ def _columns(mapping: FieldMapping) -> JsonColumns:
     from coincide.adapters.jsoncolumns import JsonColumns
 
     return JsonColumns(mapping)
-
-
-def read_text_lines(
-    stream: Readable, name: str, mapping: FieldMapping, intake: Intake, size: int, read: Callable[[bytes], object]
-) -> Iterator[EventBatch]:
-    """Lines of which each is a record to `read`."""
-    blocks = Blocks(stream, size)
-    line = 1
-    while block := blocks.next():
-        yield EventBatch(_events(block, name, line, mapping, intake, read))
-        line += block.count(b"\n")
 
 
 def _events(

@@ -123,7 +123,7 @@ def read_lines(stream: Readable, name: str, ending: str, mapping: FieldMapping, 
 
         return read_growing_csv(stream, name, mapping, intake, BLOCK)
     if ending in LOGS:
-        return _read_log(stream, name, ending, mapping, intake)
+        return _read_log(stream, name, ending, mapping, intake, Allowance(least=LEAST, first=FIRST))
     if ending not in JSON_LINES:
         raise InputError(f"'{name}' cannot be read while it is written: JSON Lines, CSV, {', '.join(LOGS)} can")
     from coincide.adapters.jsonlines import read_json_lines
@@ -135,18 +135,20 @@ ROOM = 1 << 20
 """Bytes that a pipe is asked to hold: whoever writes need not wait so often, and larger blocks cost less."""
 
 
-def _read_log(stream: Readable, name: str, format: str, mapping: FieldMapping, intake: Intake) -> Iterator[EventBatch]:
+def _read_log(
+    stream: Readable, name: str, format: str, mapping: FieldMapping, intake: Intake, allowance: Allowance
+) -> Iterator[EventBatch]:
     from coincide.adapters.jsonlines import read_json_lines, read_text_lines
 
     if format == SYSLOG:
         from coincide.adapters.syslog import syslog_reader
 
-        return read_text_lines(stream, name, mapping, intake, BLOCK, syslog_reader(_last_written(name)))
+        return read_text_lines(stream, name, mapping, intake, allowance, syslog_reader(_last_written(name)))
     if format == JOURNAL:
         from coincide.adapters.journal import journal_record as change
     else:
         from coincide.adapters.winlog import windows_record as change
-    return read_json_lines(stream, name, mapping, intake, Allowance(), change)
+    return read_json_lines(stream, name, mapping, intake, allowance, change)
 
 
 def _last_written(name: str) -> datetime:
@@ -227,7 +229,7 @@ def _read(
 
                 yield from read_csv(stream, name, mapping, intake, allowance)
             elif ending in LOGS:
-                yield from _read_log(stream, name, ending, mapping, intake)
+                yield from _read_log(stream, name, ending, mapping, intake, allowance)
             else:
                 from coincide.adapters.jsonlines import read_json_lines
 

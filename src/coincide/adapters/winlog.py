@@ -12,11 +12,14 @@ from collections.abc import Iterator, Mapping
 
 from coincide.adapters.mapping import TIMESTAMP
 from coincide.adapters.records import BadRecord
+from coincide.model.stamp import MILLISECOND, iso_instant
 
 TIMES = ("time", TIMESTAMP, "SystemTime", "EventTime", "TimeCreated", "UtcTime")
 """Of flat records, the likeliest first."""
 SYSTEM = {"EventRecordID", "Channel", "Computer", "Level", "Task", "Opcode", "Keywords", "Version"}
 BEATS = {"channel": "Channel", "provider_name": "Provider_Name", "record_id": "EventRecordID", "computer_name": "Computer"}
+PLAIN = frozenset({str, int, float, bool, type(None)})
+XML = frozenset({"#text", "xmlns", "@xmlns", "@Name"})
 DATE = re.compile(r"/Date\((-?\d+)\)/")
 MISSING = "missing EventID: not an event of Windows"
 
@@ -25,13 +28,13 @@ Record = dict[str, object]
 
 def windows_record(raw: object) -> Record:
     """Raises BadRecord."""
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         raise BadRecord("not an object of fields")
     event = raw.get("Event")
     winlog = raw.get("winlog")
-    if isinstance(event, Mapping):
+    if isinstance(event, dict):
         record = _of_xml(event)
-    elif isinstance(winlog, Mapping):
+    elif isinstance(winlog, dict):
         record = _of_beats(raw, winlog)
     else:
         record = dict(raw)
@@ -45,7 +48,7 @@ def windows_record(raw: object) -> Record:
 
 def _of_xml(event: Mapping[str, object]) -> Record:
     system = event.get("System")
-    if not isinstance(system, Mapping):
+    if not isinstance(system, dict):
         raise BadRecord(MISSING)
     record: Record = {name: value for name in system if name in SYSTEM and (value := _text(system[name])) is not None}
     record["EventID"] = _text(system.get("EventID"))
@@ -60,7 +63,7 @@ def _of_xml(event: Mapping[str, object]) -> Record:
 def _of_beats(raw: Mapping[str, object], winlog: Mapping[str, object]) -> Record:
     """What is told beside them has no other name in front."""
     code = winlog.get("event_id")
-    if code is None and isinstance(event := raw.get("event"), Mapping):
+    if code is None and isinstance(event := raw.get("event"), dict):
         code = event.get("code")
     named: Record = {ours: winlog[theirs] for theirs, ours in BEATS.items() if winlog.get(theirs) is not None}
     return {**_data(winlog.get("event_data")), **named, "EventID": code, **raw}
@@ -68,6 +71,8 @@ def _of_beats(raw: Mapping[str, object], winlog: Mapping[str, object]) -> Record
 
 def _data(data: object) -> Record:
     """Fields of EventData: an object, a list of `Data` with names, or an element of its own (UserData)."""
+    if isinstance(data, dict) and len(data) > 1 and PLAIN.issuperset(map(type, data.values())) and XML.isdisjoint(data):
+        return data  # nearly all
     return dict(_fields(data))
 
 
@@ -76,7 +81,7 @@ def _fields(data: object) -> Iterator[tuple[str, object]]:
         for one in data:
             yield from _fields(one)
         return
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return
     name = _attribute(data, "Name")
     if isinstance(name, str) and ("#text" in data or len(data) == 1):
@@ -85,18 +90,18 @@ def _fields(data: object) -> Iterator[tuple[str, object]]:
     for key, value in data.items():
         if str(key).startswith(("#", "@", "xmlns")):
             continue
-        if isinstance(value, (Mapping, list)) and (key == "Data" or _is_element(value)):
+        if isinstance(value, (dict, list)) and (key == "Data" or _is_element(value)):
             yield from ([(str(key), _texts(value))] if _is_plain_list(value) else _fields(value))
         else:
             yield str(key), _text(value)
 
 
 def _is_element(value: object) -> bool:
-    return isinstance(value, Mapping) and "#text" not in value
+    return isinstance(value, dict) and "#text" not in value
 
 
 def _is_plain_list(value: object) -> bool:
-    return isinstance(value, list) and not any(isinstance(one, Mapping) and _attribute(one, "Name") is not None for one in value)
+    return isinstance(value, list) and not any(isinstance(one, dict) and _attribute(one, "Name") is not None for one in value)
 
 
 def _texts(value: object) -> list[object]:
@@ -105,16 +110,16 @@ def _texts(value: object) -> list[object]:
 
 def _text(value: object) -> object:
     """What an element says; its attributes do not count."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return value.get("#text")
     return [_text(one) for one in value] if isinstance(value, list) else value
 
 
 def _attribute(element: object, name: str) -> object:
-    if not isinstance(element, Mapping):
+    if not isinstance(element, dict):
         return None
     inside = element.get("#attributes")
-    attributes = inside if isinstance(inside, Mapping) else element
+    attributes = inside if isinstance(inside, dict) else element
     return next((attributes[key] for key in (name, f"@{name}") if key in attributes), None)
 
 
@@ -128,4 +133,4 @@ def _time(value: object) -> object:
     if not isinstance(value, str):
         return value
     date = DATE.fullmatch(value)
-    return int(date[1]) if date else value
+    return iso_instant(int(date[1]) * MILLISECOND) if date else value

@@ -81,13 +81,15 @@ class Eql(Language):
 
 
 def _detector(query: Query) -> Detector:
+    shared = _shared_fields(query)
     return Detector(
         name=query.name,
         language=NAME,
         definition=query,
         inputs=Inputs(None, query.categories),  # the category may stand in `event.category`, whatever the type
         outputs=(query.name,),
-        partition=_partition(query),
+        partition=tuple(shared) or None,
+        null_keys=any(shared.values()),
         digest=digest_of(NAME, print_query(query)),
         stateless=query.kind == FILTER and not query.pipes,
         kind="rule",
@@ -95,16 +97,15 @@ def _detector(query: Query) -> Detector:
     )
 
 
-def _partition(query: Query) -> tuple[str, ...] | None:
-    """The fields that all items have in common as a key, and that no event may lack. Pipes count over all keys."""
-    by_item = [query.keys_of(item) for item in query.everything]
-    shared = [
-        keys[0]
-        for keys in zip(*by_item, strict=True)
-        if len({key.value for key in keys}) == 1 and not any(k.optional for k in keys)
-    ]
-    names = [key.value.name for key in shared if isinstance(key.value, Reference) and is_attribute(key.value.name)]
-    return None if query.pipes else tuple(dict.fromkeys(name for name in names if name != TIMESTAMP)) or None
+def _shared_fields(query: Query) -> dict[str, bool]:
+    """The fields that all items have in common as a key, and whether events may lack them. Pipes count over all keys."""
+    found: dict[str, bool] = {}
+    by_item = [] if query.pipes else [query.keys_of(item) for item in query.everything]
+    for first, *others in zip(*by_item, strict=True):
+        same = isinstance(first.value, Reference) and all(key.value == first.value for key in others)
+        if same and is_attribute(first.value.name) and first.value.name != TIMESTAMP:
+            found[first.value.name] = any(key.optional for key in (first, *others))
+    return found
 
 
 def _mentions(item: Item) -> Iterator[Mention]:

@@ -121,6 +121,23 @@ def test_journal(tmp_path: Path) -> None:
         journal_record({"MESSAGE": "x"})
 
 
+@pytest.mark.parametrize("format", ["syslog", "winlog"])
+def test_large_logs_are_read_as_columns(format: str, tmp_path: Path) -> None:
+    """With the same result, and bad lines told with their places."""
+    line = "<34>1 2026-01-01T00:00:00Z web su - ID47 - hello" if format == "syslog" else json.dumps(FORMS["evtx_dump"])
+    log = tmp_path / "log"
+    log.write_text(f"{line}\n" * 50 + "bad\n" + f"{line}\n\n" * 50)
+    mapping = FieldMapping(untyped=True)
+    small, large = (open_events(log, mapping, format=format, block_size=size) for size in (1 << 20, 2_000))
+    whole = [record for batch in small for record in batch.records()]
+    batches = list(large)
+    assert any(batch.has_table for batch in batches)
+    assert [record for batch in batches for record in batch.records()] == whole
+    assert len(whole) == 100
+    assert large.report.reasons == small.report.reasons
+    assert f"{log}:51: not" in small.report.reasons[0]
+
+
 # Windows: one event in the forms of different tools, and a rule of Sigma that finds it in each.
 
 DATA = {"Image": "C:\\Windows\\System32\\cmd.exe", "CommandLine": "cmd /c whoami", "User": "PC\\ann", "ProcessId": "42"}

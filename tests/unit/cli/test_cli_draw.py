@@ -69,3 +69,13 @@ def test_every_language_can_be_drawn(coincide: Coincide, language: str) -> None:
         if form == "svg":
             ElementTree.fromstring(outcome.out)
         assert "p_" not in outcome.out or language != "pretty"
+
+
+def test_what_a_query_of_eql_finds(coincide: Coincide, tmp_path: Path) -> None:
+    rules = written(tmp_path / "rules.eql", "// @name pair\nsequence by k with maxspan=9s [a where true] [b where true]")
+    events = written(tmp_path / "events.jsonl", '{"type":"a","time":1,"k":1}\n{"type":"b","time":2,"k":1}\n')
+    outcome = coincide("draw", rules, "--events", events)
+    assert outcome.code == 0
+    texts = [element.text for element in ElementTree.fromstring(outcome.out).iter() if element.text]
+    assert any("pair" in text for text in texts)
+    assert any(text.strip() == "a" for text in texts)
