@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from coincide.detection.base import Detector, Inputs
 from coincide.detection.rowpattern.columnar import Columnar, Matches, Rows, Segments, Shown, Stopped, reasons
-from coincide.detection.rowpattern.expressions import Lookup
+from coincide.detection.rowpattern.expressions import Folded, Lookup
 from coincide.detection.rowpattern.grouping import grouped
 from coincide.detection.rowpattern.partition import Program
 from coincide.detection.rowpattern.registers import Unfit
@@ -238,6 +238,8 @@ class TableQuery:
                 columns.append(table.column(field.name).take(row))
             elif field.name in measures:
                 columns.append(array_of(measures[field.name], field.type))
+            elif isinstance(tree, Folded):
+                columns.append(self._gathered(tree, shown, table))
             else:
                 assert isinstance(tree, Lookup)
                 columns.append(self._passed_on(tree, shown, rows, segments, table))
@@ -246,8 +248,28 @@ class TableQuery:
     @cached_property
     def _computed(self) -> frozenset[str]:
         """Measures that are more than a value of the table."""
-        trees = self.program.measures.trees
-        return frozenset(n for n, t in trees.items() if not (isinstance(t, Lookup) and isinstance(t.operand, Reference)))
+        return frozenset(name for name, tree in self.program.measures.trees.items() if not self._is_passed_on(tree))
+
+    def _is_passed_on(self, tree: Expr) -> bool:
+        """Is it a value of the table, or an array of such? Then it keeps its type, whatever that is."""
+        if isinstance(tree, Lookup):
+            return isinstance(tree.operand, Reference)
+        if not isinstance(tree, Folded) or not all(isinstance(operand, Reference) for operand in tree.operands):
+            return False
+        if tree.function in ("min", "max"):  # with RUNNING, row by row is cheaper
+            once = tree.final or not self.clause.all_rows
+            return once and not _is_exact_in_doubles(self._type(tree.operands[0]))
+        return tree.function == "array_agg"
+
+    def _gathered(self, node: Folded, shown: Shown, table: pa.Table) -> pa.Array:
+        operand = node.operands[0]
+        assert isinstance(operand, Reference)
+        rows, offsets = self.columnar.gathered(node, shown)
+        values = table.column(operand.name).combine_chunks().take(pa.array(rows))
+        if node.function != "array_agg":
+            return values.take(_best_of(values, offsets, node.function == "max"))
+        empty = pa.array(np.diff(offsets) == 0)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=empty)
 
     def _passed_on(self, node: Lookup, shown: Shown, rows: Rows, segments: Segments, table: pa.Table) -> pa.Array:
         """A value of the table, whatever its type."""
@@ -350,6 +372,24 @@ def _ranks(array: pa.Array) -> Any:
     rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
     rank[-1] = 0
     return rank[np.asarray(coded.indices.fill_null(-1))]
+
+
+def _is_exact_in_doubles(kind: pa.DataType) -> bool:
+    wide = pa.types.is_int64(kind) or pa.types.is_uint64(kind) or pa.types.is_decimal(kind) or pa.types.is_timestamp(kind)
+    return not (wide or pa.types.is_duration(kind))
+
+
+def _best_of(values: pa.Array, offsets: Numbers, greatest: bool) -> pa.Array:
+    """Of each group of values, which one is the least or greatest; null: it has none."""
+    there = np.diff(offsets) > 0
+    found = np.zeros(len(there), np.int64)
+    if there.any():
+        order = "descending" if greatest else "ascending"
+        ranked = pc.sort_indices(values, sort_keys=[("", order)]).to_numpy().astype(np.int64)
+        ranks = np.empty(len(ranked), np.int64)
+        ranks[ranked] = np.arange(len(ranked))
+        found[there] = ranked[np.minimum.reduceat(ranks, offsets[:-1][there])]
+    return pa.array(found, mask=~there)
 
 
 def _is_sorted(values: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -114,3 +115,29 @@ def test_relations_of_duckdb_and_back() -> None:
         made = coincide.match_recognize(low, RISE.replace(", LAST(place) AS place", ""))
         assert isinstance(made, pa.Table)
         assert connection.sql("SELECT sym, sum(top) FROM made GROUP BY sym ORDER BY sym").fetchall() == [("a", 8), ("b", 6)]
+
+
+def test_values_keep_their_types_through_aggregates() -> None:
+    """Beyond what a double can hold, and whatever has parts."""
+    big = 2**53 + 1
+    table = pa.table(
+        {
+            "t": [1, 2, 3, 4],
+            "n": pa.array([big, big + 2, None, 5], pa.int64()),
+            "d": pa.array([Decimal("0.1"), None, Decimal("12345678901234567.89"), Decimal("1")], pa.decimal128(20, 2)),
+            "s": [{"x": 1}, {"x": 2}, None, {"x": 4}],
+        }
+    )
+    measures = "MIN(n) AS low, MAX(n) AS high, MAX(d) AS most, ARRAY_AGG(s) AS all_of, MIN(B.n) AS none, ARRAY_AGG(B.n) AS no"
+    made = coincide.match_recognize(table, f"ORDER BY t MEASURES {measures} PATTERN (A{{3}} B?) DEFINE B AS t > 5")
+    assert made.schema.types[:4] == [pa.int64(), pa.int64(), pa.decimal128(20, 2), pa.list_(table.schema.field("s").type)]
+    assert made.to_pylist() == [
+        {
+            "low": big,
+            "high": big + 2,
+            "most": Decimal("12345678901234567.89"),
+            "all_of": [{"x": 1}, {"x": 2}, None],
+            "none": None,
+            "no": None,
+        }
+    ]

@@ -329,6 +329,13 @@ class Columnar:
         upto = sums[np.maximum(begin, begin + shown.current + 1)] - before
         return counted, before, (total if final else upto)
 
+    def gathered(self, node: Folded, shown: Shown) -> tuple[Numbers, Numbers]:
+        """The rows that an aggregate goes over, one output row after the other, and where those of each begin."""
+        counted, before, visible = self._visible(node.members, node.final, shown)
+        offsets = np.concatenate(([0], np.cumsum(visible)))
+        index = np.arange(offsets[-1]) + np.repeat(before - offsets[:-1], visible)
+        return shown.flat.row[np.flatnonzero(counted)[index]], offsets
+
     def _folded(self, node: Folded, shown: Shown, rows: Rows, known: dict[Folded, Column]) -> Column:
         flat = shown.flat
         counted, _, visible = self._visible(node.members, node.final, shown)
