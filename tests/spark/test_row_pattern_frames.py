@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from typing import Any
 
@@ -72,3 +73,28 @@ def test_errors_name_the_place_in_the_query(frame: Any, spark: Any) -> None:
         sql(spark, f"SELECT * FROM ticks MATCH_RECOGNIZE ({clause})")
     with pytest.raises(RuleError, match="MATCH_RECOGNIZE on Spark needs ORDER BY"):
         match_recognize(frame, "PARTITION BY sym PATTERN (A) DEFINE A AS true")
+
+
+def random_clause(rng: random.Random) -> str:
+    """A pattern over A, B and C with conditions of every kind: of the row, of its neighbours, of rows of the match."""
+    of_row = ["price > 4", "price < PREV(price)", "price <> NEXT(price)"]
+    tests = [*of_row, "price >= LAST(price, 1)", "SUM(price) < 30", "MATCH_NUMBER() < 9"]
+    defined = ", ".join(f"{name} AS {rng.choice(tests)}" for name in "ABC" if rng.random() < 0.8) or "A AS true"
+    parts = [
+        rng.choice(["A", "B", "C", "(A | B)", "PERMUTE(A, C)"]) + rng.choice(["", "+", "*?", "?", "{1,3}"]) for _ in range(3)
+    ]
+    rows = rng.choice(["ONE ROW PER MATCH", "ALL ROWS PER MATCH", "ALL ROWS PER MATCH WITH UNMATCHED ROWS"])
+    within = rng.choice(["", " WITHIN 9 ms"])
+    return f"""PARTITION BY sym ORDER BY ts MEASURES CLASSIFIER() AS label, COUNT(*) AS n, MATCH_NUMBER() AS number
+        {rows} AFTER MATCH SKIP {rng.choice(["PAST LAST ROW", "TO NEXT ROW"])}
+        PATTERN ({" ".join(parts)} A | A B | C){within} DEFINE {defined}"""
+
+
+def test_random_queries_give_what_a_table_gives(frame: Any) -> None:
+    rng = random.Random(11)
+    found = 0
+    for clause in (random_clause(rng) for _ in range(6)):
+        made = rows_of(match_recognize(frame, clause))
+        assert made == expected(clause), clause
+        found += len(made)
+    assert found > 100

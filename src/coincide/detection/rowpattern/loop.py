@@ -12,6 +12,7 @@ import numpy as np
 
 from coincide.detection.columns.compiling import compiled, inner
 from coincide.detection.rowpattern.instructions import DEPTH, holds, take
+from coincide.detection.rowpattern.search import REMEMBERED
 
 MATCHED, UNMATCHED, TIMED_OUT = 0, 1, 2
 
@@ -84,7 +85,7 @@ MIXING = -7046029254386353131
 def _entry(heads: Any, entries: Any, kept: int, mark: int, state: int, row: int, bits: Any, relevant: Any) -> int:
     """The number of the entry for a state at a row with these slots, as far as they may still be read: one of those kept, or the
     next, which is then written; -1: there is no room. Heads of another mark are those of another start."""
-    if 2 * kept >= len(heads) or kept >= len(entries):
+    if kept < REMEMBERED and (2 * kept >= len(heads) or kept >= len(entries)):
         return -1
     mixed = (state * 1_000_003 + row) * MIXING
     for slot in range(len(bits)):
@@ -99,10 +100,11 @@ def _entry(heads: Any, entries: Any, kept: int, mark: int, state: int, row: int,
         if same:
             return entry  # type: ignore[no-any-return]
         at = (at + 1) & (len(heads) - 1)
-    heads[at, 0], heads[at, 1] = mark, kept
-    entries[kept, 0], entries[kept, 1] = state, row
-    for slot in range(len(bits)):
-        entries[kept, slot + 2] = bits[slot]
+    if kept < REMEMBERED:
+        heads[at, 0], heads[at, 1] = mark, kept
+        entries[kept, 0], entries[kept, 1] = state, row
+        for slot in range(len(bits)):
+            entries[kept, slot + 2] = bits[slot]
     return kept
 
 
@@ -160,7 +162,7 @@ def _search(
         steps += 1
         if steps > budget:
             return TOO_LONG
-        kept += 1
+        kept = min(kept + 1, REMEMBERED)
         tried[place] = mark
         taken = truth[taker, row]
         if spans[taker] < spans[taker + 1]:

@@ -17,6 +17,10 @@ from coincide.model.event import Event
 STEPS = 10_000_000
 """So many times a variable may be tried on a row, from one start."""
 
+REMEMBERED = 1_000_000
+"""So many states with their registers, of those tried from one start, are remembered: what comes later may be tried twice, which
+costs steps, but no memory."""
+
 NO_TIME = 2**62
 """In place of the time of a row that has none: no event is so late."""
 
@@ -137,7 +141,8 @@ class Search:
         self.steps += 1
         if self.steps > self.program.steps:
             raise self._too_many(trial.rows)
-        self.tried.add(key)
+        if not registers or len(self.tried) < REMEMBERED:
+            self.tried.add(key)
         self._stack.pop()
         if test is not None and not test.holds(trial):
             return False
