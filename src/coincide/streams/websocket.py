@@ -5,6 +5,7 @@ The variable WS_TOKEN (or WS_TOKEN_FILE) is sent as bearer token; WS_CA, WS_CERT
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from threading import Event as Flag
 
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
@@ -50,9 +51,12 @@ class Peer:
         token = secret("WS_TOKEN")
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         context = tls("WS") if self.address.scheme == "wss" else None
-        return connect(
+        talk = connect(
             self.url, ssl=context, additional_headers=headers, open_timeout=PATIENCE, close_timeout=1, max_size=LONGEST_MESSAGE
         )
+        # Newer releases want a `with`; here it is closed by whoever has it.
+        connection: ClientConnection = ExitStack().enter_context(talk)  # type: ignore[assignment]
+        return connection
 
 
 class WebSocketSource(Source):
