@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from coincide.detection.base import Detector
@@ -33,29 +32,14 @@ def _opera(definition: Any) -> Drawing:
 
 
 def _spoken(picture: Drawing, definition: Any) -> Drawing:
-    """With the phrases of the rule text instead of the names that they have become."""
-    from coincide.lang.pretty.phrases import spoken
-
-    names = "|".join(map(re.escape, sorted(_sets(definition), key=len, reverse=True)))
+    from coincide.lang.pretty.phrases import with_phrases
 
     def said(text: str) -> str:
-        return re.sub(rf"\b(?:{names})\b", lambda found: spoken(found[0]), text) if names else text
+        return with_phrases(text, definition)
 
     nodes = tuple(replace(n, label=said(n.label), notes=tuple(map(said, n.notes))) for n in picture.nodes)
     arrows = tuple(replace(a, labels=tuple(map(said, a.labels))) for a in picture.arrows)
     return replace(picture, caption=said(picture.caption), nodes=nodes, arrows=arrows)
-
-
-def _sets(node: Any) -> set[str]:
-    """The names of the sets that a definition refers to."""
-    from coincide.lang.opera.definition import OfSet
-
-    if isinstance(node, tuple):
-        return {name for part in node for name in _sets(part)}
-    if not is_dataclass(node) or isinstance(node, type):
-        return set()
-    own = {node.name} if isinstance(node, OfSet) else set()
-    return own | {name for f in fields(node) for name in _sets(getattr(node, f.name))}
 
 
 def _ecl(definition: Any) -> Drawing:

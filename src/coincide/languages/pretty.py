@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coincide.detection.automaton.starts import start_can_fail
+from coincide.detection.automaton.warnings import definition_warnings
 from coincide.detection.base import Detector
+from coincide.errors import Diagnostic
 from coincide.lang.opera.definition import File
 from coincide.lang.pretty.parse import parse as parse_text
+from coincide.lang.pretty.phrases import with_phrases
 from coincide.lang.pretty.print import print_file as print_text
 from coincide.languages.opera import Opera
 from coincide.source import SourceText
@@ -25,6 +28,10 @@ class Pretty(Opera):
 
     def detectors(self, files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
         return [[replace(d, language=self.name) for d in some] for some in super().detectors(files)]
+
+    def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
+        found = [(d.definition, warning) for d in detectors for warning in definition_warnings(d.definition)]
+        return [replace(warning, message=with_phrases(warning.message, definition)) for definition, warning in found]
 
 
 LANGUAGE = Pretty()

@@ -10,7 +10,7 @@ from coincide.errors import RuleError
 from coincide.lang.opera.print import print_file as core
 from coincide.lang.pretty.print import NotExpressible
 from coincide.languages.pretty import LANGUAGE
-from coincide.rulebook import load
+from coincide.rulebook import load, loads
 from coincide.source import SourceText
 from coincide.testing.cases import find_cases, run_case
 
@@ -148,3 +148,8 @@ def test_phrases_keep_kernel_key_and_filter() -> None:
 def test_a_misspelt_key_word_is_named_in_the_hint() -> None:
     with pytest.raises(RuleError, match="did you mean 'where'"):
         parsed("Report X when A were x = 1.")
+
+
+def test_warnings_have_the_phrases_of_the_rule() -> None:
+    rules = loads('"it is fine" means cpu where used < 90.\nReport over when cpu where used > 90 then "it is fine".', "pretty")
+    assert [w.message for w in rules.warnings] == ['over can wait without limit for "it is fine"']

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from coincide.errors import nearest
+from coincide.lang.opera.definition import Definition, OfSet, walk
 
 KEYWORDS = frozenset((
     "after", "always", "also", "any", "anything", "at", "before", "by", "called", "detection", "every", "except", "followed",
@@ -26,6 +27,13 @@ def slug(phrase: str) -> str:
 def spoken(name: str) -> str:
     """A phrase whose slug is the name, in quotes."""
     return '"' + name.removeprefix("p_").replace("_", " ") + '"'
+
+
+def with_phrases(text: str, definition: Definition) -> str:
+    """A text about a definition, with the phrases of the rule instead of the names that they have become."""
+    sets = {node.name for node in walk(definition.body) if isinstance(node, OfSet)}
+    names = "|".join(map(re.escape, sorted(sets, key=len, reverse=True)))
+    return re.sub(rf"\b(?:{names})\b", lambda found: spoken(found[0]), text) if names else text
 
 
 class Phrases:
