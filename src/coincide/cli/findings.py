@@ -45,7 +45,7 @@ class Reporting:
         if given.report is not None:
             from coincide.report.findings import Findings
 
-            self._findings = Findings(book, given.host_field)
+            self._findings = Findings(book, given.host_field, by_id=given.engine != "embedded")
 
     def making(self, batches: Iterable[EventBatch]) -> Iterable[EventBatch]:
         return batches if self._findings is None else self._findings.making(batches)

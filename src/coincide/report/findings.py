@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coincide.detection.base import Detector
 from coincide.lang.shared.about import LEVELS, About
@@ -14,12 +14,18 @@ from coincide.model.event import Event, Value, plain, record
 from coincide.model.stamp import MILLISECOND, OrderKey
 from coincide.rulebook import Rulebook
 
+if TYPE_CHECKING:
+    from coincide.model.table import EventTable
+
 SHOWN = 200
 """Detections of one rule that are shown with their events; all are counted."""
 EVENTS = 20
 """Events of one detection that are shown: the first half of them, and the last."""
 BINS = 120
 """Stretches of the time line in which events are counted."""
+
+Name = OrderKey | str
+"""By which an event is found again."""
 
 HOST_FIELDS = (
     "host.name", "Computer", "ComputerName", "winlog.computer_name", "Hostname", "hostname", "host", "host.hostname",
@@ -60,9 +66,11 @@ class Hits:
 
 
 class Findings:
-    """Of one run. `host_field` is what events call their machine; without it, the usual names are tried."""
+    """Of one run. `host_field` is what events call their machine; without it, the usual names are tried. Detections from Spark
+    know their events by their ids alone (`by_id`)."""
 
-    def __init__(self, book: Rulebook, host_field: str | None = None) -> None:
+    def __init__(self, book: Rulebook, host_field: str | None = None, by_id: bool = False) -> None:
+        self._by_id = by_id
         self.rules = [Hits(d, about) for d, about in zip(book.detectors, book.about, strict=True)]
         self.read = 0
         self.bins: list[int] = []  # events, by stretches from `first` to `last`
@@ -107,19 +115,39 @@ class Findings:
         times += [end / MILLISECOND for end in (first, last) if end is not None]
         if times:
             self.first, self.last = min(times), max(times)
-        wanted = {key for hits in self.rules for finding in hits.shown for key in finding.keys}
-        hosts: dict[OrderKey, str | None] = {key: None for hits in self.rules for key in hits.lasts if key is not None}
-        events: dict[OrderKey, Event] = {}
+        wanted = {self._name(key) for hits in self.rules for finding in hits.shown for key in finding.keys}
+        hosts: dict[Name, str | None] = {self._name(key): None for hits in self.rules for key in hits.lasts if key is not None}
+        events: dict[Name, Event] = {}
         self.bins = [0] * BINS
         for batch in batches:
             self._count(batch)
-            for event in _with_keys(batch, wanted | hosts.keys()):
-                key = event.origin[0]
-                if key in wanted:
-                    events[key] = event
-                if key in hosts:
-                    hosts[key] = self._host(event)
+            for event in self._named(batch, wanted | hosts.keys()):
+                name = self._name(event.origin[0])
+                if name in wanted:
+                    events[name] = event
+                if name in hosts:
+                    hosts[name] = self._host(event)
         self._settle(events, hosts)
+
+    def _name(self, key: OrderKey) -> Name:
+        return key[4] if self._by_id else key
+
+    def _named(self, batch: EventBatch, names: set[Name]) -> Iterable[Event]:
+        """The events of a batch that have one of these names; of columns, only rows of the right times or ids become objects."""
+        events = batch.events if not batch.has_table else self._rows(batch.table, names)
+        return [event for event in events if self._name(event.origin[0]) in names]
+
+    def _rows(self, table: EventTable, names: set[Name]) -> Iterable[Event]:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self._by_id:
+            found = pc.is_in(table.fields["id"].cast(pa.string()), pa.array(sorted(map(str, names)), pa.string()))
+            rows = np.flatnonzero(found.to_numpy(zero_copy_only=False))
+        else:
+            rows = np.flatnonzero(np.isin(table.hi, np.array(sorted({int(name[0]) for name in names}), np.int64)))
+        return table.take(rows).events() if len(rows) else []
 
     def _count(self, batch: EventBatch) -> None:
         self.read += len(batch)
@@ -130,12 +158,12 @@ class Findings:
         for time in times:
             self.bins[min(max(int((time - self.first) / width * BINS), 0), BINS - 1)] += 1
 
-    def _settle(self, events: dict[OrderKey, Event], hosts: dict[OrderKey, str | None]) -> None:
+    def _settle(self, events: dict[Name, Event], hosts: dict[Name, str | None]) -> None:
         for hits in self.rules:
             for finding in hits.shown:
-                finding.events.extend(events[key] for key in finding.keys if key in events)
+                finding.events.extend(events[name] for name in map(self._name, finding.keys) if name in events)
             for key in hits.lasts:
-                host = None if key is None else hosts[key]
+                host = None if key is None else hosts[self._name(key)]
                 if host is not None:
                     hits.hosts[host] += 1
 
@@ -150,13 +178,3 @@ class Findings:
 def _ends(keys: Sequence[OrderKey]) -> tuple[OrderKey, ...]:
     half = EVENTS // 2
     return tuple(keys) if len(keys) <= EVENTS else (*keys[:half], *keys[-half:])
-
-
-def _with_keys(batch: EventBatch, keys: set[OrderKey]) -> Iterable[Event]:
-    """The events of a batch that have one of these keys; of columns, only rows of the right times become objects."""
-    if not batch.has_table:
-        return [event for event in batch.events if event.origin[0] in keys]
-    import numpy as np
-
-    rows = np.flatnonzero(np.isin(batch.table.hi, np.array(sorted({key[0] for key in keys}), np.int64)))
-    return [event for event in batch.table.take(rows).events() if event.origin[0] in keys] if len(rows) else []

@@ -11,7 +11,7 @@ import pytest
 from coincide.cli.main import main
 from coincide.lang.shared.about import About
 from coincide.report.attack import matrix
-from coincide.report.findings import EVENTS, SHOWN, Hits
+from coincide.report.findings import EVENTS, SHOWN, Findings, Hits
 from coincide.report.markup import LONGEST, Markup, element, link, visible
 from coincide.rulebook import load
 from coincide.source import SourceText
@@ -232,6 +232,23 @@ id = "T1071.004"
     assert (first["title"], first["id"], first["level"], first["author"]) == ("Much Too Hot", "r1", "critical", "a, b")
     assert first["tags"] == ["attack.command-and-control", "attack.t1071", "attack.t1071.004"]
     assert (second["type"], second["level"], second["detections"], second["hosts"]) == ("hot", None, 2, {"b": 2})
+
+
+@pytest.mark.parametrize("as_columns", [False, True])
+def test_events_are_found_by_their_ids_alone(as_columns: bool) -> None:
+    """As where Spark has made the detections, whose times are all that they know."""
+    from coincide.model.batch import EventBatch
+    from coincide.model.event import detection, primitive
+
+    book = load(SourceText("r.yml", RULE.format(title="t", description="d")))
+    events = [primitive("log", n, n, f"e{n}", {"a": "x", "host": "h"}) for n in range(5)]
+    batch = EventBatch(table=EventBatch(events).table) if as_columns else EventBatch(events)
+    found = Findings(book, by_id=True)
+    made = detection("t", (1, 3), {}, ((3, 1, 1, 0, "e1"), (3, 1, 1, 0, "e3")), (3, 0, 0, 1, 0, 0))
+    list(found.making([EventBatch([made])]))
+    found.look_again([batch], 0, 4)
+    assert [event.id for event in found.hits[0].shown[0].events] == ["e1", "e3"]
+    assert found.hits[0].hosts == {"h": 1}
 
 
 def test_nothing_was_found(tmp_path: Path) -> None:
