@@ -15,7 +15,7 @@ from typing import Any
 
 from coincide.streams.base import Delivery, Position, Source
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 def free_port() -> int:
