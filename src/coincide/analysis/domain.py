@@ -11,7 +11,7 @@ from coincide.analysis.formula import Truth
 from coincide.expr.scalar import Evaluate, compile_scalar
 from coincide.expr.tree import Between, Compare, Expr, In, IsNull, Literal, Reference
 from coincide.model.event import Event, Value
-from coincide.model.numbers import EXACT, LEAST, is_number, number_of
+from coincide.model.numbers import is_number, neighbours
 
 NULL, BOOLEAN, NUMBER, TEXT = "null", "boolean", "number", "text"
 ENVELOPE_KINDS = {"type": (TEXT,), "time": (NUMBER,), "source": (NULL, TEXT), "id": (NULL, TEXT)}
@@ -119,13 +119,7 @@ def _in_order(values: Sequence[Any], kind: type, atoms: Mapping[int, Atom]) -> I
 def _numbers(atoms: Mapping[int, Atom]) -> list[float]:
     """Every constant and its neighbours among the numbers; infinities are no values."""
     constants = {c for atom in atoms.values() for c in atom.constants if is_number(c)}
-    return sorted({n for c in constants for n in (c, *_neighbours(c)) if math.isfinite(n)}) or [0.0]
-
-
-def _neighbours(number: float) -> Iterator[float]:
-    yield from (math.nextafter(number, -math.inf), math.nextafter(number, math.inf))
-    if EXACT <= abs(number) <= -LEAST:
-        yield from (number_of(int(number) - 1), number_of(int(number) + 1))
+    return sorted({n for c in constants for n in (c, *neighbours(c)) if math.isfinite(n)}) or [0.0]
 
 
 def _texts(atoms: Mapping[int, Atom]) -> list[str]:

@@ -9,6 +9,8 @@ first by their doubles (rounding keeps the order), then by their rests."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 EXACT = 2**53
@@ -56,6 +58,13 @@ def plain_number(value: float) -> int | float:
 def rest_of(value: float) -> int:
     """What is left of a number beside its nearest double."""
     return value - int(float(value)) if type(value) is int else 0
+
+
+def neighbours(number: float) -> Iterator[float]:
+    """The numbers next to it, a double and, where these are wider apart, a whole number on either side."""
+    yield from (math.nextafter(number, -math.inf), math.nextafter(number, math.inf))
+    if EXACT <= abs(number) <= -LEAST:
+        yield from (number_of(int(number) - 1), number_of(int(number) + 1))
 
 
 def same_kind(a: Any, b: Any) -> bool:

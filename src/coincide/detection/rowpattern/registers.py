@@ -231,6 +231,8 @@ class Coder:
         if value is None:
             self._emit(ops.OP_NULL)
             return NULL
+        if type(value) is int:
+            raise Unfit  # no double is equal to it
         self._emit(ops.OP_CONSTANT, len(self._constants))
         self._constants.append(value if isinstance(value, str) else float(value))  # type: ignore[arg-type]
         return TEXT if isinstance(value, str) else FLAG if isinstance(value, bool) else NUMBER
@@ -355,7 +357,7 @@ class Coder:
 def _kind(column: Column) -> str:
     parts = {NUMBER: column.numbers, TEXT: column.codes, FLAG: column.flags}
     kinds = [kind for kind, part in parts.items() if part is not None and _has_values(kind, part)]
-    if column.compounds is not None or len(kinds) > 1:
+    if column.compounds is not None or column.rests is not None or len(kinds) > 1:
         raise Unfit
     return kinds[0] if kinds else NULL
 

@@ -10,6 +10,7 @@ from coincide.expr.scalar import Evaluate, compile_scalar
 from coincide.expr.tree import And, Between, Compare, Expr, In, IsNull, Literal, Reference
 from coincide.lang.matchrecognize.functions import lowered
 from coincide.model.event import Event, Value
+from coincide.model.numbers import is_number, neighbours
 
 OTHER_TEXT = "\U0010fffe"
 """Beyond all texts that people write."""
@@ -45,8 +46,9 @@ def _contradict(tests: Sequence[Expr]) -> bool:
 def _values(constants: Sequence[Value]) -> Iterator[Value]:
     """One of each kind that the tests can tell apart."""
     yield from (None, True, False)
-    numbers = sorted({c for c in constants if isinstance(c, float)}) or [0.0]
-    yield from (numbers[0] - 1, *numbers, *((a + b) / 2 for a, b in pairwise(numbers)), numbers[-1] + 1)
+    numbers = sorted({c for c in constants if is_number(c)}) or [0.0]
+    yield from (*numbers, *(near for number in numbers for near in neighbours(number)))
+    yield from (numbers[0] - 1, *((float(a) + float(b)) / 2 for a, b in pairwise(numbers)), numbers[-1] + 1)
     texts = sorted({c for c in constants if isinstance(c, str)})
     yield from ("", *texts, *(text + "\0" for text in texts), OTHER_TEXT)
 
