@@ -226,7 +226,7 @@ class Service:
         }
         if mark is not None:
             gauges["coincide_lag_seconds"] = ("From the time of the latest event to now.", time.time() - mark / 1e6)
-        if self.run.kept_at is not None:
+        if self.run.kept_size is not None:
             gauges["coincide_checkpoint_age_seconds"] = ("Since the last checkpoint.", self.run.arrivals.now() - self.run.kept_at)
         counters = {
             "coincide_events_late_total": ("Events that came too late.", float(live.refused)),

@@ -56,7 +56,7 @@ class LiveRun:
         self.arrivals = Threads(sources, positions, pace.latency)
         clock = pace.clock or ("wall" if any(source.clock == "wall" for source in sources) else "event")
         self.loop = LiveLoop(self.live, clock, self.arrivals.now)
-        self.kept_at: float | None = None
+        self.kept_at = self.arrivals.now()  # what is read again after a restart should be so once
         self.kept_size: int | None = None
         if self._checkpoints is not None and kept is None:
             self.keep()  # what sinks hold now is what they held before the run
@@ -147,7 +147,6 @@ class LiveRun:
         if self._checkpoints is None:
             return
         now = self.arrivals.now()
-        self.kept_at = now if self.kept_at is None else self.kept_at
         if self._keeping is not None and self._keeping[0].done():
             self._end_keeping()
         if self._keeping is None and now - self.kept_at >= self.pace.checkpoint_every:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from live_support import Listed
 
+from coincide import Engine, loads
+from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.records import event_of
+from coincide.engines.live import LiveEngine
 from coincide.errors import CoincideError, InputError
 from coincide.streams.base import Made
 from coincide.streams.checkpoints import Checkpoints
+from coincide.streams.encode import Encoder
 from coincide.streams.files import GrowingFile
+from coincide.streams.run import LiveRun, Pace
 
 
 def kept(folder: Path, *states: bytes) -> Path:
@@ -60,3 +67,17 @@ def test_a_file_is_cut_back_to_the_checkpoint(tmp_path: Path) -> None:
     sink.write([Made("", "a", b"three\n")])
     sink.close()
     assert path.read_bytes() == b"one\nthree\n"
+
+
+def test_the_first_turn_is_kept_if_the_start_was_long_ago(tmp_path: Path) -> None:
+    """A run that is killed again and again soon after its start still comes on."""
+    book = loads("monitor opens = repeat { push(opened) { open } }")
+    events = [event_of({"type": "open", "time": number}, DEFAULT, number) for number in range(1, 4)]
+    pace = Pace("event", latency=10.0, checkpoint_every=60.0)
+    run = LiveRun(LiveEngine(Engine(book)), [Listed(events, 3)], [], Encoder(book), pace, tmp_path)
+    run.kept_at -= 100
+    list(run.detections())
+    run.close()
+    kept = Checkpoints(tmp_path).last()
+    assert kept is not None
+    assert kept.sources["listed"] == (3, 0)
