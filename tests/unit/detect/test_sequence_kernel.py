@@ -102,3 +102,17 @@ def test_explain_says_how_it_is_done() -> None:
     assert "kernel (compiled) from 20,000 events on" in tier("sequence by k [a where true] [c where true]")
     assert "kernel (over columns) from 5,000 events on" in tier("a where true")
     assert "tests over columns, then event by event, because it is a sample" in tier("sample by k [a where true] [b where true]")
+
+
+def test_many_patterns_are_found_by_one_search() -> None:
+    source = random.Random(3)
+    letters = "aAbB*?.İK\u212a"
+    patterns = {"".join(source.choices(letters, k=source.randrange(1, 6))) for _ in range(120)}
+    texts = ["".join(source.choices("aAbBiIkK\u212aİ.", k=source.randrange(0, 7))) for _ in range(300)]
+    tests = [f's {op} "{pattern}"' for pattern in sorted(patterns) for op in (":", "like")]
+    tests += ['s in~ ("AB", "ba")', 's != "a"', 's not in ("a", "ab")', 's == "ab" or s == null']
+    rules = loads(";".join(f"// @name r{n}\na where {test}" for n, test in enumerate(tests)), "eql")
+    events = [primitive("a", n, n, str(n), {"s": text} if text else {}) for n, text in enumerate(texts)]
+    expected, _ = found(rules, "interpreter", events, 300)
+    assert len(expected) > 1000
+    assert found(rules, "kernel", events, 300)[0] == expected

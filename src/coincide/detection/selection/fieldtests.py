@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coincide.detection.selection.search import CONTAINS, ENDS, STARTS, Search
+from coincide.detection.columns.search import CONTAINS, ENDS, STARTS, Search
 from coincide.detection.selection.tests import folded, shape, spelling, tester, wild_pattern
 from coincide.lang.sigma.definition import Number, Part, Regex, Test, Text, Truth, Wild
 from coincide.model.compound import Single

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -10,10 +11,12 @@ import numpy.typing as npt
 
 from coincide.detection.columns.keys import combined_codes
 from coincide.detection.keys import Key, key_part
+from coincide.detection.sequence.patterns import Patterns
 from coincide.detection.sequence.program import CATEGORY, is_of
-from coincide.detection.sequence.values import condition
+from coincide.detection.sequence.values import condition, patterns_of
+from coincide.expr.patterns import lowered
 from coincide.expr.tree import And, Compare, Expr, Literal, Not, Or, Reference, walk
-from coincide.lang.eql.definition import TIMESTAMP, Filter
+from coincide.lang.eql.definition import TIMESTAMP, Among, Filter, Matching, Query
 from coincide.lang.eql.definition import Key as KeyDefinition
 from coincide.model.column import Column
 from coincide.model.event import Event, Value
@@ -31,8 +34,8 @@ ORDERS: dict[str, np.ufunc] = {"<": np.less, "<=": np.less_equal, ">": np.greate
 class SharedMasks:
     """The masks of the table at hand: all rules that read it share them, and with them each test that several have."""
 
-    def __init__(self) -> None:
-        self._tests = Tests()
+    def __init__(self, queries: Sequence[Query]) -> None:
+        self._tests = Tests(queries)
         self._latest: Masks | None = None
 
     def of(self, table: EventTable) -> Masks:
@@ -42,10 +45,20 @@ class SharedMasks:
 
 
 class Tests:
-    """Conditions as functions of one event, each compiled once."""
+    """Conditions as functions of one event, each compiled once; and all patterns, by field and whether case does not matter."""
 
-    def __init__(self) -> None:
+    def __init__(self, queries: Sequence[Query]) -> None:
         self._compiled: dict[Expr, Callable[[Event], bool]] = {}
+        self._queries = queries
+
+    @cached_property
+    def patterns(self) -> dict[tuple[str, bool], Patterns]:
+        found: dict[tuple[str, bool], dict[str, None]] = {}
+        for tree in (tree for query in self._queries for tree in query.trees()):
+            for node in walk(tree):
+                if isinstance(node, Matching) and isinstance(node.operand, Reference) and not node.is_regular:
+                    found.setdefault((node.operand.name, node.any_case), {}).update(dict.fromkeys(patterns_of(node)))
+        return {key: Patterns(patterns) for key, patterns in found.items()}
 
     def __getitem__(self, tree: Expr) -> Callable[[Event], bool]:
         if tree not in self._compiled:
@@ -62,6 +75,8 @@ class Masks:
         self._made: dict[Expr, Mask] = {}
         self._categories: dict[str, Mask] = {}
         self._codes: dict[tuple[str, ...], tuple[Numbers, list[Event]]] = {}
+        self._texts: dict[tuple[str, bool], Sequence[str]] = {}
+        self._found: dict[tuple[str, bool], dict[str, Numbers]] = {}
         self._keyed: dict[tuple[Filter, tuple[KeyDefinition, ...]], Keyed] = {}
 
     def keyed(self, found: Filter, keys: tuple[KeyDefinition, ...], read: KeyReader) -> Keyed:
@@ -109,8 +124,60 @@ class Masks:
                 if column.compounds is None:
                     numbers = np.full(len(self.table), np.nan) if column.numbers is None else column.numbers
                     return np.asarray(ORDERS[op](numbers, value))
+            case Compare(op="!="):
+                return ~self.condition(replace(tree, op="="))
+            case Among(negated=True):
+                return ~self.condition(replace(tree, negated=False))
+        by_text = self._by_text(tree)
+        if by_text is not None:
+            return by_text
         names = tuple(sorted({node.name for node in walk(tree) if isinstance(node, Reference)}))
         return self._by_values(names, self.tests[tree])
+
+    # Tests of fields that hold single texts.
+
+    def _by_text(self, tree: Expr) -> Mask | None:
+        """Where the distinct texts of a field decide."""
+        match tree:
+            case Matching(operand=Reference(name=name)) if not tree.is_regular and self._holds_texts(name):
+                found = self._patterns(name, tree.any_case)
+                return self._of_texts(name, [found[pattern] for pattern in patterns_of(tree)])
+            case Compare(op="=", left=Reference(name=name), right=Literal(value=str(text))) if self._holds_texts(name):
+                return self._of_texts(name, [self._equal(name, {text}, False)])
+            case Among(operand=Reference(name=name), options=options) if self._holds_texts(name):
+                texts = {option.value for option in options if isinstance(option, Literal) and isinstance(option.value, str)}
+                if len(texts) == len(options):
+                    return self._of_texts(name, [self._equal(name, texts, tree.any_case)])
+        return None
+
+    def _holds_texts(self, name: str) -> bool:
+        column = self.column(name)
+        single = column.numbers is None and column.flags is None and column.compounds is None
+        return single and column.codes is not None and name != TIMESTAMP
+
+    def _of_texts(self, name: str, some: Sequence[Numbers]) -> Mask:
+        """Rows that have one of these texts."""
+        column = self.column(name)
+        truths = np.zeros(len(column.texts) + 1, np.bool_)  # the last one is for null
+        for numbers in some:
+            truths[numbers] = True
+        return truths[column.codes]
+
+    def _distinct_texts(self, name: str, any_case: bool) -> Sequence[str]:
+        if (name, any_case) not in self._texts:
+            texts = self.column(name).texts
+            self._texts[name, any_case] = [lowered(text) for text in texts] if any_case else texts
+        return self._texts[name, any_case]
+
+    def _patterns(self, name: str, any_case: bool) -> dict[str, Numbers]:
+        if (name, any_case) not in self._found:
+            texts = self._distinct_texts(name, any_case)
+            self._found[name, any_case] = self.tests.patterns[name, any_case].found(texts)
+        return self._found[name, any_case]
+
+    def _equal(self, name: str, wanted: set[str], any_case: bool) -> Numbers:
+        wanted = {lowered(text) for text in wanted} if any_case else wanted
+        return np.array([n for n, text in enumerate(self._distinct_texts(name, any_case)) if text in wanted], np.int64)
 
     def _by_values(self, names: tuple[str, ...], test: Callable[[Event], bool]) -> Mask:
         """The test of each combination of values that there is."""

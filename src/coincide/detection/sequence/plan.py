@@ -87,7 +87,9 @@ class SequencePlan(PlanOfOne):
         from coincide.detection.sequence.kernel import Kernel
         from coincide.detection.sequence.masks import SharedMasks
 
-        return Kernel(self.program, self._interpreter, self.shared.setdefault("masks", SharedMasks()))
+        if "masks" not in self.shared:
+            self.shared["masks"] = SharedMasks(self.shared.get("queries", [self.program.query]))
+        return Kernel(self.program, self._interpreter, self.shared["masks"])
 
     def initial(self) -> State:
         return states.fresh(self.program)
@@ -109,5 +111,5 @@ class SequencePlan(PlanOfOne):
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
-    shared: dict[str, Any] = {}
+    shared: dict[str, Any] = {"queries": [detector.definition for detector in detectors]}
     return [SequencePlan(detector, shared=shared) for detector in detectors]

@@ -212,8 +212,14 @@ def _among(node: Among) -> Values:
     return _negative(found) if node.negated else _single(found)
 
 
-def _matching(node: Matching) -> Values:
+def patterns_of(node: Matching) -> list[str]:
+    """As texts are held against them: in lower case, where case does not matter (of wildcards)."""
     patterns = [text for p in node.patterns if (text := spelled(p.value)) is not None]
+    return [lowered(pattern) for pattern in patterns] if node.any_case and not node.is_regular else patterns
+
+
+def _matching(node: Matching) -> Values:
+    patterns = patterns_of(node)
     return _single(tested(_pattern_test(node, patterns), [compiled(node.operand)]))
 
 
@@ -225,11 +231,10 @@ def _pattern_test(node: Matching, patterns: list[str]) -> Callable[[Plain], bool
             return any(matches_whole(text, pattern, any_case) for pattern in patterns)
 
     else:
-        forms = [lowered(pattern) if any_case else pattern for pattern in patterns]
 
         def matches(text: str) -> bool:
             text = lowered(text) if any_case else text
-            return any(like(text, form, "*", "?") for form in forms)
+            return any(like(text, pattern, "*", "?") for pattern in patterns)
 
     def test(value: Plain) -> bool | None:
         text = spelled(value)
