@@ -262,9 +262,10 @@ def test_whatever_is_in_a_checkpoint(tier: str, monkeypatch: pytest.MonkeyPatch)
         pages.MEMORY.states.clear()
         run.store.data = dict(kept)
         key = rng.choice(list(kept))
-        content = opened(kept[key])
+        told = pages.CHANGED if kept[key].startswith(pages.CHANGED) else b""
+        content = opened(kept[key].removeprefix(told))
         mutate = mutate_bytes if content[:4] == b"\xff\xff\xff\xff" or rng.random() < 0.3 else mutate_packed
-        run.store.data[key] = sealed(mutate(content, rng)) if rng.random() < 0.8 else mutate_bytes(kept[key], rng)
+        run.store.data[key] = told + sealed(mutate(content, rng)) if rng.random() < 0.8 else mutate_bytes(kept[key], rng)
         try:
             run.take(events[200:], closing=FOREVER)
         except CoincideError:

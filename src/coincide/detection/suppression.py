@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from coincide.detection.automaton.sets import FREE, Leaves
 from coincide.detection.base import Clock, Detector, DetectorPlan, Inputs, State
+from coincide.detection.eventsets import FREE, Leaves
 from coincide.detection.keys import key_part
 from coincide.detection.limits import LimitedState, Table, Wrapped, decoded, encoded
 from coincide.expr.scalar import event_field

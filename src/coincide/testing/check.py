@@ -29,19 +29,28 @@ def detections(
     tier: str = "interpreter",
     cuts: Sequence[int] = (),
     snapshots: bool = False,
+    changes: bool = False,
     until: float | None = None,
     closed: bool = True,
 ) -> list[Record]:
-    """Detections in the order made. `cuts` are where one batch ends and the next begins."""
+    """Detections in the order made. `cuts` are where one batch ends and the next begins. With `changes` each begins with what was
+    told of the changes in the ones before."""
     graph = Graph(rules.plans(tier))
     state = graph.initial()
     ordered = sorted(events, key=lambda e: e.origin)
     made: list[Event] = []
+    told: list[bytes] = []
     bounds = [0, *sorted(c for c in cuts if 0 < c < len(ordered)), len(ordered)]
     for start, end in itertools.pairwise(bounds):
         made += graph.advance(state, EventBatch(ordered[start:end])).events
         if snapshots:
             state = graph.decode(graph.encode(state))
+        elif changes and graph.tells_changes(state):
+            if told:
+                told.append(graph.changes(state))
+            else:
+                told = [graph.changes(state, everything=True)]
+            state = graph.with_changes(told[0], told[1:])
     made += graph.finish(state, until, closed).events
     return [Record(record(d)) for d in made]
 
@@ -56,4 +65,7 @@ def check_detector(rules: Rulebook, events: Sequence[Event], cuts: Sequence[int]
                 found = detections(rules, events, tier=tier, cuts=where, snapshots=snapshots, until=until)
                 way = f"{tier} tier, cut at {list(where)}{', with snapshots' if snapshots else ''}"
                 assert found == expected, f"{way}:\n  found    {found}\n  expected {expected}"
+    for where in (cuts, every):
+        found = detections(rules, events, tier="kernel", cuts=where, changes=True, until=until)
+        assert found == expected, f"kernel tier, told by changes at {list(where)}:\n  found    {found}\n  expected {expected}"
     return expected

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import coincide
-from coincide.detection.automaton.sets import FREE
+from coincide.detection.eventsets import FREE
 from coincide.engines.graph import Graph
 from coincide.engines.policies import StabilityPolicy, run_with_policy
 from coincide.errors import CoincideError

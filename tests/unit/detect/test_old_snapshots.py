@@ -11,7 +11,7 @@ from coincide.engines.embedded import Engine
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.event import primitive, record
-from coincide.rulebook import load
+from coincide.rulebook import load, loads
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 CASES = Path(__file__).parents[2] / "conformance/cases"
@@ -48,4 +48,21 @@ def test_situations_of_version_1(case: str, tier: str) -> None:
     whole.process(events[:half])
     later.restore((SNAPSHOTS / f"amit-{case}-v1.snapshot").read_bytes())
     expected, found = ([record(d) for d in (*e.process(events[half:]).events, *e.finish().events)] for e in (whole, later))
+    assert found == expected != []
+
+
+MONITORS = """monitor pairs by k, b = repeat { push(pair) { sequential { a, b } } }
+monitor other by k, b = repeat { push(three) { sequential { a, a, b } } }"""
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_monitors_of_version_1(tier: str) -> None:
+    """Written by the kernel after seven events, as entries by key."""
+    rules = loads(MONITORS)
+    events = [{"type": "a", "time": n, "id": f"e{n}", "k": n % 3, "b": n % 2 == 0} for n in range(7)]
+    more = [{"type": "b", "time": n, "id": f"e{n}", "k": n % 3, "b": n % 2 == 0} for n in range(10, 16)]
+    whole, later = Engine(rules, tier), Engine(rules, tier)
+    whole.process(events)
+    later.restore((SNAPSHOTS / "ecl-pairs-v1.snapshot").read_bytes())
+    expected, found = ([record(d) for d in engine.process(more).events] for engine in (whole, later))
     assert found == expected != []

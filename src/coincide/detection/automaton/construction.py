@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from coincide.detection.automaton.sets import Holds, Leaves
+from coincide.detection.eventsets import Holds, Leaves
 from coincide.lang.opera.definition import (
     Alternation,
     Atom,

@@ -10,10 +10,10 @@ from coincide.detection.automaton.encoding import restore_instance
 from coincide.detection.automaton.memory import Memory, empty_pools, fresh, settle, with_slots
 from coincide.detection.automaton.moments import Moments
 from coincide.detection.automaton.pools import NODE, NODES, QUEUED, RUN, RUNS, SEQUENCE, TIMER, TIMERS, Pools, relink
-from coincide.detection.automaton.sets import FREE, Assignment
 from coincide.detection.automaton.state import DetectorState, Match, Run, RunTimer
 from coincide.detection.automaton.support import key
 from coincide.detection.automaton.tables import Tables
+from coincide.detection.eventsets import FREE, Assignment
 from coincide.detection.eventwise import Timer
 from coincide.detection.keys import Key
 from coincide.model.event import Event, Place

@@ -14,13 +14,13 @@ from coincide.detection.automaton.attributes import json_text
 from coincide.detection.automaton.memory import Memory
 from coincide.detection.automaton.moments import Moments
 from coincide.detection.automaton.pools import MADE, STEP
-from coincide.detection.automaton.sets import Assignment
 from coincide.detection.automaton.state import Aliases, Match
 from coincide.detection.automaton.support import key
 from coincide.detection.columns.compiling import compiled
 from coincide.detection.columns.origins import coded
 from coincide.detection.columns.places import caused_places, ranks_of
 from coincide.detection.columns.store import gathered
+from coincide.detection.eventsets import Assignment
 from coincide.detection.keys import key_value
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import column_of

@@ -8,8 +8,8 @@ import msgspec
 
 from coincide.detection.automaton.construction import Automaton
 from coincide.detection.automaton.program import Program
-from coincide.detection.automaton.sets import FREE, Assignment
 from coincide.detection.automaton.state import DetectorState, Instance, Match, Run, RunTimer
+from coincide.detection.eventsets import FREE, Assignment
 from coincide.detection.eventwise import Timer
 from coincide.detection.keys import key_value
 from coincide.detection.snapshots import check_stamp, damaged, decoded, item, items, key_of, place_of, timer_place_of

@@ -9,8 +9,8 @@ from coincide.detection.automaton.attributes import json_text
 from coincide.detection.automaton.construction import Automaton, Outcome, State, Transitions
 from coincide.detection.automaton.parameters import concerned, forget_idle
 from coincide.detection.automaton.program import Program
-from coincide.detection.automaton.sets import FREE, Assignment, Reading, timer_reading
 from coincide.detection.automaton.state import DetectorState, Holder, Match, Run, RunTimer
+from coincide.detection.eventsets import FREE, Assignment, Reading, timer_reading
 from coincide.detection.eventwise import Cause, Timer
 from coincide.model.event import Event, Place, Value, united_origin
 

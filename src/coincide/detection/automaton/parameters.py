@@ -6,8 +6,8 @@ one most specific; the free one (no value) is always there."""
 
 from __future__ import annotations
 
-from coincide.detection.automaton.sets import FREE, Assignment, Reading
 from coincide.detection.automaton.state import DetectorState
+from coincide.detection.eventsets import FREE, Assignment, Reading
 
 
 def concerned(state: DetectorState, reading: Reading, uniform: bool = False) -> list[Assignment]:

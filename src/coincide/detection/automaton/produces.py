@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coincide.detection.automaton.sets import Leaf
+from coincide.detection.eventsets import Leaf
 from coincide.expr.functions import BOOLEAN, FUNCTIONS, NUMBER, TEXT
 from coincide.expr.tree import Call, Expr, Literal, Reference, transform
 from coincide.lang.opera.attributes import aggregate_parts

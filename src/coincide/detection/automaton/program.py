@@ -7,8 +7,8 @@ from functools import cached_property
 
 from coincide.detection.automaton.attributes import Attributes
 from coincide.detection.automaton.construction import Automaton, Numbering
-from coincide.detection.automaton.sets import Leaves
 from coincide.detection.automaton.state import Failures, Run
+from coincide.detection.eventsets import Leaves
 from coincide.expr.tree import Reference
 from coincide.expr.tree import walk as walk_expression
 from coincide.lang.opera.attributes import aggregate_parts, used_aliases

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from coincide.detection.automaton.construction import Choices, State
-from coincide.detection.automaton.sets import FREE, Assignment
+from coincide.detection.eventsets import FREE, Assignment
 from coincide.detection.eventwise import Timer, Timers
 from coincide.model.event import Event, Place
 

@@ -17,8 +17,8 @@ from coincide.detection.automaton.construction import Choices, State
 from coincide.detection.automaton.interpreter import Sight
 from coincide.detection.automaton.pools import CELL, CLASS, CONFIGURATION, ENTRY, FAIL, STAY, TAKE, TIMING, Cells
 from coincide.detection.automaton.program import Program
-from coincide.detection.automaton.sets import FREE, Leaf, Reading, timer_reading
 from coincide.detection.automaton.state import Run
+from coincide.detection.eventsets import FREE, Leaf, Reading, timer_reading
 from coincide.expr.classes import Classes, Classifier
 from coincide.expr.tree import Compare, Literal, Reference
 from coincide.expr.vector import Rows, holds

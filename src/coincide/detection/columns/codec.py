@@ -25,6 +25,8 @@ EVENTS = "events"
 """The table that references to events are into; a row's number is the event's."""
 MOST = 1 << 40
 """More rows no table has."""
+WIDEST = 1 << 16
+"""More parts no row has."""
 SPARE = 1 << 16
 """So many rows of a table may be unused, whatever the others are."""
 WIDTHS = ("i1", "i2", "i4", "i8")
@@ -180,11 +182,11 @@ def _read(shapes: Sequence[Shape], kind: str, data: bytes) -> Relations:
 
 
 def _rows(shape: Shape, table: WrittenTable) -> Rows:
-    fields = [name for name, *_ in shape.written(min(table.parts, 64))]
+    fields = [name for name, *_ in shape.written(min(table.parts, WIDEST))]
     if list(table.columns) != fields or table.size > MOST:
         damaged(f"its table '{shape.name}' has other columns")
     columns = {name: unpack(packed) for name, packed in table.columns.items()}
-    size = len(next(iter(columns.values())))
+    size = len(next(iter(columns.values()), ()))
     numbers = unpack(table.numbers) if shape.owner is None else np.arange(size)
     freed = unpack(table.freed)
     if any(len(column) != len(numbers) for column in columns.values()):

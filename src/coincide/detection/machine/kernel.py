@@ -4,25 +4,33 @@ Per row and monitor that takes an interest in it, the work is one look-up; a key
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.base import Clock
+from coincide.detection.base import Changes, Clock
 from coincide.detection.columns.keys import key_codes
 from coincide.detection.columns.rows import TableRows
+from coincide.detection.columns.tables import distinct
 from coincide.detection.keys import Key, key_reader
 from coincide.detection.machine import emission
 from coincide.detection.machine.interests import Interests
 from coincide.detection.machine.interpreter import Interpreter, report_endless
 from coincide.detection.machine.program import MonitorGroup
-from coincide.detection.machine.state import Column
+from coincide.detection.machine.state import Column, shared
 from coincide.detection.machine.tables import IDLE, Tables
+from coincide.detection.parts import own_tables, tables_name, with_references
 from coincide.expr.classes import Classes, Classifier
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.table import EventTable
+
+if TYPE_CHECKING:
+    from coincide.detection.machine.relations import Numbering
 
 MAXIMUM_STATES = 1 << 20
 """Cells' rows in all tables together; beyond, tables are begun anew with the states that are in use."""
@@ -40,6 +48,17 @@ class KernelState:
     states: npt.NDArray[np.uint32]
     slots: dict[Key, int] = field(default_factory=dict)
     swept: int = MANY_KEYS  # number of keys at which those that are back at the start are looked for
+    keys: list[Key] = field(default_factory=lambda: [()])  # by slot
+    used: int = 1  # slots
+    touched: list[Any] = field(default_factory=list)  # slots whose states may have changed since they were written last
+    renewed: bool = True  # may all have changed?
+    epoch: int = 1
+
+    @cached_property
+    def numbering(self) -> Numbering:
+        from coincide.detection.machine.relations import Numbering
+
+        return Numbering(len(self.tables.blocks))
 
     @property
     def tables(self) -> Tables:
@@ -57,12 +76,20 @@ class KernelState:
 
     def reserve(self, keys: list[Key]) -> npt.NDArray[np.uint32]:
         """The slots of these keys, made where there are none."""
-        slots = np.array([self.slots.setdefault(key, len(self.slots) + 1) for key in keys], np.uint32)
-        missing = len(self.slots) + 1 - len(self.states)
+        before, gaps = self.used, self.used - len(self.slots)
+        slots = np.array([self.slots.setdefault(key, len(self.slots) + gaps) for key in keys], np.uint32)
+        self.used = len(self.slots) + gaps
+        self.keys += reversed(list(islice(reversed(self.slots), self.used - before)))
+        missing = self.used - len(self.states)
         if missing > 0:
             room = np.zeros((max(missing, len(self.states)), len(self.running)), np.uint32)
             self.states = np.concatenate((self.states, room))
         return slots
+
+    def touch(self, keys: Keys) -> None:
+        """The keys of a batch, if somebody wants to know."""
+        if not self.renewed:
+            self.touched.append(keys.slots[distinct(keys.of_row.astype(np.int64), len(keys.slots))].astype(np.int64))
 
     def sweep(self) -> None:
         """Forget what events without a key did and, once there are many, keys that are back at the start."""
@@ -73,6 +100,8 @@ class KernelState:
         kept = [(key, slot) for key, slot in self.slots.items() if used.item(slot)]
         self.states = self.states[[0, *(slot for _, slot in kept)]]
         self.slots = {key: number for number, (key, _) in enumerate(kept, 1)}
+        self.keys, self.used = [(), *self.slots], len(kept) + 1
+        self.touched, self.renewed = [], True
         self.swept = max(MANY_KEYS, 2 * len(kept))
 
 
@@ -98,6 +127,42 @@ class Kernel:
             state.states[slots, number] = [block.state(c) for c in column.configurations.values()]
         return state
 
+    def encode(self, state: KernelState) -> dict[str, bytes]:
+        from coincide.detection.machine.relations import whole
+
+        return self._parts(whole(state))
+
+    @property
+    def _about(self) -> list[int]:
+        """What tables tell of their monitors: how many they are."""
+        return [len(self.group.detectors)]
+
+    def _parts(self, base: bytes) -> dict[str, bytes]:
+        from coincide.detection.machine.relations import KIND
+
+        return with_references(KIND, self.group.detectors, self._about, base)
+
+    def changes(self, state: KernelState, everything: bool) -> Changes:
+        from coincide.detection.machine.relations import KIND, changes
+
+        data, whole = changes(state, everything)
+        if whole:
+            return Changes(self._parts(data), {})
+        return Changes({}, {tables_name(KIND, self.group.detectors): data})
+
+    def decode(self, parts: Mapping[str, bytes]) -> KernelState:
+        """Tables of just these monitors are taken as they are."""
+        tables = own_tables(self.group.detectors, self._about, parts)
+        if tables is None:
+            return self.state(shared(self.group, parts))
+        from coincide.detection.machine.relations import Stored, read
+
+        stored = Stored(*tables)
+        running = stored.running(self.group)
+        state = KernelState(self._interests, running, np.zeros((1, len(running)), np.uint32))
+        read(state, self.group, stored)
+        return state
+
     def step(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
         if not len(batch):
             return state, EMPTY
@@ -111,6 +176,7 @@ class Kernel:
         made = run(state, indices(classes.of_row, len(classes.numbers) - 1), entries, keys)
         if keys.any_null:
             made = made.where(keys.slots[keys.of_row[made.rows]] > 0)
+        state.touch(keys)
         state.sweep()
         self._report_endless(state, table, made)
         return state, emission.detections(self.group, state.running, state.tables, table, made)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
 from coincide.detection.machine import state as states
 from coincide.detection.machine.interpreter import Interpreter
 from coincide.detection.machine.program import MonitorGroup
@@ -87,12 +87,18 @@ class MonitorPlan(PlanOfSeveral):
         return None
 
     def encode(self, state: State) -> dict[str, bytes]:
-        columns = state if self._interpreted else state.columns()
-        return states.encode(self.group, columns)
+        parts: dict[str, bytes] = states.encode(self.group, state) if self._interpreted else self._runner.encode(state)
+        return parts
+
+    def tells_changes(self, state: State) -> bool:
+        return not self._interpreted
+
+    def changes(self, state: State, everything: bool = False) -> Changes:
+        found: Changes = self._runner.changes(state, everything)
+        return found
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        columns = states.shared(self.group, parts)
-        return columns if self._interpreted else self._runner.state(columns)
+        return states.shared(self.group, parts) if self._interpreted else self._runner.decode(parts)
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -11,6 +11,7 @@ import msgspec
 from coincide.detection.keys import Key, key_value
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.transducer import Transducer
+from coincide.detection.parts import by_tables, tables_named
 from coincide.detection.snapshots import damaged, decoded, key_of
 from coincide.model.event import StoredValue
 
@@ -48,7 +49,7 @@ def encode(group: MonitorGroup, columns: Iterable[Column]) -> dict[str, bytes]:
 
 def _encode(group: MonitorGroup, monitor: int, parts: list[Configurations]) -> bytes:
     """A key's configurations, part by part, for each key that any part of the monitor has left the start with."""
-    starts = [machine.start for machine in _machines(group, monitor)]
+    starts = [machine.start for machine in machines_of(group, monitor)]
     keys = dict.fromkeys(key for configurations in parts for key in configurations)
     entries = [[[key_value(v) for v in key], [c.get(key, start) for c, start in zip(parts, starts, strict=True)]] for key in keys]
     return msgspec.msgpack.encode([VERSION, entries])
@@ -57,9 +58,10 @@ def _encode(group: MonitorGroup, monitor: int, parts: list[Configurations]) -> b
 def shared(group: MonitorGroup, encoded: Mapping[str, bytes]) -> list[Column]:
     """Columns from encoded states. Parts share one where machine and state are equal."""
     columns: dict[tuple[int, bytes, int], Column] = {}
+    encoded = _without_tables(group, encoded)
     for monitor, detector in enumerate(group.detectors):
         data = encoded.get(detector.digest, b"")
-        found = _decode(group, data, _machines(group, monitor)) if data else None
+        found = _decode(group, data, machines_of(group, monitor)) if data else None
         for number, part in enumerate(group.parts[monitor]):
             identity = (part.program, data, number if data else 0)
             column = columns.setdefault(identity, Column(part.program, []))
@@ -69,7 +71,19 @@ def shared(group: MonitorGroup, encoded: Mapping[str, bytes]) -> list[Column]:
     return list(columns.values())
 
 
-def _machines(group: MonitorGroup, monitor: int) -> list[Transducer]:
+def _without_tables(group: MonitorGroup, encoded: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """The parts with entries instead of references to tables."""
+    found = dict(encoded)
+    for name, numbers in by_tables(group.detectors, encoded).items():
+        from coincide.detection.machine.relations import as_objects
+
+        tables, later = tables_named(encoded, name)
+        for monitor, parts in as_objects(group, numbers, tables.base, later).items():
+            found[group.detectors[monitor].digest] = _encode(group, monitor, parts)
+    return found
+
+
+def machines_of(group: MonitorGroup, monitor: int) -> list[Transducer]:
     return [group.programs[part.program].transducer for part in group.parts[monitor]]
 
 
@@ -78,7 +92,7 @@ def _decode(group: MonitorGroup, data: bytes, machines: list[Transducer]) -> lis
     for values, configurations in decoded(data, Written, VERSION).entries:
         key = key_of(values, len(group.keys))
         for part, machine, raw in zip(parts, machines, configurations, strict=True):
-            configuration = _frozen(raw)
+            configuration = frozen(raw)
             if not machine.accepts(configuration):
                 damaged("a machine is in no state of its own")
             if configuration != machine.start:
@@ -86,5 +100,5 @@ def _decode(group: MonitorGroup, data: bytes, machines: list[Transducer]) -> lis
     return parts
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
+def frozen(value: Any) -> Any:
+    return tuple(frozen(v) for v in value) if isinstance(value, list) else value

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
-from coincide.detection.base import additions
 from coincide.detection.eventwise import Timer
+from coincide.detection.parts import by_tables, tables_named
 from coincide.detection.situation.interpreter import fitted
 from coincide.detection.situation.program import Group, OperandProgram, SituationProgram
 from coincide.detection.situation.scope import Selection
@@ -36,10 +35,8 @@ from coincide.model.bounds import Count, Instant
 from coincide.model.event import Event, Place, StoredValue, Value
 from coincide.model.numbers import is_number
 
-VERSION, TABLES = 1, 2
-"""Of parts: objects, or a reference to the tables that the kernel works on."""
-LONGEST = 256
-"""Bytes of a reference: what is longer is none, and need not be looked into."""
+VERSION = 1
+KIND = "situations"
 
 
 class TimerPart(msgspec.Struct, array_like=True):
@@ -84,78 +81,20 @@ class SituationPart(msgspec.Struct, array_like=True):
     lifespans: list[LifespanPart]
 
 
-class Reference(msgspec.Struct, array_like=True):
-    """A situation whose state is in tables with others': which ones, and its number there."""
-
-    version: int
-    name: str
-    number: Count
-
-
-class TablesPart(msgspec.Struct, array_like=True):
-    """Tables of some situations (kernel/relations.py): lifespans by situation, and the whole; parts of their own add to it."""
-
-    version: int
-    lifespans: list[Count]
-    base: bytes
-
-
-def tables_name(group: Group) -> str:
-    """Under which the tables of a group stand among the parts."""
-    digests = "\n".join(s.detector.digest for s in group.situations)
-    return f"situations {blake2b(digests.encode(), digest_size=16).hexdigest()}"
-
-
-def references(group: Group) -> dict[str, bytes]:
-    """The parts of situations whose state is in tables."""
-    name = tables_name(group)
-    return {s.detector.digest: msgspec.msgpack.encode(Reference(TABLES, name, s.number)) for s in group.situations}
-
-
-def tables_part(group: Group, base: bytes) -> bytes:
-    return msgspec.msgpack.encode(TablesPart(TABLES, [s.lifespan for s in group.situations], base))
-
-
-def tables_of(group: Group, parts: Mapping[str, bytes]) -> tuple[bytes, list[bytes]] | None:
-    """The tables of exactly these situations and what was added to them; None: their state is kept otherwise."""
-    found = [_reference(situation.detector.part_of(parts)) for situation in group.situations]
-    names = {None if reference is None else reference.name for reference in found}
-    if len(names) > 1 or None in names or any(r is None or r.number != n for n, r in enumerate(found)):
-        return None
-    tables, later = _tables(parts, names.pop() or "")
-    return (tables.base, later) if tables.lifespans == [s.lifespan for s in group.situations] else None
-
-
-def _tables(parts: Mapping[str, bytes], name: str) -> tuple[TablesPart, list[bytes]]:
-    if name not in parts:
-        damaged("it refers to a part that is not there")
-    return decoded(parts[name], TablesPart, TABLES), [parts[more] for more in additions(parts, name)]
-
-
-def _reference(data: bytes | None) -> Reference | None:
-    if data is None or len(data) > LONGEST:
-        return None
-    version, *_ = msgspec.msgpack.decode(data, type=list[Any])
-    return decoded(data, Reference, TABLES) if version == TABLES else None
+def about(group: Group) -> list[int]:
+    """What tables tell of their situations: the number of the lifespan of each."""
+    return [s.lifespan for s in group.situations]
 
 
 def _as_objects(group: Group, parts: Mapping[str, bytes]) -> Mapping[str, bytes]:
     """The parts with objects instead of references to tables."""
-    by_tables: dict[str, dict[int, SituationProgram]] = {}
-    for situation in group.situations:
-        reference = _reference(situation.detector.part_of(parts))
-        if reference is not None:
-            if reference.number in by_tables.setdefault(reference.name, {}):
-                damaged("two situations have one state")
-            by_tables[reference.name][reference.number] = situation
-    if not by_tables:
-        return parts
-    from coincide.detection.situation.kernel.objects import of_tables
-
     found = dict(parts)
-    for name, situations in by_tables.items():
-        tables, later = _tables(parts, name)
-        found.update(encode(*of_tables(situations, tables.lifespans, tables.base, later)))
+    for name, numbers in by_tables(group.detectors, parts).items():
+        from coincide.detection.situation.kernel.objects import of_tables
+
+        tables, later = tables_named(parts, name)
+        situations = {there: group.situations[here] for there, here in numbers.items()}
+        found.update(encode(*of_tables(situations, tables.about, tables.base, later)))
     return found
 
 

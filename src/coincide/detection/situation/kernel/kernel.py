@@ -14,6 +14,7 @@ import numpy as np
 
 from coincide.detection.base import Changes, Clock, Pending
 from coincide.detection.eventwise import Timers
+from coincide.detection.parts import own_tables, tables_name, with_references
 from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.prefilter import Prefilter
@@ -82,22 +83,23 @@ class Kernel:
             return encoding.encode(self.group, state.objects)
         from coincide.detection.situation.kernel.relations import whole
 
-        name = encoding.tables_name(self.group)
-        return {**encoding.references(self.group), name: encoding.tables_part(self.group, whole(state.tables))}
+        return self._parts(whole(state.tables))
+
+    def _parts(self, base: bytes) -> dict[str, bytes]:
+        return with_references(encoding.KIND, self.group.detectors, encoding.about(self.group), base)
 
     def changes(self, state: KernelState, everything: bool) -> Changes:
         from coincide.detection.situation.kernel.relations import changes
 
         assert state.tables is not None
         data, whole = changes(state.tables, everything)
-        name = encoding.tables_name(self.group)
-        if not whole:
-            return Changes({}, {name: data})
-        return Changes({**encoding.references(self.group), name: encoding.tables_part(self.group, data)}, {})
+        if whole:
+            return Changes(self._parts(data), {})
+        return Changes({}, {tables_name(encoding.KIND, self.group.detectors): data})
 
     def decode(self, parts: Mapping[str, bytes]) -> KernelState:
         """Tables of just these situations are taken as they are."""
-        tables = None if self._program is None else encoding.tables_of(self.group, parts)
+        tables = None if self._program is None else own_tables(self.group.detectors, encoding.about(self.group), parts)
         if tables is None:
             return self.state(encoding.decode(self.group, parts))
         from coincide.detection.situation.kernel.relations import read

@@ -1,0 +1,84 @@
+"""Parts of an encoded state that several definitions have together: tables (columns/codec.py), and for each one a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from coincide.detection.base import Detector, additions
+from coincide.detection.snapshots import damaged, decoded
+from coincide.model.bounds import Count
+
+TABLES = 2
+"""The version of references, and of what they refer to."""
+LONGEST = 256
+"""Bytes of a reference: what is longer is none, and need not be looked into."""
+
+
+class Reference(msgspec.Struct, array_like=True):
+    """A definition whose state is in tables with others': which ones, and its number there."""
+
+    version: int
+    name: str
+    number: Count
+
+
+class TablesPart(msgspec.Struct, array_like=True):
+    """Tables of several definitions: what tells them from those of some of these, and the whole; parts of their own add to it."""
+
+    version: int
+    about: list[Count]
+    base: bytes
+
+
+def tables_name(kind: str, detectors: Sequence[Detector]) -> str:
+    """Under which the tables of some definitions stand among the parts."""
+    digests = "\n".join(detector.digest for detector in detectors)
+    return f"{kind} {blake2b(digests.encode(), digest_size=16).hexdigest()}"
+
+
+def with_references(kind: str, detectors: Sequence[Detector], about: list[int], base: bytes) -> dict[str, bytes]:
+    """The parts of definitions whose state is in tables."""
+    name = tables_name(kind, detectors)
+    parts = {d.digest: msgspec.msgpack.encode(Reference(TABLES, name, number)) for number, d in enumerate(detectors)}
+    return {**parts, name: msgspec.msgpack.encode(TablesPart(TABLES, about, base))}
+
+
+def reference_of(data: bytes | None) -> Reference | None:
+    """None: the state of a definition is kept otherwise."""
+    if data is None or len(data) > LONGEST:
+        return None
+    version, *_ = msgspec.msgpack.decode(data, type=list[Any])
+    return decoded(data, Reference, TABLES) if version == TABLES else None
+
+
+def tables_named(parts: Mapping[str, bytes], name: str) -> tuple[TablesPart, list[bytes]]:
+    """Tables, and what was added to them."""
+    if name not in parts:
+        damaged("it refers to a part that is not there")
+    return decoded(parts[name], TablesPart, TABLES), [parts[more] for more in additions(parts, name)]
+
+
+def own_tables(detectors: Sequence[Detector], about: list[int], parts: Mapping[str, bytes]) -> tuple[bytes, list[bytes]] | None:
+    """The tables of exactly these definitions and what was added to them; None: their state is kept otherwise."""
+    found = [reference_of(detector.part_of(parts)) for detector in detectors]
+    names = {None if reference is None else reference.name for reference in found}
+    if len(names) != 1 or None in names or any(r is None or r.number != n for n, r in enumerate(found)):
+        return None
+    tables, later = tables_named(parts, names.pop() or "")
+    return (tables.base, later) if tables.about == about else None
+
+
+def by_tables(detectors: Sequence[Detector], parts: Mapping[str, bytes]) -> dict[str, dict[int, int]]:
+    """For each name of tables that definitions refer to: by numbers there, the numbers of these definitions."""
+    found: dict[str, dict[int, int]] = {}
+    for number, detector in enumerate(detectors):
+        reference = reference_of(detector.part_of(parts))
+        if reference is not None:
+            if reference.number in found.setdefault(reference.name, {}):
+                damaged("two definitions have one state")
+            found[reference.name][reference.number] = number
+    return found
