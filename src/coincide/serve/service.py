@@ -32,6 +32,8 @@ from coincide.streams.run import LiveRun, Pace
 
 LOOK = 1.0
 """Seconds between two looks at the files of rules."""
+SPARED = 50
+"""Of thousands of files a look takes a while: the pause after it is so many times as long."""
 MEASURED = 15.0
 """Seconds between two measurements of the state, where no checkpoints tell its size."""
 
@@ -195,8 +197,10 @@ class Service:
         self._names = names_of(rules.running)
 
     def _watch_files(self) -> None:
+        pause = LOOK
         while not self.ended:
-            self.posted.closed.wait(LOOK)
+            self.posted.closed.wait(pause)
+            begun = time.thread_time()
             try:
                 with self._changing:
                     rules = None if self.stopping else self.files.changed()
@@ -204,6 +208,7 @@ class Service:
                         self._change(self._possible(rules))
             except CoincideError as error:
                 log("rules refused", level="error", message=str(error))
+            pause = max(LOOK, SPARED * (time.thread_time() - begun))
 
     # What there is to see.
 
