@@ -267,3 +267,12 @@ def test_partitions_have_the_same_turn_at_the_end_however_the_rows_come(
 ) -> None:
     text, records = problem
     check_detector(coincide.loads(text, "matchrecognize"), [event_of(r, DEFAULT, n + 1) for n, r in enumerate(records)], cuts)
+
+
+def test_values_of_several_types_go_the_interpreters_way() -> None:
+    """The compiled loop takes columns of one type; a batch with others is no worse off, and the next one goes on from it."""
+    text = """SELECT * FROM t MATCH_RECOGNIZE (ORDER BY time MEASURES COUNT(*) AS n, LAST(v) AS v
+        PATTERN (A B+) DEFINE B AS v > LAST(A.v) OR v = FIRST(v)) AS m"""
+    values = [1, 2, "x", "x", "y", 3, 3, 4, True, True, 1, 5, 6, 2]
+    events = [event_of({"type": "t", "time": n, "v": v}, DEFAULT, n + 1) for n, v in enumerate(values)]
+    assert len(check_detector(coincide.loads(text, "matchrecognize"), events, [5, 9])) == 5

@@ -76,3 +76,12 @@ def test_policies_need_one_partition() -> None:
             "    columns: type, time, id, k, source, arrival",
         ]
     )
+
+
+def test_row_patterns_are_spread_by_their_partitions() -> None:
+    """Null is a partition like any other; queries that read each other's matches must meet."""
+    query = "SELECT * FROM {0} MATCH_RECOGNIZE (PARTITION BY k, type MEASURES 1 AS one PATTERN (A) DEFINE A AS v > 1) AS {1}"
+    alone = groups(loads(query.format("t", "m").replace("SELECT *", "SELECT k"), "matchrecognize"))
+    assert [(group.key, group.null_keys) for group in alone] == [(("k",), True)]
+    both = f"{query.format('t', 'm')}; {query.format('m', 'n')}".replace("SELECT *", "SELECT k, one")
+    assert [group.key for group in groups(loads(both, "matchrecognize"))] == [None]
