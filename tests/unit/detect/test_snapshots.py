@@ -18,7 +18,7 @@ from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive, record, timer_place
 from coincide.model.stamp import order_key
 from coincide.rulebook import Rulebook, load, loads
-from coincide.testing.fuzz.mutation import packed, unpacked
+from coincide.testing.fuzz.mutation import Packed, packed, unpacked
 from coincide.testing.fuzz.states import StateFuzzer
 from coincide.testing.fuzz.work import tried
 
@@ -307,3 +307,24 @@ def test_what_becomes_stable_just_now_may_wait() -> None:
     engine.restore(engine.snapshot())
     stage.pass_time(16)
     assert [record(d)["from"] for d in engine.take().detections] == [["10"]]
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_a_key_of_another_type_than_is_declared(tier: str) -> None:
+    """Keys are put in order, those of a state with those of the events that come."""
+    rules = load(CASES / "amit/key-local/rules.amit.xml")
+    engine = Engine(rules, tier)
+    for batch in open_events(CASES / "amit/key-local/events.jsonl"):
+        engine.process(EventBatch(batch.events[:4]))
+
+    def changed(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {name: changed(part) for name, part in tree.items()}
+        if isinstance(tree, Packed):
+            return Packed(map(changed, tree)).like(tree)
+        return [*map(changed, tree)] if isinstance(tree, list) else 7.5 if tree in ("p", "q") else tree
+
+    tree = unpacked(opened(engine.snapshot()))
+    Engine(rules, tier).restore(sealed(packed(tree)))
+    with pytest.raises(InputError, match="a key has a value of another type than its attribute"):
+        Engine(rules, tier).restore(sealed(packed(changed(tree))))

@@ -15,7 +15,7 @@ import msgspec
 from coincide.detection.eventwise import Timer
 from coincide.detection.parts import by_tables, tables_named
 from coincide.detection.situation.interpreter import fitted
-from coincide.detection.situation.program import Group, OperandProgram, SituationProgram
+from coincide.detection.situation.program import Group, KeyReader, OperandProgram, SituationProgram
 from coincide.detection.situation.scope import Selection
 from coincide.detection.situation.state import (
     Content,
@@ -236,12 +236,18 @@ class _Reader:
             content.tick = self._timer(part.tick, Tick(span, self.situation.number))
 
     def _local(self, values: list[Value]) -> Key:
-        return key_of(values, self.situation.local_key.size)
+        return self._key(values, self.situation.local_key)
+
+    def _key(self, values: list[Value], reader: KeyReader) -> Key:
+        key = key_of(values, reader.size)
+        if not all(self.group.fits(reader, part, [value]) for part, value in enumerate(key)):
+            damaged("a key has a value of another type than its attribute")
+        return key
 
     def _shared(self, part: LifespanPart) -> Lifespan:
         """The lifespan, which a situation before may have brought already."""
         place = place_of(part.place)
-        key = key_of(part.key, 0 if part.initiator is None else self.situation.global_key.size)
+        key = key_of(part.key, 0) if part.initiator is None else self._key(part.key, self.situation.global_key)
         spans = self.state.open[self.situation.lifespan].setdefault(key, [])
         for span in spans:
             if span.place == place:

@@ -230,6 +230,12 @@ class Group:
         types = {event: attributes for s in self.situations for event, attributes in s.resolved.types}
         return {event: self._readers(event, attributes) for event, attributes in types.items()}
 
+    def fits(self, reader: KeyReader, part: int, values: Iterable[object]) -> bool:
+        """Are these of the declared types of the attributes that are this part of keys? Events have no others there."""
+        named = {(event, names[part]) for event, names in reader.attributes.items()}
+        declared = {kind for event, own in self.readers.items() for name, kind in own.attributes if (event, name) in named}
+        return {float if kind is int else bool if kind is tuple else kind for kind in map(type, values)} <= declared
+
     def _readers(self, event: str, attributes: Sequence[tuple[str, str]]) -> Readers:
         used = self.columns
         lifespans = [x for x in self.lifespans if x.initiators_on(event) or x.terminators_on(event)]

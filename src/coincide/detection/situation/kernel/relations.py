@@ -16,6 +16,7 @@ from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.rows import note_events, types_of
 from coincide.detection.situation.kernel.state import Tables
 from coincide.detection.situation.kernel.tables import Program
+from coincide.detection.situation.program import KeyReader
 from coincide.detection.situation.state import Key
 from coincide.detection.snapshots import damaged
 from coincide.model.bounds import FURTHEST, Finite, Whole
@@ -225,10 +226,24 @@ class _Reader:
         for lifespan in self.program.group.lifespans:
             own = np.flatnonzero(definitions == lifespan.number)
             some = [keys[n] for n in own.tolist()]
-            _check_alike(some, lifespan.situations[0].global_key.size, lifespan.definition.startup)
+            self._check_alike(some, lifespan.situations[0].global_key, lifespan.definition.startup)
             self.tables.key_numbers[lifespan.number] = known = dict(zip(some, rows.numbers[own].tolist(), strict=True))
             self._check(len(known) == len(some), "a key is there twice")
         self.tables.keys.rows[rows.numbers, at.KEY.open] = 0
+
+    def _check_alike(self, keys: Sequence[Key], reader: KeyReader, or_none: bool = False) -> None:
+        """All of a size, and of the types that attributes are declared with: so keys can be put in order. A lifespan of the start
+        has no key."""
+        size, sizes = reader.size, set(map(len, keys))
+        if not sizes <= ({size, 0} if or_none else {size}):
+            damaged(f"a key has other than {size} values")
+        some = [key for key in keys if key] if 0 in sizes else keys
+        for part in range(size if some else 0):
+            values = list(map(itemgetter(part), some))
+            if not self.program.group.fits(reader, part, values):
+                damaged("a key has a value of another type than its attribute")
+            if any(isinstance(value, tuple) and [*map(type, value)] != [bool] for value in values):
+                damaged("a part of a key is not a single value")
 
     def _cells(self) -> None:
         tables, rows = self.tables, self.relations.rows["cells"]
@@ -246,7 +261,7 @@ class _Reader:
         for situation in program.group.situations:
             own = np.flatnonzero(situations == situation.number)
             some = [local[n] for n in own.tolist()]
-            _check_alike(some, situation.local_key.size)
+            self._check_alike(some, situation.local_key)
             if situation.local_key.size:
                 pairs = zip(keys[own].tolist(), some, strict=True)
                 tables.cell_numbers[situation.number] = known = dict(zip(pairs, numbers[own].tolist(), strict=True))
@@ -417,17 +432,3 @@ class _Reader:
 def _keys_of(values: list[Any]) -> list[Key]:
     keys: list[Key] = msgspec.convert(values, list[StoredKey])
     return keys
-
-
-def _check_alike(keys: Sequence[Key], size: int, or_none: bool = False) -> None:
-    """All of a size, and attributes are declared with a type: so keys can be put in order. A lifespan of the start has no key."""
-    sizes = set(map(len, keys))
-    if not sizes <= ({size, 0} if or_none else {size}):
-        damaged(f"a key has other than {size} values")
-    some = [key for key in keys if key] if 0 in sizes else keys
-    for part in range(size if some else 0):
-        kinds = set(map(type, map(itemgetter(part), some)))
-        if not any(kinds <= kind for kind in ({float, int}, {str}, {tuple})):
-            damaged("keys of one kind have values of several types")
-        if tuple in kinds and set(map(len, map(itemgetter(part), some))) != {1}:
-            damaged("a part of a key is not a single value")
