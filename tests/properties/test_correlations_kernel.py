@@ -101,7 +101,7 @@ def descriptions(draw: st.DrawFn, name: str = "c", classes: str = "abc") -> str:
 
 @st.composite
 def streams(draw: st.DrawFn, compounds: bool = False) -> list[Event]:
-    numbers: st.SearchStrategy[Value] = st.sampled_from([0.0, 1.0, 2.0, 1.5])
+    numbers: st.SearchStrategy[Value] = st.sampled_from([0.0, 1.0, 2.0, 1.5, 2.0**53, 2**53 + 1])
     if compounds:
         raw: list[Any] = [[1], [0, 2], {"lo": 1}, {"lo": 1, "hi": 1}]
         numbers = st.one_of(numbers, st.sampled_from([compound_of(r) for r in raw]))

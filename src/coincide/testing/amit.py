@@ -200,7 +200,7 @@ def _default(form: OperatorKind, number: int) -> str:
 
 
 VALUES: dict[str, tuple[Value, ...]] = {
-    "x": (0.0, 1.0, 2.0, 3.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, None, "1", True),
+    "x": (0.0, 1.0, 2.0, 3.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, None, "1", True, 2.0**53, 2**53 + 1, 2**53 + 1),
     "k": ("a", "a", "b", "a", "b", "a", "b", "a", "b", "c", None, 1.0),
     "b": (True, False, True, False, None, 1.0),
 }

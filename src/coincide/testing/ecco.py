@@ -40,8 +40,8 @@ TYPES = ("a", "b", "c")
 SOURCES = (None, "n1", "n1", "n2", "n3")
 FOUR_TYPES = "aaabbbccd"
 FEW_SOURCES = (None, "n1", "n1", "n1", "n2", "n2", "n3")
-KEY_VALUES: tuple[Value, ...] = (None, 1.0, 1.0, 2.0, 2.0, True, "1", -0.0, 0.0)
-NUMBERS: tuple[Value, ...] = (None, 0.1, 0.2, 0.3, 1e16, -1e16, 2.0, "x", True)
+KEY_VALUES: tuple[Value, ...] = (None, 1.0, 1.0, 2.0, 2.0, True, "1", -0.0, 0.0, 2.0**53, 2**53 + 1)
+NUMBERS: tuple[Value, ...] = (None, 0.1, 0.2, 0.3, 1e16, -1e16, 2.0, "x", True, 2.0**53, 2**53 + 1)
 
 OPTIONS = (
     "", "", "option semantics point", "option policy recent", "option policy subset", "option policy chronicle, subset",

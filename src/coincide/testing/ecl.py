@@ -95,8 +95,10 @@ def _events(seed: int, count: int) -> list[Event]:
     events = []
     for position in range(1, count + 1):
         lo = dice.randint(0, 8) * 1000
-        attributes: dict[str, Value] = {name: dice.choice((None, 0.0, 1.0, 2.0, 3.0, 1.0, True, False)) for name in VALUES}
-        attributes |= {TEXT: dice.choice((None, "x", "y")), KEY: dice.choice((None, 1.0, "1", True, "u"))}
+        attributes: dict[str, Value] = {
+            name: dice.choice((None, 0.0, 1.0, 2.0, 3.0, 1.0, True, False, 2.0**53, 2**53 + 1)) for name in VALUES
+        }
+        attributes |= {TEXT: dice.choice((None, "x", "y")), KEY: dice.choice((None, 1.0, "1", True, "u", 2.0**53, 2**53 + 1))}
         present: dict[str, Value] = {name: value for name, value in attributes.items() if value is not None}
         kind, source = dice.choice((*TYPES, "x1", "y1")), dice.choice((None, "s1", "s2", "s3"))
         events.append(primitive(kind, lo, lo + dice.choice((0, 0, 0, 2000)), str(position), present, source))

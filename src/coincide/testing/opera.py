@@ -31,7 +31,7 @@ from coincide.lang.opera.times import Duration
 from coincide.model.event import Event, Value, primitive
 
 TYPES = ("A", "B", "C", "D")
-KEYS = (1.0, 2.0, True)
+KEYS = (1.0, 2.0, True, 2.0**53, 2**53 + 1)
 
 Names = SearchStrategy[Named]
 

@@ -254,7 +254,8 @@ class WindowKernel:
             index = index[passed]
             return self._made(memory, table, groups, index, flat, offsets, value) if len(index) else None
         found = composed(self.program, table, parts, stamps, memory.slots, groups.slot[index], results=results)
-        return without_copies(found) if self.shape.reads_detections else found
+        alike = self.shape.reads_detections or (groups.size[index] == 0).sum() > 1  # windows of several keys without events
+        return without_copies(found) if alike else found
 
     # What is kept.
 
