@@ -25,6 +25,7 @@ class Sigma(Language):
     name = "sigma"
     untyped = True
     names_last = True
+    several_keys = True
 
     def parse(self, source: SourceText) -> File:
         return parse_text(source)
@@ -99,12 +100,23 @@ def _detector(linked: Linked) -> Detector:
         definition=linked,
         inputs=Inputs(external),
         outputs=(linked.name,) if linked.shown else (),
-        partition=None,
+        partition=_grouping(linked) or None,
         digest=linked.digest,
         span=linked.rule.head.span,
         kind="rule",
         stateless=isinstance(linked.rule, DetectionRule),
     )
+
+
+def _grouping(linked: Linked) -> tuple[str, ...]:
+    """What all correlations that take part group by: of an event with one value of each, all is decided by that value."""
+    shared: list[str] | None = None
+    for item in linked.together:
+        if isinstance(item.rule, CorrelationRule):
+            aliased = {name for name, _ in item.aliases}
+            own = [s.attribute for s in item.rule.group_by if s.name not in aliased and is_attribute(s.attribute)]
+            shared = [name for name in own if shared is None or name in shared]
+    return tuple(name for name in shared or () if name not in ("source", "@timestamp"))
 
 
 def _external(item: Linked) -> frozenset[str] | None:

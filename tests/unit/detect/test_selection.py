@@ -14,6 +14,7 @@ from coincide.adapters.read import open_events
 from coincide.detection.selection.fieldtests import FieldTests, regex_literal
 from coincide.detection.selection.tests import tester as function_of
 from coincide.detection.selection.windows import _add_exactly, _percentile
+from coincide.expr.print import expression_text
 from coincide.lang.sigma.definition import Number, Regex, Test, Text, Truth, Wild
 from coincide.model.compound import Single
 from coincide.rulebook import load
@@ -88,11 +89,32 @@ def test_percentiles() -> None:
     assert _percentile([7.0], 90) == 7.0
 
 
+def test_types_that_the_mapping_names_are_all_that_is_looked_at() -> None:
+    mapping = SourceText("m.yml", "logsources: [{category: log, types: [b, a]}, {category: other}]")
+    rule = "title: t\nlogsource: {category: %s}\ndetection: {s: {x: 1}, condition: s}\n"
+    (plan,) = load(SourceText("r.yml", rule % "log"), sigma_mapping=mapping).compiled.plans
+    assert plan.relevant is not None
+    assert expression_text(plan.relevant) == "type in ('a', 'b')"
+    (plan,) = load(SourceText("r.yml", f"{rule % 'log'}---\n{rule % 'other'}"), sigma_mapping=mapping).compiled.plans
+    assert plan.relevant is None
+
+
 def test_rules_of_one_event_run_where_events_are() -> None:
     pytest.importorskip("pyspark")
     from coincide.engines.spark.groups import groups
 
     rule = "title: %s\nlogsource: {category: log}\ndetection: {s: {a: 1}, condition: s}\n"
-    many = "title: many\ncorrelation: {type: event_count, rules: [b], timespan: 5m, condition: {gte: 2}}\n"
-    book = load(SourceText("r.yml", "---\n".join([rule % "a", rule % "b", many])))
-    assert [(group.key, group.names) for group in groups(book)] == [((), ("a", "b")), (None, ("many",))]
+    many = "name: %s\ncorrelation: {type: %s, rules: [%s], %stimespan: 5m%s}\n"
+    count = ", condition: {gte: 2}"
+    texts = [rule % "a", rule % "b", many % ("all", "event_count", "b", "", count)]
+    texts += [many % ("by_k", "event_count", "b", "group-by: [k, j], ", count)]
+    texts += [many % ("outer", "temporal", "by_k, b", "group-by: [k], ", "")]
+    texts += [many % ("aliased", "event_count", "b", "group-by: [x, m], aliases: {x: {b: k}}, ", count)]
+    book = load(SourceText("r.yml", "---\n".join(texts)))
+    found = {group.key: group.names for group in groups(book)}
+    assert found == {(): ("a", "b"), None: ("all",), ("k", "j"): ("by_k",), ("k",): ("outer",), ("m",): ("aliased",)}
+    assert {g.key: g.names for g in groups(book, frozenset({"k", "m"}))} == {
+        (): ("a", "b"),
+        None: ("all", "outer", "aliased"),
+        ("j",): ("by_k",),
+    }

@@ -14,7 +14,7 @@ from coincide.detection.selection.correlating import SWEPT
 from coincide.detection.selection.interpreter import Interpreter
 from coincide.detection.selection.matching import OWN
 from coincide.detection.selection.program import Program
-from coincide.expr.tree import Expr, Literal, Reference
+from coincide.expr.tree import Expr, In, Literal, Reference
 from coincide.lang.sigma.definition import HIDDEN_NAMES, CorrelationRule, DetectionRule, SameAs, items_of
 from coincide.lang.sigma.link import Linked
 from coincide.model.batch import EventBatch
@@ -47,7 +47,15 @@ class SelectionPlan(PlanOfSeveral):
 
     @property
     def relevant(self) -> Expr | None:
-        return None
+        """Where the mapping names types for all rules, events of these."""
+        types = self.inputs.external
+        return In(Reference("type"), tuple(map(Literal, sorted(types)))) if types else None
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        """That of all its rules: of several, those of one event among them, there is none as a rule."""
+        partitions = {d.partition for d in self.detectors}
+        return partitions.pop() if len(partitions) == 1 else None
 
     @property
     def timed(self) -> bool:
