@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from coincide.detection.snapshots import opened, reading_state, sealed
-from coincide.engines.embedded import Engine
+from coincide.engines.embedded import PATIENCE, WORTH, Engine
 from coincide.engines.instance import read_stage, stored_stage
 from coincide.engines.livestage import LiveStage
 from coincide.engines.stopping import up_to_a_stop
@@ -73,6 +73,7 @@ class LiveEngine:
         self.engine = engine
         self.stage = LiveStage(self, delay=delay)
         self._made: list[EventBatch] = []
+        self._small = 0  # batches in a row that are not worth being columns
 
     @property
     def mark(self) -> int | None:
@@ -128,11 +129,17 @@ class LiveEngine:
         self.stage.restore(stage)
 
     def _arrive(self, batch: EventBatch) -> None:
-        if batch.has_table and self.stage.arrive_columns(batch.table):
+        if self._suits_columns(batch) and self.stage.arrive_columns(batch.table):
             return
         for event in batch.events:
             self.stage.arrive(event)
         self.stage.settle()
+
+    def _suits_columns(self, batch: EventBatch) -> bool:
+        """A batch that is large enough does. Small ones in between follow what waits already, up to a point: to turn that from
+        columns into objects and back costs more than it saves."""
+        self._small = 0 if batch.has_table and len(batch) >= WORTH else self._small + 1
+        return bool(len(batch)) and (not self._small or (bool(self.stage.columns) and self._small <= PATIENCE))
 
     def _step(self, act: Callable[[], None]) -> Iterator[EventBatch]:
         try:

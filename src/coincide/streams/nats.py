@@ -182,7 +182,7 @@ class NatsSource(Source):
             asked -= len(messages)
             for status in wire.statuses:
                 if status.code not in EXPECTED:
-                    raise ConnectionError(f"the consumer is gone ({status.code})")
+                    raise ConnectionError(f"no messages any more ({status.text})")
                 asked -= status.left
             wire.statuses.clear()
             if not messages:

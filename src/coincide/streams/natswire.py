@@ -24,14 +24,15 @@ BLOCK = 1 << 18
 SILENCE = 20.0
 """Seconds without a word after which the server is asked whether it is there; as long again, and it is not."""
 
-_status = re.compile(rb"NATS/1\.0 (\d{3})").match
+_status = re.compile(rb"NATS/1\.0 (\d{3}) *([^\r\n]*)").match
 _left = re.compile(rb"Nats-Pending-Messages: *(\d+)").search
 
 
 class Status(NamedTuple):
-    """What a server says of a request for messages: a number as in HTTP, and how many messages will not come."""
+    """What a server says of a request for messages: a number as in HTTP, a text, and how many messages will not come."""
 
     code: int
+    text: str
     left: int
 
 
@@ -124,7 +125,7 @@ class Wire:
             self.last = head
         else:
             left = _left(headers)
-            self.statuses.append(Status(int(status[1]), int(left[1]) if left else 0))
+            self.statuses.append(Status(int(status[1]), status[2].decode(errors="replace"), int(left[1]) if left else 0))
 
     def _heed(self, line: bytes) -> None:
         if line == b"PING":

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coincide import loads
-from coincide.engines.embedded import Engine
+from coincide.engines.embedded import PATIENCE, WORTH, Engine
 from coincide.engines.live import LiveEngine
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive, record
@@ -32,6 +32,7 @@ def stream(steps: list[tuple[str, int, int, int]], counted: bool) -> list[Event]
 
 def ran(batches: list[EventBatch], delay: int) -> tuple[object, ...]:
     live = LiveEngine(Engine(BOOK, "interpreter"), delay)
+    live._suits_columns = lambda batch: batch.has_table  # type: ignore[method-assign]  # however small
     made = []
     for batch in batches:
         made += [record(event) for found in live.arrive(batch) for event in found.events]
@@ -48,7 +49,7 @@ def test_columns_are_dealt_with_as_objects_are(
 ) -> None:
     events = stream(steps, counted)
     parts = [events[begin : begin + size] for begin in range(0, len(events), size)]
-    columns = [EventBatch(table=table_of(part)) for part in parts]
+    columns = [EventBatch(table=table_of(part)) if number % 3 else EventBatch(part) for number, part in enumerate(parts, 1)]
     assert ran(columns, delay) == ran([EventBatch(part) for part in parts], delay)
 
 
@@ -59,3 +60,15 @@ def test_columns_stay_columns() -> None:
     assert live.stage.arrive_columns(table)
     assert (live.stage.buffer, live.waiting) == ([], 2)  # what waits for the clock to be at 12 and 13
     assert not live.stage.arrive_columns(table)
+
+
+def test_small_batches_follow_what_waits() -> None:
+    live = LiveEngine(Engine(BOOK, "interpreter"), delay=10**9)
+    events = stream([("open", 1, 0, 0)] * (WORTH + 2 * PATIENCE), counted=True)
+    list(live.arrive(EventBatch(table=table_of(events[:WORTH]))))
+    held = []
+    for event in events[WORTH:]:
+        list(live.arrive(EventBatch([event])))
+        held.append(live.stage.columns is not None)
+    assert held == [True] * PATIENCE + [False] * PATIENCE
+    assert live.waiting == len(events)
