@@ -24,6 +24,8 @@ SAMPLE = {
     "ecco/example-1-average", "ecco/once", "ecco/per-key", "ecco/silence",
     "cdl/paper-physician-visit", "cdl/set-and-range-values", "cdl/time-event-chained", "cdl/within",
     "mixed/five-in-a-row",
+    "eql/category-from-ecs", "eql/keys-optional", "eql/keys-several-values", "eql/missing-trailing-until-time",
+    "eql/rules-over-detections", "eql/until",
     "sigma/brute-force-chain", "sigma/mapping", "sigma/values",
     "match-recognize/end-open", "match-recognize/timed-out", "match-recognize/v-shape", "match-recognize/views-chained",
     "match-recognize/within-timer",
