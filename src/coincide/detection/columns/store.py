@@ -19,6 +19,10 @@ Numbers = npt.NDArray[np.int64]
 NOTHING = EventTable(np.zeros(0, np.int64), np.zeros(0, np.int64), {"id": pa.nulls(0, pa.string())})
 
 
+FEW = 8
+"""So many chunks are left as they are: merging them would cost more than looking into each."""
+
+
 @dataclass
 class Store:
     """Chunks one after another; they grow by merging, so that there are never many."""
@@ -34,7 +38,8 @@ class Store:
         if not len(rows):
             return
         self.chunks.append(picked(table, rows, self.columns))
-        while len(self.chunks) > 1 and 2 * len(self.chunks[-1]) >= len(self.chunks[-2]):
+        few = len(self.chunks) <= FEW
+        while not few and len(self.chunks) > 1 and 2 * len(self.chunks[-1]) >= len(self.chunks[-2]):
             last = self.chunks.pop()
             self.chunks[-1] = joined([self.chunks[-1], last])
 
