@@ -328,3 +328,29 @@ def test_a_key_of_another_type_than_is_declared(tier: str) -> None:
     Engine(rules, tier).restore(sealed(packed(tree)))
     with pytest.raises(InputError, match="a key has a value of another type than its attribute"):
         Engine(rules, tier).restore(sealed(packed(changed(tree))))
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_a_row_that_is_made_of_other_events(tier: str) -> None:
+    text = "SELECT * FROM a MATCH_RECOGNIZE (MEASURES COUNT(*) AS n PATTERN (A A A) DEFINE A AS k >= 0) AS m"
+    rules = loads(text, "matchrecognize")
+    tree = unpacked(opened(taken(rules, EVENTS[:2], tier)))
+    [part] = tree[4].values()
+    [row, _] = part[0][1][0][5]
+    assert row[6] == [[0, 0, "1"]]
+    row[6] *= 2
+    with pytest.raises(InputError, match="an event is not made of itself"):
+        Engine(rules, tier).restore(sealed(packed(tree)))
+
+
+def test_a_table_with_more_parts_than_any_has() -> None:
+    rules = load(CASES / "amit/key-local/rules.amit.xml")
+    engine = Engine(rules, "kernel")
+    for batch in open_events(CASES / "amit/key-local/events.jsonl"):
+        engine.process(EventBatch(batch.events[:4]))
+    tree = unpacked(opened(engine.snapshot()))
+    shared = next(part for name, part in tree[4].items() if name.startswith("situations"))
+    table = next(table for table in shared[0][2][0][4] if table[0] == "spans")
+    table[2] = 2**40
+    with pytest.raises(InputError, match="its table 'spans' has other columns"):
+        Engine(rules, "kernel").restore(sealed(packed(tree)))

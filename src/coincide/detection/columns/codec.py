@@ -183,7 +183,7 @@ def _read(shapes: Sequence[Shape], kind: str, data: bytes) -> Relations:
 
 def _rows(shape: Shape, table: WrittenTable) -> Rows:
     fields = [name for name, *_ in shape.written(min(table.parts, WIDEST))]
-    if list(table.columns) != fields or table.size > MOST:
+    if list(table.columns) != fields or table.size > MOST or table.parts > WIDEST:
         damaged(f"its table '{shape.name}' has other columns")
     columns = {name: unpack(packed) for name, packed in table.columns.items()}
     size = len(next(iter(columns.values()), ()))

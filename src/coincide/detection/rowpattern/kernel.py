@@ -25,6 +25,7 @@ from coincide.detection.rowpattern.partition import Key, Partition, Program, key
 from coincide.detection.rowpattern.registers import Unfit
 from coincide.detection.rowpattern.state import State
 from coincide.detection.rowpattern.vectors import taken, truth_of, values_of
+from coincide.detection.snapshots import damaged
 from coincide.lang.matchrecognize.functions import lowered
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import Column, column_of
@@ -108,6 +109,8 @@ class Kernel:
     def state(self, objects: State) -> KernelState:
         partitions = list(objects.partitions.values())
         rows = [row for p in partitions for row in p.rows]
+        if any(row.id is None for row in rows):
+            damaged("a row is not an external event")
 
         def numbers(of: Callable[[Partition], int]) -> Numbers:
             return np.array([of(p) for p in partitions], np.int64)

@@ -100,4 +100,6 @@ def _written(event: Event, columns: frozenset[str] | None) -> WrittenRow:
 def _row(w: WrittenRow) -> Event:
     check_stamp(w.lo, w.hi)
     origin = tuple(order_key(lo, hi, identifier) for lo, hi, identifier in w.origin)
+    if w.id is not None and origin != (order_key(w.lo, w.hi, w.id),):
+        damaged("an event is not made of itself")
     return Event(w.type, w.lo, w.hi, w.id, w.attributes, origin, w.source, None, place_of(w.place))
