@@ -18,11 +18,12 @@ from coincide.adapters.seen import Seen
 from coincide.detection.suppression import awaited_types
 from coincide.errors import DataWarning, Diagnostic, RuleError, nearest_name
 from coincide.expr.functions import FUNCTIONS
-from coincide.expr.tree import Call, Expr, Reference, walk
+from coincide.expr.tree import Call, Expr, Reference
 from coincide.expr.typing import infer
 from coincide.lang.opera.definition import Limit
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, keys_of
 from coincide.rulebook import Rulebook
+from coincide.syntax import walk
 
 SHOWN = 5
 """Of what was there, so many names are shown where none is near."""

@@ -14,9 +14,10 @@ from coincide.analysis.letters import Alphabet, LimitExceeded, alphabet
 from coincide.analysis.partition import reaching, strong_components
 from coincide.detection.machine.transducer import OUTCOMES, Configuration, transducer
 from coincide.expr.scalar import EventScope, condition, event_field
-from coincide.lang.ecl.definition import Correlation, Modes, Monitor, Parallel, Predicate, walk
+from coincide.lang.ecl.definition import Correlation, Modes, Monitor, Parallel, Predicate
 from coincide.lang.ecl.definition import Machine as MachineLiteral
 from coincide.model.event import Event
+from coincide.syntax import walk
 
 Definition = Monitor | MachineLiteral
 

@@ -14,11 +14,12 @@ from coincide.detection.eventsets import FREE, Leaves
 from coincide.detection.keys import key_part
 from coincide.detection.limits import LimitedState, Table, Wrapped, decoded, encoded
 from coincide.expr.scalar import event_field
-from coincide.expr.tree import Expr, Or, Reference, walk
+from coincide.expr.tree import Expr, Or, Reference
 from coincide.lang.opera.check import types
 from coincide.lang.opera.definition import EventSet, Limit
 from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.event import ENVELOPE, Event, Place
+from coincide.syntax import walk
 
 
 def awaiting(detector: Detector, limits: Sequence[Limit]) -> Detector:

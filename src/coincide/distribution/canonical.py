@@ -17,9 +17,9 @@ from coincide.lang.opera.definition import (
     Parallel,
     Timing,
     Union,
-    walk,
 )
 from coincide.lang.opera.print import core_text, set_text
+from coincide.syntax import walk
 
 
 def canonical_text(body: Expression, used_aliases: Collection[str] = ()) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from coincide.expr.quantities import number_of
-from coincide.expr.tree import Alias, And, Call, Compare, Expr, Reference, walk
+from coincide.expr.tree import Alias, And, Call, Compare, Expr, Reference
 from coincide.lang.cdl.conditions import condition_of, filter_condition
 from coincide.lang.cdl.definition import Attribute, Collection, Description, Filter, Predicate, Source, TimeEvent
 from coincide.lang.cdl.names import EVENT_CALLS, Names
 from coincide.lang.cdl.terms import Literal, Term, inducing_set, join_sources, terms
+from coincide.syntax import walk
 
 SELECTIVITY = {"high": 2, "medium": 1, "low": 0}
 

@@ -10,7 +10,6 @@ from math import inf
 from coincide.detection.automaton.construction import Automaton, Numbering
 from coincide.distribution.canonical import canonical_text
 from coincide.expr.tree import Reference
-from coincide.expr.tree import walk as walk_tree
 from coincide.lang.opera.check import bindings_of_items, parameters, types
 from coincide.lang.opera.definition import (
     All,
@@ -33,8 +32,8 @@ from coincide.lang.opera.definition import (
     Timing,
     chained,
     nullable,
-    walk,
 )
+from coincide.syntax import walk
 
 Path = tuple[int, ...]
 """Where a part is in its expression: 0 is the first or left part of each pair on the way, 1 the second."""
@@ -142,7 +141,7 @@ class Decomposition:
     @cached_property
     def _aliases(self) -> set[str | None]:
         """Used by `with`."""
-        nodes = (node for attribute in self.attributes for node in walk_tree(attribute.value))
+        nodes = (node for attribute in self.attributes for node in walk(attribute.value))
         return {node.alias for node in nodes if isinstance(node, Reference) and node.alias is not None}
 
     def _tied(self, part: Part) -> bool:

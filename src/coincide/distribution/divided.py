@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from coincide.distribution.conditions import Condition, Whole, is_join_filter
 from coincide.distribution.division import Division, Part, Unit
-from coincide.expr.tree import And, Expr, Literal, Not, Reference, transform, walk
+from coincide.expr.tree import And, Expr, Literal, Not, Reference, transform
 from coincide.lang.cdl.definition import (
     ENVELOPE_NAMES,
     Attribute,
@@ -21,6 +21,7 @@ from coincide.lang.cdl.definition import (
 )
 from coincide.lang.cdl.names import Names
 from coincide.model.event import ENVELOPE
+from coincide.syntax import walk
 
 Value = tuple[int, str] | str
 """What a later part needs: an attribute of a source, or a computation."""

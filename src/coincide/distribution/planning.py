@@ -17,7 +17,6 @@ from coincide.distribution.decomposition import Composite, Decomposition, Part, 
 from coincide.errors import Diagnostic, InputError, RuleError, nearest
 from coincide.expr.print import expression_text
 from coincide.expr.tree import Reference
-from coincide.expr.tree import walk as walk_tree
 from coincide.lang.opera.check import types
 from coincide.lang.opera.definition import (
     Alternation,
@@ -32,11 +31,11 @@ from coincide.lang.opera.definition import (
     OwnTimer,
     Parallel,
     Timing,
-    walk,
 )
 from coincide.lang.opera.parse import parse
 from coincide.lang.opera.print import core_text
 from coincide.source import SourceText
+from coincide.syntax import walk
 
 REQUEST = "the-request"
 """The name under which the request is read among the running detectors."""
@@ -342,7 +341,7 @@ def _awaits(timing: Timing) -> bool:
 
 
 def _aliases(attributes: Sequence[Attribute]) -> set[str]:
-    nodes = (node for attribute in attributes for node in walk_tree(attribute.value))
+    nodes = (node for attribute in attributes for node in walk(attribute.value))
     return {node.alias for node in nodes if isinstance(node, Reference) and node.alias is not None}
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from coincide.draw.graph import Drawing
 from coincide.draw.tree import Tree, duration_text
 from coincide.expr.print import expression_text
-from coincide.expr.tree import Alias, Expr, Literal, Reference, walk
+from coincide.expr.tree import Alias, Expr, Literal, Reference
 from coincide.lang.cdl.definition import AnySource, Collection, Description, Filter, Predicate, Preference, Source, TimeEvent
 from coincide.lang.cdl.functions import COMPARISONS
 from coincide.model.numbers import is_number
+from coincide.syntax import walk
 
 
 def description(cd: Description) -> Drawing:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from coincide.model.compound import Single
-from coincide.syntax import Node
-from coincide.syntax import walk as walk  # noqa: PLC0414 - told on
+from coincide.syntax import Node, walk
 
 
 @dataclass(frozen=True)

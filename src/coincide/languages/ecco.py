@@ -15,18 +15,7 @@ from coincide.errors import Diagnostic, nearest
 from coincide.expr.tree import with_aliases
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.check import check_spaces, resolved_place
-from coincide.lang.ecco.definition import (
-    At,
-    Definition,
-    DuplicatesRule,
-    Expression,
-    File,
-    Neg,
-    Not,
-    Ref,
-    trees_of,
-    walk,
-)
+from coincide.lang.ecco.definition import At, Definition, DuplicatesRule, Expression, File, Neg, Not, Ref, trees_of
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.lasting import warnings as definition_warnings
 from coincide.lang.ecco.link import Linked, Setting, components, link, reads_any, referred
@@ -39,6 +28,7 @@ from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, keys_of,
 from coincide.languages.base import Language
 from coincide.model.area import Area
 from coincide.source import SourceText
+from coincide.syntax import walk
 
 
 class Ecco(Language):

@@ -10,7 +10,7 @@ from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.machine.plan import plans as machine_plans
 from coincide.errors import Diagnostic
 from coincide.expr.tree import Expr
-from coincide.lang.ecl.definition import DoUnless, File, Machine, Monitor, Output, Predicate, Push, walk
+from coincide.lang.ecl.definition import DoUnless, File, Machine, Monitor, Output, Predicate, Push
 from coincide.lang.ecl.parse import mentions, outputs
 from coincide.lang.ecl.parse import parse as parse_text
 from coincide.lang.ecl.print import definition_text
@@ -19,6 +19,7 @@ from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import Reads, keys_of, mentions_of
 from coincide.languages.base import Language
 from coincide.source import SourceText
+from coincide.syntax import walk
 
 
 class Ecl(Language):

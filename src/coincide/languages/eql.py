@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic, RuleError
-from coincide.expr.tree import Expr, Reference, walk
+from coincide.expr.tree import Expr, Reference
 from coincide.lang.eql.definition import FILTER, SEQUENCE, TIMESTAMP, File, Item, Query
 from coincide.lang.eql.parse import parse as parse_text
 from coincide.lang.eql.print import print_file as print_text
@@ -16,6 +16,7 @@ from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
 from coincide.languages.base import Language
 from coincide.source import SourceText
+from coincide.syntax import walk
 
 NAME = "eql"
 

@@ -13,22 +13,9 @@ from coincide.detection.automaton.warnings import definition_warnings
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
 from coincide.expr.tree import Reference
-from coincide.expr.tree import walk as walk_tree
 from coincide.lang.opera.attributes import aggregate_parts, check_ids
 from coincide.lang.opera.check import Checker, used_types
-from coincide.lang.opera.definition import (
-    All,
-    Atom,
-    Attribute,
-    Bind,
-    Condition,
-    Definition,
-    File,
-    Limit,
-    OfType,
-    aliased_items,
-    walk,
-)
+from coincide.lang.opera.definition import All, Atom, Attribute, Bind, Condition, Definition, File, Limit, OfType, aliased_items
 from coincide.lang.opera.parse import parse as parse_text
 from coincide.lang.opera.print import definition_text
 from coincide.lang.opera.print import print_file as print_text
@@ -36,6 +23,7 @@ from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute, mentions_of
 from coincide.languages.base import Language
 from coincide.source import SourceText, room_for_recursion
+from coincide.syntax import walk
 
 
 class Opera(Language):
@@ -116,7 +104,7 @@ def _former_digest(definition: Definition) -> str:
 
 def _of_aliases(attribute: Attribute) -> Iterator[Mention]:
     """What a `with` clause reads of the events that were matched; all else in it are parameters."""
-    for node in walk_tree(attribute.value):
+    for node in walk(attribute.value):
         if isinstance(node, Reference) and node.alias is not None:
             _, name = aggregate_parts(node.name) or ("", node.name)
             if name and is_attribute(name):

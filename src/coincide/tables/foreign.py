@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coincide.expr.tree import Expr, Reference, walk
+from coincide.expr.tree import Expr, Reference
 from coincide.lang.matchrecognize.definition import Foreign, Query
 from coincide.lang.matchrecognize.parse import parse_clause
 from coincide.lang.matchrecognize.rewrite import with_children
 from coincide.source import SourceText
+from coincide.syntax import walk
 
 COMPUTED = "__computed_"
 """Before the number of a call, in the name of its column. Such columns are not given out."""

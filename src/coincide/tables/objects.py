@@ -13,10 +13,11 @@ from coincide.detection.rowpattern.measures import Match
 from coincide.detection.rowpattern.output import Output
 from coincide.detection.rowpattern.partition import Partition, Program
 from coincide.expr.scalar import ENVELOPE_FIELDS
-from coincide.expr.tree import Expr, Reference, transform, walk
+from coincide.expr.tree import Expr, Reference, transform
 from coincide.lang.matchrecognize.definition import Query
 from coincide.model.column import Column
 from coincide.model.event import Event
+from coincide.syntax import walk
 
 COLUMN = "column "
 """Before the name of a column that is called like a field of every event, which it is not here."""

@@ -22,11 +22,12 @@ from coincide.detection.rowpattern.registers import Unfit
 from coincide.detection.rowpattern.search import NO_TIME, STEPS
 from coincide.detection.rowpattern.vectors import truth_of, values_of
 from coincide.errors import CoincideError, Diagnostic, RuleError, nearest
-from coincide.expr.tree import Expr, Reference, walk
+from coincide.expr.tree import Expr, Reference
 from coincide.lang.matchrecognize.definition import Clause, OrderKey, Query
 from coincide.lang.matchrecognize.functions import lowered
 from coincide.model.column import Column
 from coincide.source import Span
+from coincide.syntax import walk
 from coincide.tables.foreign import COMPUTED
 from coincide.tables.objects import found_by_objects, without_envelope
 from coincide.tables.types import array_of, column_of_array, is_boolean, type_of

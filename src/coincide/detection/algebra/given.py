@@ -6,7 +6,8 @@ from coincide.detection.algebra.program import CERTAINTY
 from coincide.detection.base import Attributes, Copied
 from coincide.expr.tree import Expr, Literal, Reference, transform, with_aliases, without_aliases
 from coincide.lang.ecco.aliases import Aliases
-from coincide.lang.ecco.definition import AGGREGATES, Definition, Iter, Sel, walk
+from coincide.lang.ecco.definition import AGGREGATES, Definition, Iter, Sel
+from coincide.syntax import walk
 
 
 def given(definition: Definition) -> Attributes:

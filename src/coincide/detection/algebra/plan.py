@@ -14,14 +14,14 @@ from coincide.detection.algebra.occurrence import SPACE_FIELDS
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons
 from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
-from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, walk, with_aliases
+from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, with_aliases
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.definition import Filter, Ref, With, trees_of
-from coincide.lang.ecco.definition import walk as walk_expression
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.link import Linked, Setting
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
+from coincide.syntax import walk
 
 
 @dataclass(frozen=True)
@@ -141,14 +141,14 @@ def _trees(linked: Linked) -> Iterator[Expr]:
 def _counts(linked: Linked) -> bool:
     """Does it count events before filters: for its key's observation or for precision?"""
     body = linked.definition.body
-    policies = [p for node in walk_expression(body) if isinstance(node, With) for p in node.policies]
+    policies = [p for node in walk(body) if isinstance(node, With) for p in node.policies]
     precise = any(p.name == "precision" for p in (*policies, *linked.setting.options.policies))
     return bool(linked.definition.keys) or precise
 
 
 def _reference_tests(linked: Linked, plain: bool) -> Iterator[Expr]:
-    filters = {id(f.operand): f for f in walk_expression(linked.definition.body) if isinstance(f, Filter)}
-    for node in walk_expression(linked.definition.body):
+    filters = {id(f.operand): f for f in walk(linked.definition.body) if isinstance(f, Filter)}
+    for node in walk(linked.definition.body):
         if isinstance(node, Ref) and node.type is not None:
             of_type = In(Reference("type"), (Literal(node.type),))
             condition = filters[id(node)].condition if plain and id(node) in filters else None

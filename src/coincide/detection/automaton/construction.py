@@ -23,8 +23,8 @@ from coincide.lang.opera.definition import (
     Sequence,
     Timing,
     nullable,
-    walk,
 )
+from coincide.syntax import walk
 
 Transitions = frozenset[tuple[bool, int]]
 """P of a group: (strong?, position)."""

@@ -18,9 +18,9 @@ from coincide.lang.opera.definition import (
     OwnTimer,
     Terms,
     Union,
-    walk,
 )
 from coincide.model.event import ENVELOPE
+from coincide.syntax import walk
 
 Key = tuple[str, str]
 """An attribute and the parameter that it is compared with."""

@@ -16,9 +16,10 @@ from coincide.detection.automaton.state import DetectorState
 from coincide.detection.automaton.support import reasons
 from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.eventwise import step_eventwise
-from coincide.expr.tree import Expr, Literal, Or, Reference, walk
+from coincide.expr.tree import Expr, Literal, Or, Reference
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
+from coincide.syntax import walk
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from coincide.detection.automaton.construction import Automaton, Numbering
 from coincide.detection.automaton.state import Failures, Run
 from coincide.detection.eventsets import Leaves
 from coincide.expr.tree import Reference
-from coincide.expr.tree import walk as walk_expression
 from coincide.lang.opera.attributes import aggregate_parts, used_aliases
 from coincide.lang.opera.check import used_types
-from coincide.lang.opera.definition import All, Definition, Timing, walk
+from coincide.lang.opera.definition import All, Definition, Timing
 from coincide.lang.opera.print import core_text
 from coincide.model.event import Event
 from coincide.model.stamp import milliseconds
+from coincide.syntax import walk
 
 log = logging.getLogger("coincide.run")
 
@@ -50,7 +50,7 @@ class Program:
     @cached_property
     def read_later(self) -> frozenset[str]:
         """Attributes of matched events that the `with` and `where` clauses read."""
-        nodes = [n for a in self.definition.computed for n in walk_expression(a.value) if isinstance(n, Reference)]
+        nodes = [n for a in self.definition.computed for n in walk(a.value) if isinstance(n, Reference)]
         return frozenset(parts[1] if (parts := aggregate_parts(node.name)) else node.name for node in nodes)
 
     @cached_property

@@ -15,11 +15,12 @@ from coincide.detection.correlation.join_trees import reasons
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import fresh
 from coincide.detection.snapshots import damaged
-from coincide.expr.tree import Call, Compare, Expr, In, Literal, Reference, walk
+from coincide.expr.tree import Call, Compare, Expr, In, Literal, Reference
 from coincide.lang.cdl.definition import Description, EventAttribute, TimeEvent
 from coincide.model.batch import EventBatch
 from coincide.model.compound import COMPOUND_MAKERS
 from coincide.model.event import ENVELOPE
+from coincide.syntax import walk
 
 EXAMPLES: dict[str, Expr] = {"string": Literal(""), "boolean": Literal(True)}
 """A value of each type, to tell the types of detections' attributes by; all others are numbers."""

@@ -11,9 +11,10 @@ from coincide.detection.base import Attributes, Changes, Clock, Detector, Detect
 from coincide.detection.machine import state as states
 from coincide.detection.machine.interpreter import Interpreter
 from coincide.detection.machine.program import MonitorGroup
-from coincide.expr.tree import Call, Expr, Literal, Or, Reference, walk
+from coincide.expr.tree import Call, Expr, Literal, Or, Reference
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
+from coincide.syntax import walk
 
 SPACE_FUNCTIONS = frozenset({"distance", "zone", "within_box", "within_radius"})
 

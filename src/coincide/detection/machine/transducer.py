@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from coincide.detection.machine.expression import Node, compile_expression, is_slot
 from coincide.detection.machine.literal import LiteralTransducer
-from coincide.lang.ecl.definition import Correlation, Machine, Monitor, Output, Predicate, Push, walk
+from coincide.lang.ecl.definition import Correlation, Machine, Monitor, Output, Predicate, Push
+from coincide.syntax import walk
 
 Configuration = Any
 Step = tuple[Configuration, tuple[int, ...]]

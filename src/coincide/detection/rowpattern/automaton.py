@@ -18,9 +18,8 @@ from coincide.lang.matchrecognize.definition import (
     Permutation,
     Repetition,
     Variable,
-    parts_of,
-    walk_pattern,
 )
+from coincide.syntax import walk
 
 MATCH = -1
 """In place of a state: the match is complete."""
@@ -75,7 +74,7 @@ class Automaton:
         self.instructions: list[Instruction] = [Instruction("match", ())]
         self._numbers = {name: n for n, name in enumerate(variables)}
         self._around: dict[int, tuple[int, ...]] = {}  # quantifiers around a variable, by instruction
-        self._counters = sum(isinstance(node, (Repetition, Permutation)) for node in walk_pattern(pattern))
+        self._counters = sum(isinstance(node, (Repetition, Permutation)) for node in walk(pattern))
         self._loop_of: dict[int, Loop] = {}
         self._members: dict[int, int] = {}
         self._next_counter = 0
@@ -252,4 +251,4 @@ def _may_be_empty(node: Pattern) -> bool:
             return all(map(_may_be_empty, parts))
         case Repetition(body, least):
             return least == 0 or _may_be_empty(body)
-    return any(map(_may_be_empty, parts_of(node)))
+    return any(map(_may_be_empty, node.children))

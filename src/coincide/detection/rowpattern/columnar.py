@@ -20,11 +20,12 @@ from coincide.detection.rowpattern.registers import Code, Coder, local_look_ahea
 from coincide.detection.rowpattern.tables import Tables, tables_of
 from coincide.detection.rowpattern.vectors import taken, values_of
 from coincide.errors import Diagnostic, RunError
-from coincide.expr.tree import Expr, Reference, transform, walk
+from coincide.expr.tree import Expr, Reference, transform
 from coincide.lang.matchrecognize.definition import Classifier, MatchFact
 from coincide.lang.matchrecognize.rewrite import with_children
 from coincide.model.column import Column
 from coincide.model.stamp import MILLISECOND
+from coincide.syntax import walk
 
 Numbers = npt.NDArray[np.int64]
 LABEL = " label"

@@ -24,9 +24,10 @@ from coincide.detection.rowpattern.expressions import (
     reads_labels,
 )
 from coincide.expr.scalar import Evaluate
-from coincide.expr.tree import Expr, walk
+from coincide.expr.tree import Expr
 from coincide.lang.matchrecognize.definition import Clause, MatchFact
 from coincide.model.event import Event, Value
+from coincide.syntax import walk
 
 Registers = tuple[Any, ...]
 Locate = Callable[["Trial"], tuple[int, int | None] | None]

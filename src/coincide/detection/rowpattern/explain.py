@@ -9,7 +9,8 @@ from coincide.detection.rowpattern.automaton import MATCH, Way
 from coincide.detection.rowpattern.columnar import look_ahead_of
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Program
-from coincide.lang.matchrecognize.definition import Anchor, Query, Repetition, walk_pattern
+from coincide.lang.matchrecognize.definition import Anchor, Query, Repetition
+from coincide.syntax import walk
 
 Row = tuple[str, str]
 
@@ -32,7 +33,7 @@ def explained(detector: Detector) -> Iterator[Row]:
 def _streamable(program: Program, known: str) -> str:
     if known == "at the end":
         return "no: its rows are in order only when all of them are there"
-    if any(isinstance(node, Anchor) and node.end for node in walk_pattern(program.clause.pattern)):
+    if any(isinstance(node, Anchor) and node.end for node in walk(program.clause.pattern)):
         return "yes, but `$` never holds there: a stream has no end"
     return "yes"
 
@@ -40,7 +41,7 @@ def _streamable(program: Program, known: str) -> str:
 def _decided(program: Program) -> str:
     """When the preferred match of most rows is known."""
     automaton = program.searching.automaton
-    nodes = list(walk_pattern(program.clause.pattern))
+    nodes = list(walk(program.clause.pattern))
     if any(isinstance(node, Anchor) and node.end for node in nodes):
         return "at the end of the input"
     if program.measures.look_ahead:
@@ -68,7 +69,7 @@ def _merging(program: Program) -> str:
 
 def _kept(program: Program) -> str:
     clause = program.clause
-    grows = any(isinstance(node, Repetition) and node.most is None for node in walk_pattern(clause.pattern))
+    grows = any(isinstance(node, Repetition) and node.most is None for node in walk(clause.pattern))
     rows = "the rows from a pending start on" + (f" and {program.back} before" if program.back else "")
     if clause.within is None and grows:
         return f"{rows}, not bounded: a match can grow for ever"

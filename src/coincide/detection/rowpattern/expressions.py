@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from coincide.expr.scalar import COMPARE, ENVELOPE_FIELDS, Evaluate, ScalarCompiler, compare
-from coincide.expr.tree import Compare, Expr, Reference, transform, walk
+from coincide.expr.tree import Compare, Expr, Reference, transform
 from coincide.lang.matchrecognize.definition import Aggregate, Classifier, Clause, MatchFact, Navigation
 from coincide.lang.matchrecognize.functions import SQL_FUNCTIONS, lowered
 from coincide.lang.matchrecognize.rewrite import with_children
 from coincide.model.compound import Several
 from coincide.model.event import Event, Value
 from coincide.model.stamp import MILLISECOND
+from coincide.syntax import walk
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from coincide.detection.rowpattern.measures import Match, Measures
 from coincide.detection.rowpattern.output import Columns, Output
 from coincide.detection.rowpattern.search import STEPS, Failed, Found, Search, Searching
 from coincide.errors import Diagnostic, RunError
-from coincide.expr.tree import walk
-from coincide.lang.matchrecognize.definition import Anchor, Clause, MatchFact, Query, walk_pattern
+from coincide.lang.matchrecognize.definition import Anchor, Clause, MatchFact, Query
 from coincide.model.compound import Several
 from coincide.model.event import Event, Value
+from coincide.syntax import walk
 
 Key = tuple[tuple[bool, Value], ...]
 """Values of the PARTITION BY columns; true is not 1."""
@@ -79,7 +79,7 @@ class Program:
 
     @cached_property
     def keeps_beginning(self) -> bool:
-        return any(isinstance(node, Anchor) and not node.end for node in walk_pattern(self.clause.pattern))
+        return any(isinstance(node, Anchor) and not node.end for node in walk(self.clause.pattern))
 
     @cached_property
     def remembers(self) -> bool:

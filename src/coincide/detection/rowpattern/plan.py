@@ -13,11 +13,12 @@ from coincide.detection.rowpattern.examples import example
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Program
 from coincide.detection.rowpattern.search import STEPS
-from coincide.expr.tree import Compare, Expr, Literal, Reference, walk
+from coincide.expr.tree import Compare, Expr, Literal, Reference
 from coincide.lang.matchrecognize.definition import Clause, Query
 from coincide.lang.matchrecognize.functions import lowered
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
+from coincide.syntax import walk
 
 
 @dataclass(frozen=True)

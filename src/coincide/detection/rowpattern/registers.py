@@ -19,23 +19,10 @@ from coincide.detection.rowpattern.conditions import Condition, FoldRegister, Re
 from coincide.detection.rowpattern.expressions import Folded, Lookup, reads_labels
 from coincide.detection.rowpattern.instructions import DEPTH, FOLDED, FOLDS, JOINING, OF_ONE, OF_TWO
 from coincide.detection.rowpattern.partition import Program
-from coincide.expr.tree import (
-    And,
-    Arithmetic,
-    Between,
-    Call,
-    Compare,
-    Expr,
-    In,
-    IsNull,
-    Literal,
-    Negate,
-    Not,
-    Or,
-    walk,
-)
+from coincide.expr.tree import And, Arithmetic, Between, Call, Compare, Expr, In, IsNull, Literal, Negate, Not, Or
 from coincide.lang.matchrecognize.definition import Classifier, MatchFact
 from coincide.model.column import Column
+from coincide.syntax import walk
 
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.rowpattern.expressions import ColumnCompiler
-from coincide.expr.tree import Call, Expr, Reference, transform, walk
+from coincide.expr.tree import Call, Expr, Reference, transform
 from coincide.expr.vector import Table, evaluate
 from coincide.lang.matchrecognize.functions import OWN
 from coincide.model.column import Column, column_of
 from coincide.model.event import Value
+from coincide.syntax import walk
 
 Columns = Mapping[str, Column]
 Numbers = npt.NDArray[np.int64]

@@ -15,13 +15,14 @@ from coincide.detection.sequence.patterns import Patterns
 from coincide.detection.sequence.program import CATEGORY, is_of
 from coincide.detection.sequence.values import condition, patterns_of
 from coincide.expr.patterns import lowered
-from coincide.expr.tree import And, Compare, Expr, Literal, Not, Or, Reference, walk
+from coincide.expr.tree import And, Compare, Expr, Literal, Not, Or, Reference
 from coincide.lang.eql.definition import TIMESTAMP, Among, Filter, Matching, Query
 from coincide.lang.eql.definition import Key as KeyDefinition
 from coincide.model.column import Column
 from coincide.model.event import Event, Value
 from coincide.model.numbers import EXACT
 from coincide.model.table import EventTable
+from coincide.syntax import walk
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]

@@ -9,12 +9,13 @@ from itertools import product
 from coincide.detection.base import Detector
 from coincide.detection.keys import Key, key_part
 from coincide.detection.sequence.values import Holds, Plain, Plains, compiled, condition, field_values, several
-from coincide.expr.tree import Expr, Reference, walk
+from coincide.expr.tree import Expr, Reference
 from coincide.lang.eql.definition import HIDDEN, TIMESTAMP, Filter, Item, Query
 from coincide.lang.eql.definition import Key as KeyDefinition
 from coincide.model.compound import ValueSet
 from coincide.model.event import ENVELOPE, Event, Value
 from coincide.model.numbers import number_of
+from coincide.syntax import walk
 
 CATEGORY = "event.category"
 READ = ENVELOPE - {"from"} | {TIMESTAMP}

@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.expr.functions import FUNCTIONS
-from coincide.expr.tree import Call, Expr, Literal, walk
+from coincide.expr.tree import Call, Expr, Literal
 from coincide.expr.vector import Microseconds, Spaces, holds, spaces_of
 from coincide.model.batch import EventBatch, merged
 from coincide.model.column import Column
 from coincide.model.event import ENVELOPE
 from coincide.model.table import EventTable
+from coincide.syntax import walk
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

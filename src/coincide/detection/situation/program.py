@@ -13,7 +13,7 @@ from coincide.detection.situation.scope import SituationScope, View
 from coincide.detection.situation.state import Key, key_part
 from coincide.expr.functions import FUNCTIONS, Function
 from coincide.expr.scalar import Evaluate, EventScope, compile_scalar, condition
-from coincide.expr.tree import And, Expr, Literal, Reference, walk
+from coincide.expr.tree import And, Expr, Literal, Reference
 from coincide.lang.amit.definition import Lifespan as LifespanDefinition
 from coincide.lang.amit.definition import Operand
 from coincide.lang.amit.names import OPERAND
@@ -21,6 +21,7 @@ from coincide.lang.amit.pattern import TimePattern, parse_pattern
 from coincide.lang.amit.resolve import KeyTable, Resolved
 from coincide.model.compound import single
 from coincide.model.event import Event
+from coincide.syntax import walk
 
 KINDS: dict[str, type] = {"number": float, "string": str, "boolean": bool}
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.expr.functions import FUNCTIONS
-from coincide.expr.tree import And, Call, Compare, Expr, IsNull, Literal, Or, Reference, walk
+from coincide.expr.tree import And, Call, Compare, Expr, IsNull, Literal, Or, Reference
 from coincide.lang.amit.definition import Operand
 from coincide.lang.amit.resolve import Resolved, trees
+from coincide.syntax import walk
 
 SPACE_FUNCTIONS = frozenset({"distance", "zone", "within_box", "within_radius"})
 LENIENT = frozenset({"coalesce", "if", "concat", "min", "max"})

@@ -18,12 +18,12 @@ from coincide.expr.tree import (
     Reference,
     aliases_of,
     transform,
-    walk,
 )
 from coincide.lang.amit.definition import Operator
 from coincide.lang.amit.functions import AGGREGATES
 from coincide.lang.amit.names import GLOBAL_KEY, LOCAL_KEY, OPERAND
 from coincide.lang.amit.resolve import Resolved
+from coincide.syntax import walk
 
 MOST = 60
 """Operands, initiators and terminators are bits of a number."""

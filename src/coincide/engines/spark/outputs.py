@@ -21,13 +21,14 @@ from coincide.engines.spark.latecomers import LATE, LateShape, late_shape
 from coincide.engines.spark.values import MOMENT, TIME, WHOLE, arrow_kind, kind_of, spark_kind, spark_time, values
 from coincide.errors import RuleError
 from coincide.expr.functions import NUMBER
-from coincide.expr.tree import Call, Expr, Literal, Reference, walk
+from coincide.expr.tree import Call, Expr, Literal, Reference
 from coincide.expr.typing import infer
 from coincide.model.batch import EventBatch
 from coincide.model.compound import COMPOUND_MAKERS
 from coincide.model.event import ENVELOPE
 from coincide.model.numbers import is_number, plain_number
 from coincide.model.table import EventTable
+from coincide.syntax import walk
 
 UNKNOWN = "unknown"
 ORDER = "_order"

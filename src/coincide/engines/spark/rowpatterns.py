@@ -16,10 +16,11 @@ from coincide.detection.rowpattern.search import STEPS
 from coincide.engines.spark.foreign import with_computed
 from coincide.engines.spark.tablework import TableStream, arrow_schema, quoted, table_stream
 from coincide.errors import CoincideError, Diagnostic, RuleError
-from coincide.expr.tree import Reference, walk
+from coincide.expr.tree import Reference
 from coincide.lang.matchrecognize.check import streaming_warnings
 from coincide.lang.matchrecognize.definition import Query
 from coincide.source import SourceText
+from coincide.syntax import walk
 from coincide.tables.foreign import parsed
 from coincide.tables.query import TableQuery
 from coincide.unmet import warn

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coincide.expr.tree import Expr, Reference, walk
+from coincide.expr.tree import Expr, Reference
 from coincide.lang.amit.definition import KeyBy
 from coincide.lang.amit.names import GLOBAL_KEY, LOCAL_KEY
 from coincide.lang.amit.operators import OPERATORS
 from coincide.lang.amit.resolve import KeyTable, Resolved
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, is_attribute
 from coincide.source import Span
+from coincide.syntax import walk
 
 
 def reads_of(situation: Resolved) -> Reads:

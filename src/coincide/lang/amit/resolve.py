@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from coincide.expr.functions import Function
 from coincide.expr.print import expression_text
-from coincide.expr.tree import Call, Expr, Reference, walk
+from coincide.expr.tree import Call, Expr, Reference
 from coincide.lang.amit.attributes import error, inside_expression
 from coincide.lang.amit.catalogue import Catalogue
 from coincide.lang.amit.definition import (
@@ -25,6 +25,7 @@ from coincide.lang.amit.functions import condition_functions, expression_functio
 from coincide.lang.amit.names import GLOBAL_KEY, INITIATOR, LOCAL_KEY, OPERAND, TERMINATOR, EventNames, SituationNames
 from coincide.lang.amit.operators import OPERATORS
 from coincide.source import SourceText, Span
+from coincide.syntax import walk
 
 SELECTING = frozenset({"lowest", "highest", "first", "last"})
 """Aggregates that hand on one of their values."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from coincide.errors import nearest
 from coincide.expr.functions import BOOLEAN, NUMBER
-from coincide.expr.tree import Call, Expr, Literal, Reference, walk
+from coincide.expr.tree import Call, Expr, Literal, Reference
 from coincide.lang.cdl.conditions import condition_of, filter_condition, presence
 from coincide.lang.cdl.definition import ENVELOPE_NAMES, Attribute, ComplexEvent, Description, Filter, Predicate, TimeEvent
 from coincide.lang.cdl.functions import ORDERS, PRESENCE, predicate_kind, predicate_names
@@ -16,6 +16,7 @@ from coincide.lang.cdl.shape import fail
 from coincide.lang.cdl.terms import groups
 from coincide.lang.cdl.typing import check_comparisons, kind_of
 from coincide.source import Span
+from coincide.syntax import walk
 
 INSTANCES_ONLY = "references to other instances are for preferences only"
 

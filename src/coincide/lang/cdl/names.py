@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from coincide.errors import nearest
-from coincide.expr.tree import Alias, Call, Expr, Reference, walk
+from coincide.expr.tree import Alias, Call, Expr, Reference
 from coincide.lang.cdl.definition import (
     ENVELOPE_NAMES,
     AnySource,
@@ -22,6 +22,7 @@ from coincide.lang.cdl.definition import (
 from coincide.lang.cdl.functions import AGGREGATES, MAYBE_AGGREGATES
 from coincide.lang.cdl.shape import fail
 from coincide.source import Span
+from coincide.syntax import walk
 
 PREFIXES = ("self", "other", "previous")
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
-from coincide.expr.tree import Arithmetic, Between, Call, Compare, Expr, In, Literal, Negate, Reference, walk
+from coincide.expr.tree import Arithmetic, Between, Call, Compare, Expr, In, Literal, Negate, Reference
 from coincide.lang.cdl.definition import TimeEvent
 from coincide.lang.cdl.functions import FUNCTIONS
 from coincide.lang.cdl.names import Meaning, Names
 from coincide.lang.cdl.shape import fail
 from coincide.source import Span
+from coincide.syntax import walk
 
 KINDS = {"int": NUMBER, "double": NUMBER, "time_t": NUMBER, "string": TEXT, "boolean": BOOLEAN}
 ENVELOPE_KINDS = {"time": NUMBER, "id": TEXT, "type": TEXT, "source": TEXT}

@@ -22,8 +22,8 @@ from coincide.lang.ecco.definition import (
     Within,
     Wrapper,
     core,
-    walk,
 )
+from coincide.syntax import walk
 
 Names = frozenset[str]
 NONE: Names = frozenset()

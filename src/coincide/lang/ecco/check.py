@@ -8,22 +8,9 @@ from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.tree import Expr
 from coincide.lang.ecco.aliases import Aliases, is_gap, is_iteration, is_silence
 from coincide.lang.ecco.conditions import placed, resolved
-from coincide.lang.ecco.definition import (
-    SEQUENCE,
-    At,
-    Chain,
-    Definition,
-    Expression,
-    File,
-    Filter,
-    Iter,
-    Not,
-    Null,
-    Place,
-    Sel,
-    walk,
-)
+from coincide.lang.ecco.definition import SEQUENCE, At, Chain, Definition, Expression, File, Filter, Iter, Not, Null, Place, Sel
 from coincide.source import Span
+from coincide.syntax import walk
 
 ENVELOPE_NAMES = ("type", "time", "from", "id")
 

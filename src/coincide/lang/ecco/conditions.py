@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.functions import FUNCTIONS
 from coincide.expr.tokens import back_quoted
-from coincide.expr.tree import Alias, And, Call, Expr, Reference, walk, with_aliases
+from coincide.expr.tree import Alias, And, Call, Expr, Reference, with_aliases
 from coincide.lang.ecco.aliases import Aliases, Names, inner_elements, ways_down
 from coincide.lang.ecco.definition import As, Chain, Expression, Neg, Wrapper, core
+from coincide.syntax import walk
 
 OUTPUT, STEP, COUNTS = "output", "step", "counts"
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from coincide.expr.tree import Expr
 from coincide.model.area import Area
 from coincide.source import Span
-from coincide.syntax import Node
-from coincide.syntax import walk as walk  # noqa: PLC0414 - told on
+from coincide.syntax import Node, walk
 
 SEQUENCE, CONJUNCTION, CONCURRENCY, CONCATENATION = ";", "+", "||", " "
 RELATIONS = ("before", "meets", "overlaps", "finishes", "includes", "starts", "equals")

@@ -26,8 +26,8 @@ from coincide.lang.ecco.definition import (
     Within,
     Wrapper,
     core,
-    walk,
 )
+from coincide.syntax import walk
 
 LOOKED_THROUGH = (As, Filter, With, At, Valid)
 """What `within` looks through for the chain, iteration or negation that it bounds."""

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coincide.errors import Diagnostic, RuleError
-from coincide.lang.ecco.definition import Definition, DuplicatesRule, Expression, Null, Options, Place, Ref, StampRule, walk
+from coincide.lang.ecco.definition import Definition, DuplicatesRule, Expression, Null, Options, Place, Ref, StampRule
 from coincide.lang.ecco.lasting import Names, check_linked
 from coincide.model.area import Area
+from coincide.syntax import walk
 
 
 @dataclass(frozen=True)

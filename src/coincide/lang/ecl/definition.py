@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from coincide.expr.tree import Expr
 from coincide.source import Span
 from coincide.syntax import Node
-from coincide.syntax import walk as walk  # noqa: PLC0414 - told on
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from coincide.errors import Diagnostic, RuleError
 from coincide.expr.tree import Compare, Expr, In, Literal, Reference
-from coincide.expr.tree import walk as walk_expression
-from coincide.lang.ecl.definition import File, Machine, Monitor, Output, Predicate, Push, walk
+from coincide.lang.ecl.definition import File, Machine, Monitor, Output, Predicate, Push
 from coincide.source import SourceText, Span
+from coincide.syntax import walk
 
 
 def check_names(files: Sequence[tuple[SourceText, File]]) -> None:
@@ -45,7 +45,7 @@ def outputs(detector: Monitor | Machine) -> tuple[str, ...]:
 
 def mentions(detector: Monitor | Machine) -> frozenset[str]:
     """The types of the detections that it sees (ECL-25): tests such as `type like` and push attributes do not count."""
-    return frozenset(name for p in predicates(detector) for node in walk_expression(p.test) for name in _mentioned(node))
+    return frozenset(name for p in predicates(detector) for node in walk(p.test) for name in _mentioned(node))
 
 
 def _mentioned(node: Expr) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coincide.errors import Diagnostic
-from coincide.expr.tree import Reference, walk
+from coincide.expr.tree import Reference
 from coincide.lang.matchrecognize.contradictions import is_never_true
 from coincide.lang.matchrecognize.definition import (
     Alternation,
@@ -14,8 +14,8 @@ from coincide.lang.matchrecognize.definition import (
     Query,
     Repetition,
     Variable,
-    walk_pattern,
 )
+from coincide.syntax import walk
 
 NAMING = (Reference, Classifier)
 """What names a variable or subset in an expression."""
@@ -33,7 +33,7 @@ def _never_reached(query: Query) -> Iterator[Diagnostic]:
     defined = {condition.variable for condition in query.clause.conditions}
     taker: Variable | None = None
     for option in pattern.options:
-        first = next((node for node in walk_pattern(option) if isinstance(node, Variable)), None)
+        first = next((node for node in walk(option) if isinstance(node, Variable)), None)
         if taker is not None and first is not None:
             message = f"'{first.name}' is never reached: '{taker.name}' before it takes every row"
             yield Diagnostic(message, first.span, "warning", name="never-reached")
@@ -43,11 +43,11 @@ def _never_reached(query: Query) -> Iterator[Diagnostic]:
 
 def _repeated(query: Query) -> Iterator[Diagnostic]:
     """Alternatives that stand before themselves: whatever the second could do, the first has tried."""
-    for node in walk_pattern(query.clause.pattern):
+    for node in walk(query.clause.pattern):
         options = node.options if isinstance(node, Alternation) else ()
         for number, option in enumerate(options):
             if option in options[:number]:
-                first = next((n for n in walk_pattern(option) if isinstance(n, Variable)), option)
+                first = next((n for n in walk(option) if isinstance(n, Variable)), option)
                 name = f"'{first.name}'" if isinstance(first, Variable) else "an alternative"
                 message = f"{name} is never reached: the same alternative stands before it"
                 yield Diagnostic(message, first.span, "warning", name="never-reached")
@@ -81,7 +81,7 @@ def endless_faults(query: Query) -> Iterator[Diagnostic]:
 def streaming_warnings(query: Query) -> Iterator[Diagnostic]:
     """What matters where the input has no end."""
     clause = query.clause
-    nodes = list(walk_pattern(clause.pattern))
+    nodes = list(walk(clause.pattern))
     if clause.within is None and any(isinstance(node, Repetition) and node.most is None for node in nodes):
         message = "no WITHIN: a match can grow for ever and its rows are kept"
         yield Diagnostic(message, clause.pattern_span, "warning", name="unbounded")

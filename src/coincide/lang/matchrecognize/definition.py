@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from coincide.expr.tree import Expr
 from coincide.lang.shared.digest import digest_of
 from coincide.source import Span
+from coincide.syntax import Node, walk
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Cast(Expr):
 
 
 @dataclass(frozen=True)
-class Pattern(Placed):
+class Pattern(Node["Pattern"]):
     """A node of a pattern. Every class below is final."""
 
 
@@ -129,26 +129,6 @@ class Repetition(Pattern):
     least: int
     most: int | None
     reluctant: bool = False
-
-
-def parts_of(pattern: Pattern) -> tuple[Pattern, ...]:
-    match pattern:
-        case Concatenation(parts):
-            return parts
-        case Alternation(options):
-            return options
-        case Permutation(members):
-            return members
-        case Exclusion(body) | Repetition(body):
-            return (body,)
-    return ()
-
-
-def walk_pattern(pattern: Pattern) -> Iterator[Pattern]:
-    """The node and all below it, parents first, in the order written."""
-    yield pattern
-    for part in parts_of(pattern):
-        yield from walk_pattern(part)
 
 
 # Clauses and queries
@@ -215,7 +195,7 @@ class Clause(Placed):
     @cached_property
     def variables(self) -> tuple[str, ...]:
         """Of the pattern, in the order of their first appearance."""
-        return tuple(dict.fromkeys(node.name for node in walk_pattern(self.pattern) if isinstance(node, Variable)))
+        return tuple(dict.fromkeys(node.name for node in walk(self.pattern) if isinstance(node, Variable)))
 
     def members(self, name: str | None) -> frozenset[str]:
         """The variables that a name stands for: itself, those of a subset, all for None."""

@@ -9,12 +9,13 @@ from coincide.errors import RuleError, nearest
 from coincide.expr.parse import ExpressionParser
 from coincide.expr.quantities import UNITS, QuantityError, microseconds_of, unit_hint
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, Token
-from coincide.expr.tree import Call, Expr, Literal, Reference, walk
+from coincide.expr.tree import Call, Expr, Literal, Reference
 from coincide.lang.matchrecognize.definition import Aggregate, Case, Cast, Classifier, Foreign, MatchFact, Navigation
 from coincide.lang.matchrecognize.functions import AGGREGATES, CALLABLE, CASTS, FACTS, NAVIGATIONS
 from coincide.lang.matchrecognize.tokens import SqlTokens
 from coincide.model.numbers import number_of_text
 from coincide.model.stamp import MILLISECOND, parse_instant
+from coincide.syntax import walk
 
 RESERVED = EXPRESSION_KEYWORDS | {"case", "when", "then", "else", "end", "as", "select", "from", "where"}
 LEFT_TO_SPARK = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from coincide.adapters.mapping import is_type_name
 from coincide.errors import Diagnostic, RuleError, nearest
-from coincide.expr.tree import Expr, Reference, walk
+from coincide.expr.tree import Expr, Reference
 from coincide.lang.matchrecognize.definition import (
     ENVELOPE,
     Classifier,
@@ -18,6 +18,7 @@ from coincide.lang.matchrecognize.definition import (
     Query,
 )
 from coincide.source import Span
+from coincide.syntax import walk
 
 
 def check_query(query: Query, plain_table: bool = False) -> Query:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.tree import Expr, Reference
-from coincide.expr.tree import walk as walk_expression
 from coincide.expr.typing import check_condition
 from coincide.lang.opera.definition import (
     All,
@@ -30,10 +29,10 @@ from coincide.lang.opera.definition import (
     Timing,
     Union,
     nullable,
-    walk,
 )
 from coincide.lang.opera.functions import FILTER_FUNCTIONS
 from coincide.source import Span
+from coincide.syntax import walk
 
 ENVELOPE_TYPES = {"type": "string", "id": "string", "source": "string", "time": "number"}
 
@@ -214,7 +213,7 @@ def _references(terms: Terms) -> Iterator[str]:
         if isinstance(term, Bind):
             yield term.attribute
         else:
-            yield from (node.name for node in walk_expression(term.test) if isinstance(node, Reference))
+            yield from (node.name for node in walk(term.test) if isinstance(node, Reference))
 
 
 def _mentions(terms: Terms, name: str) -> bool:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from coincide.expr.tree import Expr
 from coincide.lang.opera.times import TimeSpec
 from coincide.source import Span
-from coincide.syntax import Node
-from coincide.syntax import walk as walk  # noqa: PLC0414 - told on
+from coincide.syntax import Node, walk
 
 
 @dataclass(frozen=True)

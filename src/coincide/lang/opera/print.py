@@ -42,11 +42,11 @@ from coincide.lang.opera.definition import (
     Terms,
     Timing,
     Union,
-    walk,
 )
 from coincide.lang.opera.sets import RESERVED
 from coincide.lang.opera.times import At, TimeSpec
 from coincide.source import room_for_recursion
+from coincide.syntax import walk
 
 # How tightly an expression binds: the levels of the grammar, loosest first.
 PARALLEL, ALTERNATION, SEQUENCE, CONCATENATION, POSTFIX, PRIMARY = range(6)

@@ -39,9 +39,9 @@ from coincide.lang.opera.definition import (
     Statement,
     Timing,
     Union,
-    walk,
 )
 from coincide.source import Span
+from coincide.syntax import walk
 
 Scope = tuple[str, ...]
 """Timers in scope, outermost first."""

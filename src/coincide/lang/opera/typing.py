@@ -8,8 +8,9 @@ from coincide.errors import Diagnostic, RuleError
 from coincide.expr.functions import NUMBER
 from coincide.expr.tree import Reference
 from coincide.lang.opera.check import ENVELOPE_TYPES, types
-from coincide.lang.opera.definition import Bind, EventDeclaration, Expression, OfType, aliased_items, walk
+from coincide.lang.opera.definition import Bind, EventDeclaration, Expression, OfType, aliased_items
 from coincide.lang.opera.functions import AGGREGATES
+from coincide.syntax import walk
 
 Declared = Mapping[str, EventDeclaration]
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from coincide.lang.opera.definition import Bind, Element, Expression, Named, Timing, walk
+from coincide.lang.opera.definition import Bind, Element, Expression, Named, Timing
+from coincide.syntax import walk
 
 
 def with_parameters(pattern: Expression, parameters: Sequence[Bind]) -> Expression:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from coincide.errors import nearest
-from coincide.lang.opera.definition import Definition, OfSet, walk
+from coincide.lang.opera.definition import Definition, OfSet
+from coincide.syntax import walk
 
 KEYWORDS = frozenset((
     "after", "always", "also", "any", "anything", "at", "before", "by", "called", "detection", "every", "except", "followed",

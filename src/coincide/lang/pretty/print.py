@@ -31,12 +31,12 @@ from coincide.lang.opera.definition import (
     Statement,
     Timing,
     Union,
-    walk,
 )
 from coincide.lang.opera.times import At, TimeSpec
 from coincide.lang.pretty.parse import CanFail, parse
 from coincide.lang.pretty.phrases import KEYWORDS, spoken
 from coincide.source import SourceText, room_for_recursion
+from coincide.syntax import walk
 
 # How tightly a pattern binds, loosest first.
 PATTERN, EITHER, CHAIN, STEP, UNIT = range(5)

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from coincide.expr.tree import Compare, Expr, In, Literal, Reference, walk
+from coincide.expr.tree import Compare, Expr, In, Literal, Reference
 from coincide.model.event import ENVELOPE
 from coincide.source import Span
+from coincide.syntax import walk
 
 TYPE, KEY, ATTRIBUTE = "type", "key", "attribute"
 

@@ -20,7 +20,6 @@ from coincide.detection.algebra.occurrence import Composer
 from coincide.detection.algebra.scope import Conjunct, value_of
 from coincide.expr.tree import Expr
 from coincide.expr.tree import Reference as FieldReference
-from coincide.expr.tree import walk as walk_tree
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.check import check_spaces, resolved_place
 from coincide.lang.ecco.conditions import COUNTS, OUTPUT, Placed, has_bare_name, placed
@@ -44,10 +43,10 @@ from coincide.lang.ecco.definition import (
     Within,
     Wrapper,
     core,
-    walk,
 )
 from coincide.lang.ecco.lasting import LOOKED_THROUGH, Names
 from coincide.lang.ecco.link import Setting
+from coincide.syntax import walk
 
 
 def fresh_copy(node: Expression) -> Expression:
@@ -97,7 +96,7 @@ class Builder:
         if None in types or not self.names.foreign.union(self.names.definitions).isdisjoint(types):
             return self.aliases.implicit
         trees = [n.condition for n in nodes if isinstance(n, Filter)] + [i.value for i in self.definition.give or ()]
-        names = {n.name for tree in trees for n in walk_tree(tree) if isinstance(n, FieldReference)}
+        names = {n.name for tree in trees for n in walk(tree) if isinstance(n, FieldReference)}
         return frozenset(a for a in self.aliases.implicit if any(n == a or n.startswith(f"{a}.") for n in names))
 
     # Small things.

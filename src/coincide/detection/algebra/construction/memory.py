@@ -29,10 +29,10 @@ from coincide.lang.ecco.definition import (
     Within,
     Wrapper,
     core,
-    walk,
 )
 from coincide.lang.ecco.lasting import LOOKED_THROUGH, Names
 from coincide.lang.ecco.link import Setting
+from coincide.syntax import walk
 
 BY_ORDER, BY_START = "order", "start"
 

@@ -16,13 +16,14 @@ from coincide.detection.algebra.program import OWN, Program, key_rank
 from coincide.detection.columns.numbers import comparable
 from coincide.detection.columns.origins import coded
 from coincide.detection.columns.rows import TableRows
-from coincide.expr.tree import Alias, Expr, Reference, walk
+from coincide.expr.tree import Alias, Expr, Reference
 from coincide.expr.vector import Rows as VectorRows
 from coincide.expr.vector import Table, evaluate_joined, holds, milliseconds_of
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import Column
 from coincide.model.event import Place, caused, timer_place
 from coincide.model.table import EventTable, ForeignPlaces, LazyPlaces, Origins, concatenated_arrays
+from coincide.syntax import walk
 
 Groups = tuple[Numbers, Numbers]
 """Rows, and where those of each group begin."""

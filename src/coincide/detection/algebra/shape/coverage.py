@@ -11,11 +11,11 @@ from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.shape.keys import Unsupported
 from coincide.detection.algebra.shape.operators import Reader
 from coincide.detection.algebra.shape.shapes import Leaf, Operators, Window, check_tree, leaf_of
-from coincide.expr.tree import Alias, walk
+from coincide.expr.tree import Alias
 from coincide.expr.tree import Reference as FieldReference
 from coincide.lang.ecco.definition import At, Delay, Iter, Not, Null, Valid
-from coincide.lang.ecco.definition import walk as walk_expression
 from coincide.lang.ecco.link import Linked, Setting
+from coincide.syntax import walk
 
 BEYOND = (At, Delay, Iter, Not, Null, Valid)
 """Expressions that have no kernel wherever they stand."""
@@ -33,7 +33,7 @@ def reasons(program: Program) -> tuple[str, ...]:
 def may_have_kernel(linked: Linked) -> bool:
     """Is it worth while to look closer? There may be many definitions."""
     bodies = (item.definition.body for item in linked.together)
-    return not linked.definition.hidden and not any(isinstance(node, BEYOND) for body in bodies for node in walk_expression(body))
+    return not linked.definition.hidden and not any(isinstance(node, BEYOND) for body in bodies for node in walk(body))
 
 
 def shape(program: Program) -> Operators | Window:

@@ -8,8 +8,9 @@ from coincide.detection.algebra.nodes.aggregate import WindowNode
 from coincide.detection.algebra.nodes.base import Node, Reference
 from coincide.detection.algebra.nodes.selection import Threshold
 from coincide.detection.algebra.shape.keys import Unsupported
-from coincide.expr.tree import Call, Expr, walk
+from coincide.expr.tree import Call, Expr
 from coincide.expr.tree import Reference as FieldReference
+from coincide.syntax import walk
 
 LEAF, EITHER, SEQUENT, BOTH, WITHOUT = range(5)
 UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, SHORTEST = range(5)
