@@ -20,9 +20,9 @@ from coincide.lang.opera.definition import (
     Condition,
     Detect,
     Difference,
+    Element,
     Expression,
     Iteration,
-    Node,
     Parallel,
     nullable,
 )
@@ -79,7 +79,7 @@ def variants(node: Any, forking: bool = True) -> list[Any]:
     """The expression with one side chosen of every alternation that forks, in all ways, written out."""
     if isinstance(node, tuple):
         return list(product(*(variants(part, forking) for part in node)))
-    if not isinstance(node, Node) or isinstance(node, Parallel):
+    if not isinstance(node, Element) or isinstance(node, Parallel):
         return [node]
     if isinstance(node, Alternation) and forking and not nullable(node):
         return [variant for part in node.parts for variant in variants(part, forking)]
@@ -108,7 +108,7 @@ def spelled_out(node: Any) -> Any:
         (item,) = node.items
         assert node.domain is not None
         return Atom((replace(item, events=Difference(node.domain, item.events)),), node.domain)
-    if isinstance(node, Node):
+    if isinstance(node, Element):
         return replace(node, **{f.name: spelled_out(getattr(node, f.name)) for f in fields(node)})
     return node
 
@@ -128,7 +128,7 @@ def assigned(node: Any, value: float) -> Any:
         return tuple(assigned(part, value) for part in node)
     if isinstance(node, Bind):
         return Condition(Compare("=", Reference(node.attribute), Literal(value)))
-    if isinstance(node, Node):
+    if isinstance(node, Element):
         return replace(node, **{f.name: assigned(getattr(node, f.name), value) for f in fields(node)})
     return node
 

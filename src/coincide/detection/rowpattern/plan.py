@@ -126,6 +126,8 @@ class RowPatternPlan(PlanOfOne):
 
     def encode(self, state: State) -> dict[str, bytes]:
         objects = state if self._interpreted else self._kernel.objects(state)
+        if not self.timed and self._interpreter.known == "at once":  # it is told the time with rows only, and needs it for none
+            objects = replace(objects, passed=states.NEVER)
         return {self.detector.digest: states.encode(objects, self.program.back, self.columns)}
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
