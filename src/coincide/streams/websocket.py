@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from threading import Event as Flag
+from typing import Any
 
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
 from websockets.sync.client import ClientConnection, connect
@@ -51,11 +52,11 @@ class Peer:
         token = secret("WS_TOKEN")
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         context = tls("WS") if self.address.scheme == "wss" else None
-        talk = connect(
+        talk: Any = connect(
             self.url, ssl=context, additional_headers=headers, open_timeout=PATIENCE, close_timeout=1, max_size=LONGEST_MESSAGE
         )
         # Newer releases want a `with`; here it is closed by whoever has it.
-        connection: ClientConnection = ExitStack().enter_context(talk)  # type: ignore[assignment]
+        connection: ClientConnection = ExitStack().enter_context(talk)
         return connection
 
 
