@@ -84,6 +84,15 @@ def test_a_report_of_a_batch(spark: Any) -> None:
         detect(typo, spark.createDataFrame(ROWS, SCHEMA), report=report)
 
 
+def test_a_report_of_a_run_that_read_nothing(spark: Any) -> None:
+    """Without the column of its key no row concerns the rule, so Spark reads none."""
+    report = Report()
+    with pytest.warns(DataWarning):
+        found = detect(loads(KEYED.replace("by user", "by usr")), spark.createDataFrame(ROWS, SCHEMA), report=report)
+    assert found.collect() == []
+    assert (report.rows, report.rejected) == (5, 3)
+
+
 def test_what_a_job_before_the_run_shows_is_told_at_once(spark: Any) -> None:
     rules = loads(RULES["ecco"].replace("login", "logn"), "ecco")
     with pytest.warns(DataWarning) as caught:

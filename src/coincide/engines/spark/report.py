@@ -68,9 +68,14 @@ class Report:
             raise CoincideError("this report was given to no DataFrame: detect(rules, df, report=report)")
         try:
             found: Mapping[str, Any] = self._observation.get
-        except Exception as error:  # Spark's own, of several kinds: the first action has no use for what is observed
-            raise CoincideError("the first action did not read the detections, so no rows were counted") from error
+        except Exception:  # Spark's own, of several kinds: it saw that no row can be of use, and read none
+            return self._counted_apart(self._source)
         return found
+
+    def _counted_apart(self, source: Source) -> Mapping[str, Any]:
+        assert self._unmet is not None
+        (row,) = source.frame.agg(*counts(source, self._unmet)).collect()
+        return dict(row.asDict())
 
 
 def counts(source: Source, unmet: Unmet) -> list[Any]:
