@@ -233,8 +233,9 @@ def events_from(data: bytes) -> EventTable:
     lo, hi = (_whole(columns.pop(name, None)) for name in (LO, HI))
     places = _places(columns.pop(PLACE, None), len(read))
     origins = _read_origins(*(columns.pop(name, None) for name in (ORIGIN_LO, ORIGIN_HI, ORIGIN_ID)))
-    for name in ("type", "id"):
-        _check_texts(name, columns.get(name))
+    _check_texts("type", columns.get("type"))
+    if "id" in columns:  # detections have none
+        _check_texts("id", columns["id"])
     if (lo > hi).any() or (np.abs(np.concatenate((lo, hi))) > FURTHEST).any():
         damaged("a stamp ends before it begins, or is out of range")
     table = EventTable(lo, hi, columns, given_places=places, origins=origins)
