@@ -72,6 +72,20 @@ def own_tables(detectors: Sequence[Detector], about: list[int], parts: Mapping[s
     return (tables.base, later) if tables.about == about else None
 
 
+def with_tables(detector: Detector, base: bytes) -> dict[str, bytes]:
+    """The part of a definition whose state is in tables of its own."""
+    return {detector.digest: msgspec.msgpack.encode(TablesPart(TABLES, [], base))}
+
+
+def tables_of(detector: Detector, parts: Mapping[str, bytes]) -> tuple[bytes, list[bytes]] | None:
+    """A definition's own tables and what was added to them; None: its state is not kept in tables."""
+    data = detector.part_of(parts)
+    if data is None or msgspec.msgpack.decode(data, type=list[Any])[:1] != [TABLES]:
+        return None
+    tables, later = tables_named(parts, detector.digest)
+    return tables.base, later
+
+
 def by_tables(detectors: Sequence[Detector], parts: Mapping[str, bytes]) -> dict[str, dict[int, int]]:
     """For each name of tables that definitions refer to: by numbers there, the numbers of these definitions."""
     found: dict[str, dict[int, int]] = {}

@@ -23,9 +23,9 @@ from coincide.detection.columns.codec import (
     rows_of,
     split,
 )
-from coincide.detection.columns.store import NOTHING, event_bytes, events_from
+from coincide.detection.columns.store import NOTHING, event_bytes, events_from, spread
 from coincide.detection.columns.tables import Shape, Table
-from coincide.model.event import primitive
+from coincide.model.event import caused, detection, primitive, timer_place
 from coincide.model.table import EventTable, table_of
 
 KEYS = Shape("keys", "definition", "first last", valued=True)
@@ -228,3 +228,13 @@ def test_events_are_written_as_they_are() -> None:
     assert [(e.type, e.lo, e.hi, e.id, e.attributes) for e in found.events()] == [
         (e.type, e.lo, e.hi, e.id, e.attributes) for e in table.events()
     ]
+
+
+def test_places_with_timers_in_them_are_written_too() -> None:
+    timer = timer_place(5000, (1000, 0, 3, 0), 2, 1)
+    plain, made = detection("d", (1, 2), {}, (), (9000, 0, 4, 1, 7, 0)), detection("d", (1, 2), {}, (), caused(timer, 3, 0))
+    table = table_of([plain, made])
+    again = events_from(event_bytes(table))
+    assert again.place_tuples() == [plain.place, made.place] == table.place_tuples()
+    assert again.generation.tolist() == [1, 1]
+    assert spread(again, np.array([1, 3]), 4).place_tuples() == [(), plain.place, (), made.place]

@@ -38,6 +38,7 @@ from coincide.detection.automaton.pools import (
 from coincide.detection.automaton.tables import EARLY, Tables
 from coincide.detection.columns.compiling import compiled
 from coincide.detection.columns.store import Store
+from coincide.detection.columns.tables import longer
 from coincide.detection.keys import Key
 from coincide.model.event import Place
 
@@ -84,33 +85,24 @@ def with_room(p: Pools, starts: int) -> Pools:
     """Room for what the loop said that it needs."""
     n, timings = p.n, p.held.shape[1]
     more, set_more = int(n[NEED]), timings * int(n[ENTERING] + n[NEED])
-    runs = _longer(p.runs, n[RUNS] + more)
+    runs = longer(p.runs, n[RUNS] + more)
     return p._replace(
         runs=runs,
-        held=_longer(p.held, len(runs)),
-        nodes=_longer(p.nodes, n[NODES] + more),
-        timers=_longer(p.timers, n[TIMERS] + set_more),
-        queue=_longer(p.queue, n[QUEUE] + set_more),
-        made=_longer(p.made, n[MADE] + more),
-        failed=_longer(p.failed, n[FAILED] + starts),
+        held=longer(p.held, len(runs)),
+        nodes=longer(p.nodes, n[NODES] + more),
+        timers=longer(p.timers, n[TIMERS] + set_more),
+        queue=longer(p.queue, n[QUEUE] + set_more),
+        made=longer(p.made, n[MADE] + more),
+        failed=longer(p.failed, n[FAILED] + starts),
         scratch=np.zeros(len(runs) + n[MADE] - n[STEP] + more, np.int64),
     )
-
-
-def _longer(array: Any, size: int) -> Any:
-    """The array with room for so many, and for some more."""
-    if size <= len(array):
-        return array
-    out = np.zeros((max(size, 2 * len(array), 64), *array.shape[1:]), array.dtype)
-    out[: len(array)] = array
-    return out
 
 
 def with_slots(memory: Memory, keys: list[Key]) -> Numbers:
     """The slots of these keys, and room for all configurations in each."""
     known, p = memory.keys, memory.pools
     numbers = np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
-    slots, width = _longer(p.slots, max(len(known), 1)), max(len(memory.tables.configurations), p.heads.shape[1])
+    slots, width = longer(p.slots, max(len(known), 1)), max(len(memory.tables.configurations), p.heads.shape[1])
     if (len(slots), width) != p.heads.shape:
         heads = np.full((len(slots), width), -1, np.int64)
         heads[: p.heads.shape[0], : p.heads.shape[1]] = p.heads
@@ -144,7 +136,7 @@ def sweep(memory: Memory, cells: Cells, base: int) -> None:
     _sweep_store(memory.store, nodes, base)
     p.n[[FREE, ROOT]] = -1
     p.n[[RUNS, NODES, TIMERS]] = len(runs), len(nodes), len(timers)
-    queue = _longer(p.queue, len(runs) * memory.timings)
+    queue = longer(p.queue, len(runs) * memory.timings)
     heads = np.full((len(slots), p.heads.shape[1]), -1, np.int64)
     memory.pools = p._replace(runs=runs, held=held, nodes=nodes, timers=timers, queue=queue, slots=slots, heads=heads)
     relink(memory.pools, cells)

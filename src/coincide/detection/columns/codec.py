@@ -107,9 +107,23 @@ def rows_of(table: Table, since_last: bool) -> Rows:
         numbers, freed = changed[in_use], changed[~in_use]
     else:
         numbers, freed = table.live(), np.zeros(0, np.int64)
+    return rows_at(table, numbers, freed)
+
+
+def rows_at(table: Table, numbers: Numbers, freed: Numbers | None = None) -> Rows:
+    """Rows with these numbers."""
     columns = {name: table.rows[numbers, column] for name, _, column in table.shape.written(table.parts)}
     values = [table.values[number] for number in numbers.tolist()] if table.shape.valued else None
-    return Rows(table.shape, numbers, columns, len(table), table.parts, freed, values)
+    return Rows(table.shape, numbers, columns, len(table), table.parts, numbers[:0] if freed is None else freed, values)
+
+
+def put_rows(table: Table, rows: Rows) -> None:
+    """Rows that were read, into a table; links and values are left to who knows what they are."""
+    if rows.parts != table.parts:
+        damaged(f"its table '{table.shape.name}' has other columns")
+    table.place(rows.size, rows.numbers)
+    for name, _, column in table.shape.written(table.parts):
+        table.rows[rows.numbers, column] = rows.columns[name]
 
 
 def owned_rows(shape: Shape, columns: dict[str, Numbers]) -> Rows:

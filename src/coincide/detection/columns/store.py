@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coincide.detection.snapshots import damaged
+from coincide.detection.snapshots import damaged, place_of
 from coincide.model.bounds import FURTHEST
 from coincide.model.column import Column, concatenated
+from coincide.model.event import Place
 from coincide.model.space import Space
-from coincide.model.table import EventTable, Origins, concatenated_arrays
+from coincide.model.table import SPACE, EventTable, Origins, concatenated_arrays
 
 Numbers = npt.NDArray[np.int64]
 NOTHING = EventTable(np.zeros(0, np.int64), np.zeros(0, np.int64), {"id": pa.nulls(0, pa.string())})
@@ -121,7 +123,10 @@ def spread(table: EventTable, numbers: Numbers, size: int) -> EventTable:
     origins = Origins(below.lo, below.hi, below.ids, np.concatenate(([0], np.cumsum(sizes))))
     fields = {name: table.fields[name].take(index) for name in table.fields}
     lo, hi = (np.where(known, end[rows], 0) for end in (table.lo, table.hi))
-    return EventTable(lo, hi, fields, given_places=places, origins=origins)
+    foreign = (
+        None if table.foreign_places is None else tuple(table.foreign_places[row] if row >= 0 else () for row in rows.tolist())
+    )
+    return EventTable(lo, hi, fields, given_places=places, origins=origins, foreign_places=foreign)
 
 
 def gathered(chunks: Sequence[EventTable], numbers: Numbers, columns: frozenset[str]) -> EventTable:
@@ -194,12 +199,11 @@ def _origins(origins: Sequence[Origins]) -> Origins:
 # Events as bytes.
 
 PLACE, ORIGIN_LO, ORIGIN_HI, ORIGIN_ID = "\0place", "\0origin lo", "\0origin hi", "\0origin id"
-LO, HI = "\0lo", "\0hi"
-"""Columns beside the fields, which have no such names."""
+LO, HI, FOREIGN = "\0lo", "\0hi", "\0foreign"
+"""Columns beside the fields, which have no such names. FOREIGN: places with timers in them, which are no plain numbers."""
 
 
 def event_bytes(table: EventTable) -> bytes:
-    """Events with places that are plain numbers."""
     places, origin = table.place_matrix(), table.origin()
     offsets = np.arange(len(table) + 1) if origin.offsets is None else origin.offsets
     width = places.shape[1]
@@ -212,6 +216,9 @@ def event_bytes(table: EventTable) -> bytes:
         ORIGIN_ID: pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _plain(origin.ids)),
         **{name: table.fields[name] for name in table.fields},
     }
+    if table.foreign_places is not None:
+        foreign = [msgspec.msgpack.encode(place) if place and place[1] else None for place in table.foreign_places]
+        columns[FOREIGN] = pa.array(foreign, pa.binary())
     batch = pa.table(columns)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -231,17 +238,22 @@ def events_from(data: bytes) -> EventTable:
         damaged("its events have a field twice")
     columns = {name: _one_chunk(read.column(name)) for name in read.column_names}
     lo, hi = (_whole(columns.pop(name, None)) for name in (LO, HI))
-    places = _places(columns.pop(PLACE, None), len(read))
+    foreign = _foreign_places(columns.pop(FOREIGN, None))
+    places = _places(columns.pop(PLACE, None), len(read), foreign)
     origins = _read_origins(*(columns.pop(name, None) for name in (ORIGIN_LO, ORIGIN_HI, ORIGIN_ID)))
     _check_texts("type", columns.get("type"))
     if "id" in columns:  # detections have none
         _check_texts("id", columns["id"])
+    if "space" in columns and columns["space"].type != SPACE:
+        damaged("its events have no 'space'")
     if (lo > hi).any() or (np.abs(np.concatenate((lo, hi))) > FURTHEST).any():
         damaged("a stamp ends before it begins, or is out of range")
     table = EventTable(lo, hi, columns, given_places=places, origins=origins)
     for name in columns:
         table.column(name)  # values of any rule, or an error
-    return table
+    if not foreign:
+        return table
+    return replace(table, foreign_places=tuple(foreign.get(row, place) for row, place in enumerate(table.place_tuples())))
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -256,13 +268,27 @@ def _whole(array: pa.Array | None) -> Numbers:
     return found
 
 
-def _places(array: pa.Array | None, rows: int) -> Numbers:
-    """Each has a generation, and as long a path as that says."""
+def _foreign_places(array: pa.Array | None) -> dict[int, Place]:
+    """By row."""
+    if array is None:
+        return {}
+    if array.type != pa.binary():
+        damaged("a place is not one")
+    written = enumerate(array.to_pylist())
+    return {row: place_of(msgspec.msgpack.decode(data)) for row, data in written if data is not None}
+
+
+def _places(array: pa.Array | None, rows: int, foreign: Mapping[int, Place]) -> Numbers:
+    """Each has a generation, and as long a path as that says; of one with a timer in it only that is told."""
     if array is None or not pa.types.is_fixed_size_list(array.type) or array.null_count:
         damaged("its events have no places")
     width = array.type.list_size
     places = np.ascontiguousarray(_whole(array.flatten()).reshape(rows, width)) if width >= 3 else damaged("a place is not one")
-    generation = places[:, 2]
+    told = np.array([(place[0], -1, place[3]) for place in foreign.values()], np.int64).reshape(-1, 3)
+    if not np.array_equal(places[list(foreign), :3], told):
+        damaged("a place is not one")
+    generation = places[:, 2].copy()
+    generation[list(foreign)] = 0
     if (generation < 0).any() or (3 + 2 * generation > width).any() or (np.abs(places[:, 0]) > FURTHEST).any():
         damaged("a place is not one")
     path = np.arange(width)[None, :] < (3 + 2 * generation)[:, None]

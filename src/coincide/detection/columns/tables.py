@@ -92,6 +92,15 @@ def empty_rows(width: int, room: int = 16) -> Numbers:
     return np.zeros((room, width), np.int64)
 
 
+def longer(array: Any, size: int) -> Any:
+    """The array with room for so many, and for some more."""
+    if size <= len(array):
+        return array
+    out = np.zeros((max(size, 2 * len(array), 64), *array.shape[1:]), array.dtype)
+    out[: len(array)] = array
+    return out
+
+
 @dataclass
 class Table:
     """Rows, and their head. `values` has one for each row of a shape that asks for them."""
@@ -159,10 +168,7 @@ class Table:
         return numbers
 
     def reserve(self, size: int) -> None:
-        if size > len(self.rows):
-            more = empty_rows(self.rows.shape[1], max(size, 16 + 2 * len(self.rows)))
-            more[: len(self.rows)] = self.rows
-            self.rows = more
+        self.rows = longer(self.rows, size)
 
     def touch(self, numbers: Numbers) -> None:
         """These rows have been written."""
@@ -189,6 +195,14 @@ class Table:
     def next_epoch(self) -> None:
         self.head[NOW] += 1
         self.head[CHANGES] = 0
+
+    def keep(self, numbers: Numbers) -> None:
+        """Only these rows, numbered anew in this order. What has changed is not known then."""
+        self.rows = self.rows[numbers]
+        self.rows[:, EPOCH], self.rows[:, FREE] = 0, IN_USE
+        self.head[:] = len(numbers), -1, 0, self.head[NOW]
+        if self.shape.valued:
+            self.values = [self.values[number] for number in numbers.tolist()]
 
     def place(self, size: int, numbers: Numbers) -> None:
         """Rows with these numbers, of so many, are in use; to be filled by who knows what is in them."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.store import Store
+from coincide.detection.columns.tables import longer
 from coincide.detection.keys import Key
 from coincide.detection.sequence.loop import (
     COUNTERS,
@@ -72,16 +73,8 @@ def with_room(p: Pools, stages: int) -> Pools:
     """Room for what an entry may bring about, and for more."""
     n = p.n
     return p._replace(
-        nodes=_longer(p.nodes, n[NODES] + stages), waits=_longer(p.waits, n[WAITS] + 1), made=_longer(p.made, n[MADE] + 1)
+        nodes=longer(p.nodes, n[NODES] + stages), waits=longer(p.waits, n[WAITS] + 1), made=longer(p.made, n[MADE] + 1)
     )
-
-
-def _longer(array: Any, size: int) -> Any:
-    if size <= len(array):
-        return array
-    out = np.zeros((max(size, 2 * len(array), 64), *array.shape[1:]), array.dtype)
-    out[: len(array)] = array
-    return out
 
 
 def with_slots(memory: Memory, keys: list[Key]) -> Numbers:
@@ -90,7 +83,7 @@ def with_slots(memory: Memory, keys: list[Key]) -> Numbers:
     before = len(known)
     numbers = np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
     if len(known) > before:
-        slots, own = _longer(p.slots, len(known)), _longer(p.keys, len(known))
+        slots, own = longer(p.slots, len(known)), longer(p.keys, len(known))
         slots["node"][before : len(known)] = -1
         own[before : len(known)] = (NEVER, NEVER, NEVER, -1)
         memory.pools = p._replace(slots=slots, keys=own)

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from coincide.detection.columns.codec import Relations, Rows, decode, encode, is_dense, owned_rows, renumbered, rows_of
+from coincide.detection.columns.codec import Relations, Rows, decode, encode, is_dense, owned_rows, put_rows, renumbered, rows_of
 from coincide.detection.columns.store import spread
-from coincide.detection.columns.tables import Numbers, Table, distinct, numbered, taken
+from coincide.detection.columns.tables import Numbers, distinct, numbered, taken
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.rows import note_events, types_of
 from coincide.detection.situation.kernel.state import Tables
@@ -177,7 +177,7 @@ class _Reader:
         self.relations = relations
         self.tables = Tables(program)
         for table in self.tables.all:
-            self._rows(table, relations.rows[table.shape.name])
+            put_rows(table, relations.rows[table.shape.name])
             table.head[3] = max(relations.epoch, 1)
         self._events(size)
         self._keys()
@@ -190,13 +190,6 @@ class _Reader:
         tables = self.tables
         tables.written = size
         tables.before = (len(relations.refs), tables.streamed, tables.pooled, tables.chosen)
-
-    def _rows(self, table: Table, rows: Rows) -> None:
-        if rows.parts != table.parts:
-            damaged(f"its table '{table.shape.name}' has other columns")
-        table.place(rows.size, rows.numbers)
-        for name, _, column in table.shape.written(table.parts):
-            table.rows[rows.numbers, column] = rows.columns[name]
 
     def _events(self, size: int) -> None:
         program, tables, relations = self.program, self.tables, self.relations
