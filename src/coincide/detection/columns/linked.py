@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from coincide.detection.columns.compiling import inner
 from coincide.detection.columns.tables import CHANGED, CHANGES, COUNT, EPOCH, FIRST_FREE, FREE, IN_USE, NOW
-from coincide.detection.columns.worlds import inner
+from coincide.detection.columns.worlds import inner as allocating
 
 
-@inner
+@allocating
 def grown(rows: Any) -> Any:
     """A copy with more than twice the room."""
     more = np.empty((16 + 2 * len(rows), rows.shape[1]), rows.dtype)
