@@ -44,7 +44,7 @@ from coincide.adapters.records import (
 )
 from coincide.model.column import COMPOUND, MIXED, Column, column_from_arrow, column_of
 from coincide.model.compound import ValueSet
-from coincide.model.event import Value
+from coincide.model.event import OWN_TYPE, Value
 from coincide.model.fields import changed
 from coincide.model.numbers import EXACT, FEW_DIGITS, MOST, is_beyond, number_of, plain_number
 from coincide.model.space import Space
@@ -69,6 +69,8 @@ def events_of_columns(
     if (arrival := columns.get(mapping.arrival)) is not None and arrival.null_count < rows:
         fields["arrival"] = pa.array(instants(arrival, mapping, "arrival", faults), mask=nulls(arrival))
     fields.update(_attributes(columns, mapping, faults, huge))
+    if (own := _own_types(columns, fields["type"], mapping)) is not None:
+        fields[OWN_TYPE] = own
     return _good_rows(EventTable(lo, hi, fields), faults), faults
 
 
@@ -115,6 +117,17 @@ def _typed(array: pa.Array, category: pa.Array | None) -> pa.Array:
     given = column_from_arrow(category)
     made = [untyped(_plain_values(given.value(row))) if gone else None for row, gone in enumerate(missing_here.tolist())]
     return pc.if_else(pa.array(missing_here), pa.array(made, pa.string()), array)
+
+
+def _own_types(columns: Columns, types: pa.Array, mapping: FieldMapping) -> pa.Array | None:
+    """True where a record has the type that it would get if it had none; None: nowhere."""
+    given = columns.get(mapping.type)
+    if not mapping.untyped or mapping.constant_type is not None or given is None or given.null_count == len(given):
+        return None
+    blank = pa.nulls(len(types), pa.string())
+    empty = pc.equal(given, "") if is_text(given.type) else pc.is_null(given)
+    own = pc.and_(pc.equal(types, _typed(blank, columns.get(CATEGORY))), pc.invert(empty.fill_null(True))).fill_null(False)
+    return pc.if_else(own, True, pa.scalar(None, pa.bool_())) if pc.any(own).as_py() else None
 
 
 def _plain_values(value: Value) -> object:

@@ -20,7 +20,7 @@ from coincide.errors import InputError
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 from coincide.model.batch import EventBatch
 from coincide.model.column import column_from_arrow
-from coincide.model.event import Event
+from coincide.model.event import OWN_TYPE, Event
 from coincide.model.table import EventTable
 
 UTC_MICROSECONDS = pa.timestamp("us", "UTC")
@@ -186,7 +186,7 @@ def arrow_batch(table: EventTable) -> pa.RecordBatch:
         columns["source"] = _text(table, "source")
     if "space" in table.fields:
         columns["space"] = table.fields["space"]
-    for name in table.attributes:
+    for name in (name for name in table.attributes if name != OWN_TYPE):
         values = column_from_arrow(table.fields[name]).to_arrow()
         if values.null_count < len(values):
             columns[free_name(name, columns)] = values

@@ -13,7 +13,7 @@ from typing import Any
 from coincide.adapters.mapping import CATEGORY, UNTYPED, FieldMapping, is_type_name
 from coincide.adapters.nested import flattened
 from coincide.model.compound import ValueRange, ValueSet, compound_of
-from coincide.model.event import Event, Value, primitive
+from coincide.model.event import OWN_TYPE, Event, Value, primitive
 from coincide.model.numbers import is_beyond, number_of, plain_number
 from coincide.model.space import Space
 from coincide.model.stamp import LIMIT, MILLISECOND, instant_of, parse_instant
@@ -77,7 +77,10 @@ def event_of(raw: object, mapping: FieldMapping, position: int, huge: Counter[st
     space = None if (place := raw.get(mapping.space)) is None else space_of(place)
     came = raw.get(mapping.arrival)
     arrival = None if came is None else instant(came, mapping, "arrival")
-    return primitive(kind, lo, hi, identifier, _attributes(raw, mapping.envelope, huge), source, space, arrival)
+    attributes = _attributes(raw, mapping.envelope, huge)
+    if mapping.untyped and mapping.constant_type is None and _only(raw.get(mapping.type)) and kind == untyped(raw.get(CATEGORY)):
+        attributes[OWN_TYPE] = True
+    return primitive(kind, lo, hi, identifier, attributes, source, space, arrival)
 
 
 def _type(raw: Mapping[str, object], mapping: FieldMapping) -> str:

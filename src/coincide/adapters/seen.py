@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from coincide.model.batch import EventBatch
-from coincide.model.event import HEARTBEAT
+from coincide.model.event import HEARTBEAT, OWN_TYPE
 
 if TYPE_CHECKING:
     from coincide.model.table import EventTable
@@ -44,6 +44,7 @@ class Seen:
             self.attributes.update(chain.from_iterable(event.attributes for event in batch.events))
             self.attributes["source"] += sum(event.source is not None for event in batch.events)
         del self.types[HEARTBEAT]
+        del self.attributes[OWN_TYPE]
 
     def _add_times(self, batch: EventBatch) -> None:
         if batch.has_table:

@@ -7,7 +7,7 @@ from math import isnan
 from typing import Any
 
 from coincide.model.column import Column
-from coincide.model.event import plain
+from coincide.model.event import OWN_TYPE, plain
 from coincide.model.numbers import plain_number
 from coincide.model.space import Space
 from coincide.model.stamp import MILLISECOND
@@ -19,7 +19,7 @@ def table_records(table: EventTable) -> Iterator[dict[str, Any]]:
     origins = _origins(table)
     lo, hi = _milliseconds(table.lo), _milliseconds(table.hi)
     spaces = table.spaces()
-    names = table.attributes
+    names = [name for name in table.attributes if name != OWN_TYPE]
     columns = [_values(table.column(name)) for name in names]
     for row, kind in enumerate(types):
         out: dict[str, Any] = {"type": kind}

@@ -26,6 +26,9 @@ HEARTBEAT = "heartbeat"
 
 ENVELOPE = frozenset({"type", "time", "id", "source", "space", "from", "arrival"})
 
+OWN_TYPE = "@typed"
+"""An attribute of events whose record has the very type that it would get if it had none. Nobody is shown it."""
+
 Place = tuple[Any, ...]
 """Where an event stands in the order of processing. Places compare as tuples:
 
@@ -165,7 +168,7 @@ def record(event: Event) -> dict[str, Any]:
         out["source"] = event.source
     if event.space is not None:
         out["space"] = {f: getattr(event.space, f) for f in Space.__struct_fields__ if getattr(event.space, f) is not None}
-    out.update((name, plain(value)) for name, value in sorted(event.attributes.items()))
+    out.update((name, plain(value)) for name, value in sorted(event.attributes.items()) if name != OWN_TYPE)
     return out
 
 

@@ -21,11 +21,11 @@ from coincide.lang.sigma.definition import (
     Test,
 )  # fmt: skip
 from coincide.model.compound import Single
-from coincide.model.event import Event
+from coincide.model.event import OWN_TYPE, Event
 
 Matcher = Callable[[Event], bool]
 OWN = ("logsource.category", "logsource.product", "logsource.service")
-NO_KEYWORDS = frozenset({"@timestamp"})
+NO_KEYWORDS = frozenset({"@timestamp", OWN_TYPE})
 
 
 def matcher(rule: DetectionRule) -> Matcher:
@@ -48,7 +48,7 @@ def looked_at(looked: Looked) -> Matcher:
         own = [set(values_of(event, name)) for name in OWN]
         if any(own):
             return all(value in own[_PLACE[part]] for part, value in looked.source.values)
-        if is_untyped(event.type, values_of(event, CATEGORY)):
+        if OWN_TYPE not in event.attributes and is_untyped(event.type, values_of(event, CATEGORY)):
             return True
         return of_type(looked.source, event.type)
 
@@ -59,7 +59,7 @@ _PLACE = {"category": 0, "product": 1, "service": 2}
 
 
 def is_untyped(kind: str, categories: Sequence[Single]) -> bool:
-    """Is its type the one that a record without a type gets?"""
+    """Is its type the one that a record without a type gets? One that has it of its own is marked."""
     return kind == untyped(list(categories))
 
 

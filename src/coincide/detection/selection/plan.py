@@ -18,7 +18,7 @@ from coincide.expr.tree import Expr, In, Literal, Reference
 from coincide.lang.sigma.definition import HIDDEN_NAMES, CorrelationRule, DetectionRule, SameAs, items_of
 from coincide.lang.sigma.link import Linked
 from coincide.model.batch import EventBatch
-from coincide.model.event import ENVELOPE
+from coincide.model.event import ENVELOPE, OWN_TYPE
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SelectionPlan(PlanOfSeveral):
         names += [frozenset(shown.attribute for shown in item.rule.fields) for item in linked.values()]
         if None in names:
             return None
-        return frozenset({*OWN, CATEGORY}).union(*(some for some in names if some is not None)) - ENVELOPE
+        return frozenset({*OWN, CATEGORY, OWN_TYPE}).union(*(some for some in names if some is not None)) - ENVELOPE
 
     @cached_property
     def makes(self) -> dict[str, Attributes]:

@@ -18,17 +18,19 @@ from coincide.detection.selection.tests import TIMESTAMP, compared, members
 from coincide.lang.sigma.definition import Absent, All, Exists, Formula, Item, Looked, Not, SameAs, Test, items_of
 from coincide.model.column import Column
 from coincide.model.compound import Single
+from coincide.model.event import OWN_TYPE
 from coincide.model.table import EventTable
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Is a row a detection, of which type, and what does it say of its log source?"""
+    """Is a row a detection, of which type (its own, although it would get it anyway?), and what does it say of its log source?"""
 
     is_detection: bool
     kind: str
     own: tuple[tuple[Single, ...], ...]
     categories: tuple[Single, ...]
+    own_type: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,15 +185,15 @@ class Matches:
     @cached_property
     def _profiles(self) -> tuple[Rows, list[Profile]]:
         """Rows that are alike in all that log sources are about."""
-        columns = [self.table.column(name) for name in ("type", *OWN, CATEGORY)]
+        columns = [self.table.column(name) for name in ("type", *OWN, CATEGORY, OWN_TYPE)]
         codes = [np.asarray(self.table.generation > 0, np.int64), *(_alike(column) for column in columns)]
         kinds = _numbered(codes)
         first = np.zeros(int(kinds.max(initial=-1)) + 1, np.int64)
         first[kinds[::-1]] = np.arange(len(kinds))[::-1]
         made = []
         for row in first.tolist():
-            kind, *own, categories = (members(column.value(row)) for column in columns)
-            made.append(Profile(bool(codes[0][row]), str(kind[0]) if kind else "", tuple(own), categories))
+            kind, *own, categories, marked = (members(column.value(row)) for column in columns)
+            made.append(Profile(bool(codes[0][row]), str(kind[0]) if kind else "", tuple(own), categories, bool(marked)))
         return kinds, made
 
 
@@ -224,7 +226,8 @@ def _looks(looked: Looked, profile: Profile) -> bool:
     if any(profile.own):
         given = dict(zip(("category", "product", "service"), profile.own, strict=True))
         return all(value in given[part] for part, value in looked.source.values)
-    return is_untyped(profile.kind, profile.categories) or of_type(looked.source, profile.kind)
+    untyped = not profile.own_type and is_untyped(profile.kind, profile.categories)
+    return untyped or of_type(looked.source, profile.kind)
 
 
 def _both(rows: Rows, among: Rows) -> Rows:

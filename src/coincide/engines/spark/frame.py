@@ -6,7 +6,7 @@ infinite or not a number is null."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from coincide.engines.spark.instants import DAY, interval
 from coincide.errors import InputError
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 from coincide.expr.tree import Expr, HasOne, Literal, Reference, Resembles
-from coincide.model.event import ENVELOPE
+from coincide.model.event import ENVELOPE, OWN_TYPE
 from coincide.model.numbers import FEW_DIGITS, LONG_DIGITS
 from coincide.model.space import Space
 
@@ -96,7 +96,14 @@ class Source:
     @cached_property
     def _found(self) -> dict[str, tuple[Column, T.DataType]]:
         """All fields, as columns of `frame`."""
-        return self._whole | {name: (F.col(self._number(name)), kind) for name, (_, kind) in self._nested.items()}
+        fields = self._whole | {name: (F.col(self._number(name)), kind) for name, (_, kind) in self._nested.items()}
+        if (
+            not self.mapping.untyped or self.mapping.type not in fields or self.numbered is not None
+        ):  # our own readers mark events
+            return fields
+        own = _label(*fields[self.mapping.type])
+        marked = F.when((own != "") & (own == _category(fields)), F.lit(True))
+        return {**fields, OWN_TYPE: (marked, T.BooleanType())}
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -162,17 +169,7 @@ class Source:
         if not isinstance(kind, (T.StringType, T.NumericType)) and kind != MIXED:
             raise InputError(f"the type of events must be a string or a number, not {kind.simpleString()}")
         named = _label(column, kind)
-        return F.when(named != "", named).otherwise(self._category) if self.mapping.untyped else named
-
-    @property
-    def _category(self) -> Column:
-        """What a record without a type is."""
-        column, kind = self._found.get(CATEGORY, (F.lit(None), T.NullType()))
-        if isinstance(kind, T.StringType):
-            column, kind = F.array(column), T.ArrayType(kind)
-        if not (isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StringType)):
-            return F.lit(UNTYPED)
-        return F.coalesce(F.get(F.filter(column, lambda value: value.rlike(f"(?U){TYPE_NAME}")), 0), F.lit(UNTYPED))
+        return F.when(named != "", named).otherwise(_category(self._found)) if self.mapping.untyped else named
 
     @cached_property
     def id(self) -> Column:
@@ -232,7 +229,12 @@ class Source:
     def kinds(self) -> dict[str, str | None]:
         """The attributes that rows may have, with the types of their values; None: unknown or mixed."""
         given: dict[str, str | None] = {} if self.source is None else {"source": TEXT}
-        fields = {name: kind for name in self._found if self.has(name) for name, kind in _within(name, self._found[name][1])}
+        fields = {
+            name: kind
+            for name in self._found
+            if self.has(name) and name != OWN_TYPE
+            for name, kind in _within(name, self._found[name][1])
+        }
         return given | fields
 
     def attribute(self, name: str) -> Column | None:
@@ -338,6 +340,16 @@ class Source:
         column = self.attribute(name[1:]) if name.startswith(".") else getattr(self, name)
         assert column is not None
         return column
+
+
+def _category(fields: Mapping[str, tuple[Column, T.DataType]]) -> Column:
+    """What a record without a type is."""
+    column, kind = fields.get(CATEGORY, (F.lit(None), T.NullType()))
+    if isinstance(kind, T.StringType):
+        column, kind = F.array(column), T.ArrayType(kind)
+    if not (isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StringType)):
+        return F.lit(UNTYPED)
+    return F.coalesce(F.get(F.filter(column, lambda value: value.rlike(f"(?U){TYPE_NAME}")), 0), F.lit(UNTYPED))
 
 
 def leaves(name: str, column: Column, kind: T.DataType) -> Iterator[tuple[str, tuple[Column, T.DataType]]]:
