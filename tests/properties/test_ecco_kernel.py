@@ -16,7 +16,7 @@ from coincide.expr.tree import Reference
 from coincide.lang.ecco.definition import Definition, Expression, File, Item, Policy, With
 from coincide.lang.ecco.print import print_file
 from coincide.model.batch import EventBatch
-from coincide.model.event import Event, record
+from coincide.model.event import Event, primitive, record
 from coincide.model.stamp import MILLISECOND
 from coincide.rulebook import Rulebook, load, loads
 from coincide.source import SourceText
@@ -167,6 +167,15 @@ def test_operands_that_are_detections(
     events = [structs.replace(event, source=source) for event, source in zip(events, sources, strict=False)]
     covered = not ("where" in body and "subset" in policy) and "source" not in body.partition(" ; c)")[2]
     check(rules + (f" give {given_list}" if given_list else ""), events, cuts, until, covered=covered)
+
+
+def test_a_definition_in_two_plans_keeps_its_place() -> None:
+    """`found` has no kernel, so it has a plan of its own, with another `p` in it that looks at other instants."""
+    rules = """detect p = (a ; b) within 5
+    detect found = ((p as x + c as y where x.k = y.k) within 9) with unrestricted, subset"""
+    given_events = (("a", 1), ("c", 2), ("b", 2), ("d", 3))
+    events = [primitive(type, time, time, str(id), {"k": 1.0}) for id, (type, time) in enumerate(given_events)]
+    check(rules, events, [], None, covered=False)
 
 
 FOREIGN = (

@@ -5,7 +5,7 @@ wall clock. Both tiers of a plan (interpreter, kernel) read and write the same e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, takewhile
@@ -58,6 +58,15 @@ class Pending:
 
     due: int
     finite: bool
+
+
+@dataclass(frozen=True)
+class Ticking:
+    """A definition that acts of itself, without end: so often (in microseconds), if nothing happens."""
+
+    name: str
+    every: int
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -172,6 +181,10 @@ class DetectorPlan(Protocol):
         """Does it set timers? If not, the passing of time changes nothing."""
 
     @property
+    def ticking(self) -> Sequence[Ticking]:
+        """Its definitions that act of themselves again and again for as long as time goes on."""
+
+    @property
     def envelope(self) -> frozenset[str] | None:
         """Optional fields of the envelope that it reads; None: it may read them all."""
 
@@ -240,6 +253,10 @@ class Tiered:
     @property
     def manner(self) -> str:
         return COMPILED
+
+    @property
+    def ticking(self) -> Sequence[Ticking]:
+        return ()
 
     @property
     def envelope(self) -> frozenset[str] | None:

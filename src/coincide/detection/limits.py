@@ -14,7 +14,7 @@ from typing import Any, Self
 import msgspec
 
 from coincide.detection import snapshots
-from coincide.detection.base import Attributes, Changes, Clock, DetectorPlan, Inputs, Pending, State
+from coincide.detection.base import Attributes, Changes, Clock, DetectorPlan, Inputs, Pending, State, Ticking
 from coincide.detection.keys import key_part, key_value
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
@@ -110,6 +110,10 @@ class Wrapped:
     @property
     def timed(self) -> bool:
         return self.plan.timed
+
+    @property
+    def ticking(self) -> Sequence[Ticking]:
+        return self.plan.ticking
 
     def tier_reasons(self) -> tuple[str, ...]:
         return self.plan.tier_reasons()

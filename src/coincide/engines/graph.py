@@ -14,6 +14,7 @@ import msgspec
 
 from coincide.detection.base import Clock, DetectorPlan, State
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
+from coincide.engines.gaps import Gaps
 from coincide.engines.snapshots import VERSION, GraphChanges, GraphSnapshot, read_snapshot, with_changes
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
@@ -44,6 +45,7 @@ class Graph:
     def __init__(self, plans: Sequence[DetectorPlan]) -> None:
         self.plans = tuple(plans)
         self._feeders = _feeders(self.plans)
+        self._gaps = Gaps(self.plans)
         self._untimed = [None if plan.timed else plan.inputs.external for plan in self.plans]
 
     def initial(self) -> GraphState:
@@ -62,6 +64,29 @@ class Graph:
         (microseconds, exclusive; by default to the last event). Returns the detections by place. With a clock of `arrival`,
         one event is consumed at that clock whatever its time. `until` is given when the input has ended, `closing` when it
         is over with this step."""
+        if (far := self._gaps.find(state.hi, batch)) is None:
+            return self._step(state, batch, bound, arrival, until, closing)
+        before, behind = batch.split(far)
+        first, rest = behind.split(1)
+        made = [self._step(state, before)] if far else []
+        try:
+            self._gaps.check(state.states, state.hi, _first_and_last(first)[0])
+            made.append(self._step(state, first, arrival=arrival))
+            made.append(self.advance(state, rest, bound, arrival, until, closing))
+        except RunError as error:
+            error.detections = merged([*made, error.detections or EMPTY])
+            raise
+        return merged(made)
+
+    def _step(
+        self,
+        state: GraphState,
+        batch: EventBatch,
+        bound: int | None = None,
+        arrival: int | None = None,
+        until: float | None = None,
+        closing: bool = False,
+    ) -> EventBatch:
         if rows := len(batch):
             first, last = _first_and_last(batch)
             state.start = first if state.start is None else state.start
@@ -98,6 +123,7 @@ class Graph:
             return self.advance(state, EMPTY, state.hi)
         if until != inf:
             end = state.hi if until is None else max(state.hi, int(until))
+            self._gaps.check(state.states, state.hi, end)
             return self.advance(state, EMPTY, end + 1, until=end, closing=closed)
         made = [self.advance(state, EMPTY, bound := state.hi + 1, until=inf)]
         try:

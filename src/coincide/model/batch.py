@@ -88,6 +88,15 @@ class EventBatch:
         others = [e for e in self.events if e.type != kind]
         return self if len(others) == len(self.events) else EventBatch(others)
 
+    def split(self, at: int) -> tuple[EventBatch, EventBatch]:
+        """The first rows, so many, and the others."""
+        if not self.has_table:
+            return EventBatch(self.events[:at]), EventBatch(self.events[at:])
+        import numpy as np
+
+        rows = np.arange(len(self))
+        return EventBatch(table=self.table.take(rows[:at])), EventBatch(table=self.table.take(rows[at:]))
+
     def given_out(self) -> EventBatch:
         """Without detections that only other detectors see (internal ones of CDL and Amit)."""
         if self._events is not None:

@@ -10,10 +10,11 @@ from typing import Any
 from coincide.detection.algebra import state as states
 from coincide.detection.algebra.given import given
 from coincide.detection.algebra.interpreter import Interpreter
+from coincide.detection.algebra.nodes.aggregate import WindowNode
 from coincide.detection.algebra.occurrence import SPACE_FIELDS
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons
-from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State, Ticking
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, with_aliases
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.definition import Filter, Ref, With, trees_of
@@ -84,6 +85,17 @@ class AlgebraPlan(PlanOfSeveral):
     @property
     def timed(self) -> bool:
         return True
+
+    @cached_property
+    def ticking(self) -> Sequence[Ticking]:
+        """Windows that are counted even when they are empty. With `per`, an empty one is the last (5.5)."""
+        spans = {detector.name: detector.span for detector in self.detectors}
+        return [
+            Ticking(p.name, node.windows.step, spans.get(p.name))
+            for p in self.programs
+            for node in p.nodes
+            if not p.keys and isinstance(node, WindowNode) and node.aggregator.fills_empty_windows
+        ]
 
     def tier_reasons(self) -> tuple[str, ...]:
         return self._reasons

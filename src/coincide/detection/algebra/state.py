@@ -176,7 +176,14 @@ def encode(programs: Sequence[Program], state: PlanState) -> dict[str, bytes]:
     waiting = {instant: [stored_event(event) for event in events] for instant, events in state.waiting.items()}
     seen = {name: Latest(latest.hi, stored_key(latest.key)) for name, latest in state.seen.items()}
     shared = Shared(timers, waiting, seen, state.serials, state.start, state.latest, state.ended)
-    return {p.digest: msgspec.msgpack.encode(_part(n, p, state, shared)) for n, p in enumerate(programs)}
+    return {_name(p): msgspec.msgpack.encode(_part(n, p, state, shared)) for n, p in enumerate(programs)}
+
+
+def _name(program: Program) -> str:
+    """Of a definition's part. Where another plan gives its detections out, that one has the part under the plain name: the plans
+    look at different instants, so what they share with their other definitions is not the same."""
+    elsewhere = program.order is None and not program.linked.definition.hidden
+    return f"{program.digest} below" if elsewhere else program.digest
 
 
 def _part(number: int, program: Program, state: PlanState, shared: Shared) -> Part:
@@ -203,15 +210,19 @@ def _values(key: Key) -> list[Value]:
 def decode(programs: Sequence[Program], parts: Mapping[str, bytes]) -> PlanState:
     """A definition without a part starts afresh."""
     state = fresh(programs)
+    found: dict[int, Part] = {}
     for number, program in enumerate(programs):
-        data = parts.get(program.digest) or parts.get(former_digest(program.linked))
+        data = parts.get(_name(program)) or parts.get(program.digest) or parts.get(former_digest(program.linked))
         if data is not None:
-            _restore(state, number, program, decoded(data, Part, VERSION))
+            found[number] = decoded(data, Part, VERSION)
+    for number in sorted(found, key=lambda number: programs[number].order is None):
+        _share(state, programs[number], found[number])
+    for number, part in found.items():
+        _restore(state, number, programs[number], part)
     return state
 
 
 def _restore(state: PlanState, number: int, program: Program, part: Part) -> None:
-    _share(state, part.shared)
     found = occurrences(part.rows, DEPTH * (1 + len(program.nodes)))
     for due, values in part.wakes:
         state.wakes.setdefault(due, set()).add((number, key_of(values, len(program.keys))))
@@ -225,21 +236,33 @@ def _restore(state: PlanState, number: int, program: Program, part: Part) -> Non
         state.copies[number][key] = Copy(states, start)
 
 
-def _share(state: PlanState, shared: Shared) -> None:
-    """Definitions may have been in different plans, which had their own: then what they had is put together."""
+def _share(state: PlanState, program: Program, part: Part) -> None:
+    """Definitions may have been in different plans, which had their own: then what they had is put together. The part of one
+    whose detections another plan gives out may be that plan's: it only adds what concerns the definition itself."""
+    shared, waiting = part.shared, _waiting(program, part.shared)
+    asked = {("wake", due) for due, _ in part.wakes} | {("instant", instant) for instant in waiting}
     timers = {timer.payload: timer for timer in state.timers.heap}
     for place, payload in shared.timers:
         timer = Timer(timer_place_of(place), payload)
-        timers[timer.payload] = min(timer, timers.get(timer.payload, timer))
+        if program.order is not None:
+            timers[timer.payload] = min(timer, timers.get(timer.payload, timer))
+        elif payload in asked:
+            timers.setdefault(timer.payload, timer)
     state.timers = Timers(sorted(timers.values()))
-    for instant, events in shared.waiting.items():
-        known = {event.place: event for event in (*state.waiting.get(instant, ()), *events_of(events))}
+    for instant, events in waiting.items():
+        known = {event.place: event for event in (*state.waiting.get(instant, ()), *events)}
         state.waiting[instant] = [known[place] for place in sorted(known)]
     state.seen.update((name, Latest(latest.hi, key_of_order(latest.key))) for name, latest in shared.seen.items())
     state.serials.update(shared.serials)
     starts = [start for start in (state.start, shared.start) if start is not None]
     state.start, state.latest = min(starts, default=None), max(state.latest, shared.latest)
     state.ended = state.ended or shared.ended
+
+
+def _waiting(program: Program, shared: Shared) -> dict[int, list[Event]]:
+    every = program.order is not None or program.reads_any
+    found = {instant: [e for e in events if every or e.type in program.types] for instant, events in shared.waiting.items()}
+    return {instant: events_of(events) for instant, events in found.items() if events}
 
 
 def _state(kind: type | None, data: bytes, found: Sequence[Occurrence]) -> Any:

@@ -19,6 +19,7 @@ from coincide.detection.base import (
     Pending,
     PlanOfSeveral,
     State,
+    Ticking,
 )
 from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
@@ -69,6 +70,12 @@ class SituationPlan(PlanOfSeveral):
     @cached_property
     def timed(self) -> bool:
         return any(d.definition.lifespan.expiration is not None or _has_timers(d) for d in self.detectors)
+
+    @cached_property
+    def ticking(self) -> Sequence[Ticking]:
+        """A lifespan that expires ends its ticks."""
+        endless = [s for s in self.group.situations if s.resolved.lifespan.expiration is None]
+        return [Ticking(s.name, every, s.detector.span) for s in endless if (every := s.ticks_every) is not None]
 
     @cached_property
     def group(self) -> Group:

@@ -131,6 +131,15 @@ class SituationProgram:
             found.setdefault(operand.event, []).append(number)
         return found
 
+    @property
+    def ticks_every(self) -> int | None:
+        """The least time between two instants at which it is decided, where it is so again and again."""
+        if not self.behaviour.ticks or self.operator.repeat != "always":
+            return None
+        if self.pattern is None:
+            return self.operator.interval
+        return self.pattern.every if self.pattern.recurring else None
+
     @cached_property
     def keeps_reported(self) -> bool:
         return self.behaviour.keeps_reported(self.operator)

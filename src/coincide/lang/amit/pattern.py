@@ -29,6 +29,13 @@ class TimePattern:
     def recurring(self) -> bool:
         return self.fields[2] is None
 
+    @property
+    def every(self) -> int:
+        """The least time between two matching instants (microseconds), at most a day."""
+        hour, minute, second, millisecond = (field is None for field in self.fields[3:])
+        least = 1 if millisecond else 1000 if second else 60_000 if minute else 3_600_000 if hour else 86_400_000
+        return least * MILLISECOND
+
     def after(self, instant: int) -> int | None:
         """The first matching instant strictly after this one (microseconds), if there is any."""
         first = instant // MILLISECOND + 1  # patterns match whole milliseconds
