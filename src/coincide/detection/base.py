@@ -71,15 +71,18 @@ class Ticking:
 
 @dataclass(frozen=True)
 class Changes:
-    """How the parts of an encoded state have changed: those that are others now, and what is to be added to some."""
+    """How the parts of an encoded state have changed: those that are others now, what is to be added to some, and those that
+    there are no more."""
 
     replaced: dict[str, bytes]
     added: dict[str, bytes]
+    gone: Sequence[str] = ()
 
     def apply(self, parts: dict[str, bytes]) -> None:
-        for name in self.replaced:
+        for name in (*self.replaced, *self.gone):
             for old in additions(parts, name):
                 del parts[old]
+            parts.pop(name, None)
         parts.update(self.replaced)
         for name, data in self.added.items():
             parts[f"{name} +{len(additions(parts, name))}"] = data

@@ -13,7 +13,7 @@ from coincide.adapters.order import sort_batch
 from coincide.adapters.records import BadRecord, event_of
 from coincide.detection.snapshots import damaged, reading_state
 from coincide.engines.choice import TIERS, Until, check_name, until_microseconds
-from coincide.engines.graph import Graph
+from coincide.engines.graph import Graph, GraphState
 from coincide.engines.snapshots import GraphSnapshot, read_snapshot
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import CoincideError, Diagnostic, InputError, RunError, nearest
@@ -104,6 +104,16 @@ class Engine:
         return self._told(partial(self._graph.advance, self._state, EMPTY, bound))
 
     @property
+    def graph(self) -> Graph:
+        """The plans, in the tier that is in use."""
+        return self._graph
+
+    @property
+    def state(self) -> GraphState:
+        """Theirs: another one when they are."""
+        return self._state
+
+    @property
     def timed(self) -> bool:
         """Can any rule wait for an instant?"""
         return any(plan.timed for plan in self._graph.plans)
@@ -123,7 +133,10 @@ class Engine:
     def restore(self, snapshot: bytes, *, changed: bool = False) -> None:
         """Goes on from a snapshot: definitions whose text is unchanged have their state again, others start afresh. Raises
         InputError for what is not a snapshot and, unless the rules may have `changed` in all, for one of other rules."""
-        kept = read_snapshot(snapshot, GraphSnapshot)
+        self.restore_parts(read_snapshot(snapshot, GraphSnapshot), changed=changed)
+
+    def restore_parts(self, kept: GraphSnapshot, *, changed: bool = False) -> None:
+        """The same from a snapshot that has been read."""
         if not changed and kept.parts and all(d.part_of(kept.parts) is None for d in self._graphs.book.detectors):
             raise InputError("not a snapshot of these rules: it has none of their definitions as they are now")
         state = self._graph.restored(kept)

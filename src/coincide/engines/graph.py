@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from math import inf
 from typing import Any
 
 import msgspec
 
-from coincide.detection.base import Clock, DetectorPlan, State
+from coincide.detection.base import Changes, Clock, DetectorPlan, State
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.gaps import Gaps
 from coincide.engines.snapshots import VERSION, GraphChanges, GraphSnapshot, read_snapshot, with_changes
@@ -25,13 +26,16 @@ from coincide.model.event import HEARTBEAT
 @dataclass
 class GraphState:
     """All that a run remembers. `hi` is that of the last external event consumed. `stepped` are the numbers of the plans that
-    have begun: a plan may have something to do at the first step whatever comes (Amit's lifespans open at the start)."""
+    have begun: a plan may have something to do at the first step whatever comes (Amit's lifespans open at the start). `touched`
+    are those that were stepped since changes were told last, `told` the digests of what was told of plans that do not know."""
 
     states: list[State]
     consumed: int = 0
     start: int | None = None
     hi: int = NEVER
     stepped: set[int] = field(default_factory=set)
+    touched: set[int] = field(default_factory=set)
+    told: dict[int, dict[str, bytes]] = field(default_factory=dict)
 
     def check_begun(self) -> None:
         """The clock of a run stands at its first event or behind it."""
@@ -106,6 +110,7 @@ class Graph:
             try:
                 inputs = stop.cut(merged([external, *fed]) if fed else external)
                 state.stepped.add(number)
+                state.touched.add(number)
                 state.states[number], detections = plan.step(state.states[number], inputs, clock)
             except RunError as error:
                 detections = stop.take(error)
@@ -146,16 +151,29 @@ class Graph:
         return all(plan.tells_changes(own) for plan, own in zip(self.plans, state.states, strict=True))
 
     def changes(self, state: GraphState, everything: bool = False) -> bytes:
-        """What has changed since this was asked last, or since the state was decoded, at the cost of what was touched. If all is
-        wanted, it is a snapshot, which what is told later can be added to."""
-        both = list(zip(self.plans, state.states, strict=True))
-        found = [plan.changes(own, everything) for plan, own in both]
+        """What has changed since this was asked last, or since the state was decoded; of plans that can tell, at the cost of what
+        was touched. If all is wanted, it is a snapshot, which what is told later can be added to."""
+        numbers = range(len(self.plans)) if everything else sorted(state.touched)
+        found = [self._changes(state, number, everything) for number in numbers]
+        state.touched.clear()
         replaced = {name: data for changes in found for name, data in changes.replaced.items()}
-        added = {name: data for changes in found for name, data in changes.added.items()}
         if everything:
             return sealed(msgspec.msgpack.encode(GraphSnapshot(VERSION, state.consumed, state.start, state.hi, replaced)))
-        told = GraphChanges(VERSION, state.consumed, state.start, state.hi, replaced, added)
+        added = {name: data for changes in found for name, data in changes.added.items()}
+        gone = [name for changes in found for name in changes.gone]
+        told = GraphChanges(VERSION, state.consumed, state.start, state.hi, replaced, added, gone)
         return sealed(msgspec.msgpack.encode(told))
+
+    def _changes(self, state: GraphState, number: int, everything: bool) -> Changes:
+        """Of one plan. If it cannot tell, its parts are looked at: those that are others than before."""
+        plan, own = self.plans[number], state.states[number]
+        if plan.tells_changes(own):
+            return plan.changes(own, everything)
+        before = {} if everything else state.told.get(number, {})
+        parts = plan.encode(own)
+        state.told[number] = now = {name: blake2b(data, digest_size=16).digest() for name, data in parts.items()}
+        replaced = {name: data for name, data in parts.items() if now[name] != before.get(name)}
+        return Changes(replaced, {}, sorted(before.keys() - now.keys()))
 
     def with_changes(self, data: bytes, changes: Sequence[bytes]) -> GraphState:
         """The state from a snapshot and what has changed after it, in order. Raises InputError."""

@@ -41,6 +41,7 @@ class Keys:
         self._digests: Mapping[int, str] = dict(digests)
         self._met: OrderedDict[bytes, int] = OrderedDict()
         self._written = bytearray()
+        self._told: int | None = None  # so much of it; None: of what was written before it was written anew
 
     def of(self, made: EventBatch) -> list[str]:
         return list(self._keys(made.events))
@@ -49,7 +50,15 @@ class Keys:
         """What is remembered, oldest first: of what stands there twice the second counts."""
         return bytes(self._written)
 
+    def changes(self, everything: bool = False) -> tuple[bytes, bool]:
+        """What is to be added to the state since this was asked last, or all of it; and whether it is all."""
+        anew = everything or self._told is None
+        data = bytes(self._written if anew else self._written[self._told :])
+        self._told = len(self._written)
+        return data, anew
+
     def restore(self, state: bytes) -> None:
+        self._told = None
         self._met = OrderedDict()
         self._written = bytearray(state)
         for at in range(0, len(state) - ENTRY + 1, ENTRY):
@@ -69,6 +78,7 @@ class Keys:
             self._remember(content, number + 1)
             self._written += content + (number + 1).to_bytes(8, "big")
             if len(self._written) > 2 * REMEMBERED * ENTRY:
+                self._told = None
                 self._written = bytearray().join(met + count.to_bytes(8, "big") for met, count in self._met.items())
             yield blake2b(content + number.to_bytes(8, "big"), digest_size=8).hexdigest()
 

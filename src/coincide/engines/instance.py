@@ -103,13 +103,16 @@ class Instance:
 
     def decoded(self, data: bytes) -> tuple[StageState, GraphState]:
         stage, graph = msgspec.msgpack.decode(data, type=tuple[StageState, bytes])
-        read, state = read_stage(stage), self.graph.decode(graph)
+        return self.checked(read_stage(stage), self.graph.decode(graph))
+
+    def checked(self, read: StageState, state: GraphState) -> tuple[StageState, GraphState]:
+        """They fit together. Raises ValueError. A timer has moved the clock past its instant, an event to it."""
         state.check_begun()
         tried = self._new_stage()
         tried.restore(read)
         if tried.has_left(read, self.graph.due(state) if self.timed else None):
             damaged("the clock has passed what still waits")
-        if not self._by_arrival and state.hi > (read.last[0] if read.last else NEVER):
+        if not self._by_arrival and state.hi > (read.last[0] + (len(read.last) != KEY) if read.last else NEVER):
             damaged("an event was consumed after the last one")
         return read, state
 

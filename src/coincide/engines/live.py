@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
-import msgspec
-
-from coincide.detection.snapshots import opened, reading_state, sealed
+from coincide.detection.snapshots import reading_state
+from coincide.engines.deltas import Teller, Told, read
 from coincide.engines.embedded import PATIENCE, WORTH, Engine
-from coincide.engines.instance import read_stage, stored_stage
+from coincide.engines.graph import Graph, GraphState
+from coincide.engines.instance import read_stage
 from coincide.engines.livestage import LiveStage
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import Diagnostic, RunError
@@ -18,7 +18,10 @@ from coincide.expr.quantities import duration_text
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
 from coincide.rulebook import Rulebook
-from coincide.stages import Moment, Moments, StageState
+from coincide.stages import Moment, Moments
+
+TOTAL_ORDER = "delayed"
+"""Under which the state of rules without a policy is kept, whether or not others have one."""
 
 
 class Live(Protocol):
@@ -59,10 +62,11 @@ class Live(Protocol):
 
     def change_rules(self, rules: Rulebook) -> None: ...
 
-    def snapshot(self) -> bytes: ...
+    def changes(self, everything: bool = False) -> Told:
+        """What has changed since this was asked last, or all."""
 
-    def restore(self, snapshot: bytes) -> None:
-        """Goes on from a snapshot, also of other rules."""
+    def restore(self, whole: bytes, changes: Sequence[bytes] = ()) -> None:
+        """Goes on from what `changes` has told, first all and then what had changed, also under other rules."""
 
 
 class LiveEngine:
@@ -72,8 +76,17 @@ class LiveEngine:
     def __init__(self, engine: Engine, delay: int = 0) -> None:
         self.engine = engine
         self.stage = LiveStage(self, delay=delay)
+        self._teller = Teller()
         self._made: list[EventBatch] = []
         self._small = 0  # batches in a row that are not worth being columns
+
+    @property
+    def graph(self) -> Graph:
+        return self.engine.graph
+
+    @property
+    def state(self) -> GraphState:
+        return self.engine.state
 
     @property
     def mark(self) -> int | None:
@@ -118,14 +131,16 @@ class LiveEngine:
         hint = f"a delay of {duration_text(self.stage.sufficient)} would have sufficed"
         return [Diagnostic(f"{came} came too late: left out{kept}", severity="warning", hint=hint)]
 
-    def snapshot(self) -> bytes:
-        return sealed(msgspec.msgpack.encode((stored_stage(self.stage.state()), self.engine.snapshot())))
+    def changes(self, everything: bool = False) -> Told:
+        return self._teller.tell({TOTAL_ORDER: self}, everything)
 
-    def restore(self, snapshot: bytes) -> None:
+    def restore(self, whole: bytes, changes: Sequence[bytes] = ()) -> None:
         with reading_state():
-            stored, state = msgspec.msgpack.decode(opened(snapshot), type=tuple[StageState, bytes])
-            stage = read_stage(stored)
-        self.engine.restore(state, changed=True)
+            kept = read(whole, changes).get(TOTAL_ORDER)
+            if kept is None:
+                return  # all rules were under policies, which have a state of their own
+            stage = read_stage(kept[0])
+        self.engine.restore_parts(kept[1], changed=True)
         self.stage.restore(stage)
 
     def _arrive(self, batch: EventBatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,13 +58,16 @@ class CountedColumns:
 
 
 class WaitingColumns:
-    """Events that wait, in total order: tables one after another, so that what comes in order is not copied."""
+    """Events that wait, in total order: tables one after another, so that what comes in order is not copied. Of those that were
+    told to whoever keeps them, `_told` wait on, at the front, and `_dropped` are gone."""
 
     def __init__(self, events: Sequence[Event] = ()) -> None:
-        self._tables = [sorted_table(table_of(events))] if events else []
+        self._tables = deque([sorted_table(table_of(events))] if events else [])
+        self._rows = len(events)
+        self._told = self._dropped = 0
 
     def __len__(self) -> int:
-        return sum(map(len, self._tables))
+        return self._rows
 
     @property
     def first(self) -> int:
@@ -74,24 +78,51 @@ class WaitingColumns:
         """Events in total order, none of which has come before."""
         if not len(table):
             return
-        begin, mixed = key_of(table, 0), [table]
+        begin, mixed, before = key_of(table, 0), [table], self._rows
         while self._tables and key_of(self._tables[-1], -1) > begin:
             mixed.insert(0, self._tables.pop())
+            before -= len(mixed[0])
+        self._told = min(self._told, before)
+        self._rows += len(table)
         self._tables.append(table if len(mixed) == 1 else sorted_table(joined(mixed)))
 
     def take(self, bound: int) -> EventTable | None:
         """Those before an instant, which wait no more."""
         found = []
         while self._tables and int(self._tables[0].hi[0]) < bound:
-            table = self._tables.pop(0)
+            table = self._tables.popleft()
             cut = int(np.searchsorted(table.hi, bound))
             found.append(table if cut == len(table) else sliced(table, 0, cut))
             if cut < len(table):
-                self._tables.insert(0, sliced(table, cut, len(table)))
+                self._tables.appendleft(sliced(table, cut, len(table)))
+        self._drop(sum(map(len, found)))
         return found[0] if len(found) == 1 else joined(found) if found else None
+
+    def _drop(self, rows: int) -> None:
+        known = min(rows, self._told)
+        self._rows, self._told, self._dropped = self._rows - rows, self._told - known, self._dropped + known
 
     def events(self) -> list[Event]:
         return [event for table in self._tables for event in table.events()]
+
+    def changes(self, everything: bool) -> tuple[int, int, EventTable | None]:
+        """Of those that waited when this was asked last: how many are gone at the front, and how many after them wait on; and
+        what waits behind those."""
+        dropped, kept = (0, 0) if everything else (self._dropped, self._told)
+        new = self._from(kept)
+        self._told, self._dropped = self._rows, 0
+        return dropped, kept, new
+
+    def _from(self, row: int) -> EventTable | None:
+        found: list[EventTable] = []
+        end = self._rows
+        for table in reversed(self._tables):
+            begin = end - len(table)
+            if end <= row:
+                break
+            found.insert(0, table if begin >= row else sliced(table, row - begin, len(table)))
+            end = begin
+        return joined(found) if found else None
 
 
 def batch_and_last(table: EventTable) -> tuple[EventBatch, OrderKey]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from coincide.detection.snapshots import reading_state
+from coincide.engines.deltas import Teller, Told, read
+from coincide.engines.instance import read_stage
 from coincide.engines.policies import PolicyEngine, PolicyRun
 from coincide.errors import Diagnostic
 from coincide.model.batch import EventBatch
@@ -26,6 +29,7 @@ class LivePolicies:
         self._note = note
         self._goes_on = goes_on
         self._late: list[Event] = []
+        self._teller = Teller()
 
     @property
     def mark(self) -> int | None:
@@ -66,11 +70,16 @@ class LivePolicies:
     def change_rules(self, rules: Rulebook) -> None:
         self.engine.change_rules(rules)
 
-    def snapshot(self) -> bytes:
-        return self.engine.snapshot()
+    def changes(self, everything: bool = False) -> Told:
+        return self._teller.tell({str(each.policy): each for each in self.engine.instances}, everything)
 
-    def restore(self, snapshot: bytes) -> None:
-        self.engine.restore(snapshot, changed=True)
+    def restore(self, whole: bytes, changes: Sequence[bytes] = ()) -> None:
+        with reading_state():
+            kept = read(whole, changes)
+            own = [(each, kept[name]) for each in self.engine.instances if (name := str(each.policy)) in kept]
+            found = [(each, each.checked(read_stage(stage), each.graph.restored(graph))) for each, (stage, graph) in own]
+        for each, state in found:
+            each.restore(*state)
 
     def _shown(self, runs: Iterable[PolicyRun]) -> Iterator[EventBatch]:
         for run in runs:

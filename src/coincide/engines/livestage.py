@@ -58,6 +58,14 @@ class LiveStage(Live):
         self._make_ready(mark - self.delay + 1)  # as ids count up, nothing of that instant can still come before them
         self.settle()
 
+    def without_columns(self) -> StageState:
+        """Its state but for what waits as columns."""
+        return super().state()
+
+    def restore(self, state: StageState) -> None:
+        self.columns = None
+        super().restore(state)
+
     def state(self) -> StageState:
         state = super().state()
         if self.columns:

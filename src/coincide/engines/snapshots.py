@@ -26,7 +26,8 @@ class GraphSnapshot(msgspec.Struct, array_like=True):
 
 
 class GraphChanges(msgspec.Struct, array_like=True):
-    """What has changed in a graph's state since it was written before: parts that are others, and what is added to some."""
+    """What has changed in a graph's state since it was written before: parts that are others, what is added to some, and those
+    that there are no more."""
 
     version: int
     consumed: Count
@@ -34,6 +35,7 @@ class GraphChanges(msgspec.Struct, array_like=True):
     hi: Began
     replaced: dict[str, bytes]
     added: dict[str, bytes]
+    gone: list[str] = []
 
 
 class PolicySnapshot(msgspec.Struct, array_like=True, tag="policies"):
@@ -67,7 +69,7 @@ def with_changes(data: bytes, changes: Sequence[bytes]) -> GraphSnapshot:
     for more in changes:
         told = msgspec.msgpack.decode(opened(more), type=GraphChanges)
         check_version(told.version, VERSION)
-        Changes(told.replaced, told.added).apply(snapshot.parts)
+        Changes(told.replaced, told.added, told.gone).apply(snapshot.parts)
         snapshot.consumed, snapshot.start, snapshot.hi = told.consumed, told.start, told.hi
     return snapshot
 

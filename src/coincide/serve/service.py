@@ -245,7 +245,7 @@ class Service:
         now = time.monotonic()
         if now - self._measured_at >= MEASURED and not self.ended:
             self._measured_at = now
-            self._state_size = self._do(lambda: len(self.run.live.snapshot()))
+            self._state_size = self._do(lambda: len(self.run.live.changes(everything=True).data))
         return self._state_size
 
 

@@ -1,35 +1,68 @@
-"""What a live run needs to go on after anything: state, positions and keys, written together or not at all."""
+"""What a live run needs to go on after anything: state, positions and keys, written together or not at all.
+
+A generation is a file: a checkpoint with the whole state, and behind it others that tell what has changed since the one before.
+When these have become as large as the whole, the next generation begins; the one before it stays."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
-from coincide.detection.snapshots import opened, reading_state, sealed
+from coincide.detection.snapshots import damaged, decoded, opened, reading_state, sealed
 from coincide.errors import CoincideError, InputError
+from coincide.model.bounds import Count
 from coincide.streams.base import Position
 
-VERSION = 2
+VERSION = 3
 GENERATIONS = 2
+HEAD = b"coincide checkpoints\n"
+LENGTH = 8
+"""Bytes of the number that tells how long a checkpoint is."""
+ROOM = 1 << 20
+"""Bytes of changes that are no reason to begin anew, however small the whole is."""
+LONGEST = 256
+"""Checkpoints of a generation: each has to be read when the run goes on."""
+
+Positions = Mapping[str, tuple[Position, int]]
+"""Of sources, by their URLs, with the number of records read."""
 
 
-class Checkpoint(msgspec.Struct, array_like=True):
-    """`sources` are the positions of the sources by their URLs, with the number of records read; `sinks` those of the sinks."""
+class Written(msgspec.Struct, array_like=True):
+    """One checkpoint. The first of a generation (number 0) has the whole `state` and all `keys`; others what has changed, and
+    what is to be added to the keys, unless they begin `anew`."""
 
     version: int
-    generation: int
+    generation: Count
+    number: Count
     state: bytes
     sources: dict[str, tuple[Position, int]]
     sinks: dict[str, Position]
     keys: bytes
+    anew: bool
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a run goes on from: a state and what has changed in it since, in order; positions; keys."""
+
+    generation: int
+    state: bytes
+    changes: tuple[bytes, ...]
+    sources: Positions
+    sinks: Mapping[str, Position]
+    keys: bytes
 
 
 class Checkpoints:
-    """A folder with the last two checkpoints. Each is written beside the older one, made safe, and then put in its place, so
-    whatever happens one is whole. Only one run at a time may use the folder."""
+    """A folder with the last two generations. Each is begun beside the older one, made safe, and then put in its place; what is
+    added to it is made safe before anybody relies on it. So whatever happens, one is whole up to some checkpoint. Only one run at
+    a time may use the folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,7 +72,9 @@ class Checkpoints:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise CoincideError(f"'{folder}' is in use: another run keeps its checkpoints there") from error
-        self._generation = 0
+        self._generation = self._number = 0
+        self._file: IO[bytes] | None = None
+        self._base = self._added = 0
 
     def last(self) -> Checkpoint | None:
         """The newest that is whole. Raises InputError if there are some and none is."""
@@ -58,26 +93,68 @@ class Checkpoints:
         self._generation = 0 if newest is None else newest.generation
         return newest
 
+    @property
+    def wants_whole(self) -> bool:
+        """Is the next one to have the whole state, as a generation begins?"""
+        return self._file is None or self._added > self._base + ROOM or self._number + 1 >= LONGEST
+
+    @property
+    def size(self) -> int:
+        """Bytes of the present generation."""
+        return self._base + self._added
+
     def keep(
         self,
         state: bytes,
-        sources: dict[str, tuple[Position, int]],
-        sinks: dict[str, Position],
+        sources: Positions,
+        sinks: Mapping[str, Position],
         keys: bytes = b"",
+        *,
+        whole: bool = True,
+        anew: bool = True,
     ) -> None:
-        self._generation += 1
-        path = self._paths()[self._generation % GENERATIONS]
+        """It is safe when this returns. `whole`: the state is; `anew`: these are all keys."""
+        number = 0 if whole else self._number + 1
+        generation = self._generation + 1 if whole else self._generation
+        written = Written(VERSION, generation, number, state, dict(sources), dict(sinks), keys, anew)
+        data = sealed(msgspec.msgpack.encode(written))
+        data = len(data).to_bytes(LENGTH, "big") + data
+        try:
+            self._begin(generation, data) if whole else self._add(data)
+        except BaseException:
+            self._end()  # nobody knows how much of it is there: what comes next begins anew
+            raise
+        self._generation, self._number = generation, number
+
+    def close(self) -> None:
+        self._end()
+        self._lock.close()
+
+    def _begin(self, generation: int, data: bytes) -> None:
+        self._end()
+        path = self._paths()[generation % GENERATIONS]
         part = path.with_suffix(".part")
-        data = sealed(msgspec.msgpack.encode(Checkpoint(VERSION, self._generation, state, sources, sinks, keys)))
-        with part.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        self._file = part.open("wb", buffering=0)
+        self._base, self._added = len(data), 0
+        self._write(HEAD + data)
         os.replace(part, path)
         self._make_safe()
 
-    def close(self) -> None:
-        self._lock.close()
+    def _add(self, data: bytes) -> None:
+        self._added += len(data)
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        assert self._file is not None
+        left = memoryview(data)
+        while left:
+            left = left[self._file.write(left) :]
+        os.fsync(self._file.fileno())
+
+    def _end(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _paths(self) -> list[Path]:
         return [self.folder / f"checkpoint-{number}" for number in range(GENERATIONS)]
@@ -94,7 +171,33 @@ class Checkpoints:
 def _read(path: Path) -> Checkpoint:
     data = path.read_bytes()
     with reading_state(f"'{path}' is not a checkpoint"):
-        checkpoint = msgspec.msgpack.decode(opened(data), type=Checkpoint)
-    if checkpoint.version != VERSION:
-        raise InputError(f"'{path}' is a checkpoint of version {checkpoint.version}; this release reads {VERSION}")
-    return checkpoint
+        if not data.startswith(HEAD):
+            damaged("it does not begin as one does, or is of an earlier release")
+        found = list(_whole_ones(data))
+        if not found:
+            damaged("it is not complete, or was changed after it was written")
+        return _joined(found)
+
+
+def _whole_ones(data: bytes) -> Iterator[Written]:
+    """Checkpoints up to the first that is not whole: the last may have been cut off, and what follows another is of no use."""
+    at = len(HEAD)
+    while 0 < (length := int.from_bytes(data[at : at + LENGTH], "big")) <= len(data) - at - LENGTH:
+        at += LENGTH
+        try:
+            content = opened(data[at : at + length])
+        except ValueError:
+            return
+        at += length
+        yield decoded(content, Written, VERSION)
+
+
+def _joined(found: list[Written]) -> Checkpoint:
+    """The last, with all that it is made of."""
+    first, last = found[0], found[-1]
+    if any(each.number != number or each.generation != first.generation for number, each in enumerate(found)):
+        damaged("checkpoints are missing in it")
+    begin = max(number for number, each in enumerate(found) if each.anew or not number)
+    keys = b"".join(each.keys for each in found[begin:])
+    changes = tuple(each.state for each in found[1:])
+    return Checkpoint(first.generation, first.state, changes, last.sources, last.sinks, keys)

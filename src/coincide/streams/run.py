@@ -57,7 +57,6 @@ class LiveRun:
         clock = pace.clock or ("wall" if any(source.clock == "wall" for source in sources) else "event")
         self.loop = LiveLoop(self.live, clock, self.arrivals.now)
         self.kept_at = self.arrivals.now()  # what is read again after a restart should be so once
-        self.kept_size: int | None = None
         if self._checkpoints is not None and kept is None:
             self.keep()  # what sinks hold now is what they held before the run
 
@@ -101,19 +100,24 @@ class LiveRun:
             self._begin_keeping(self._checkpoints)
             self._end_keeping()
 
+    @property
+    def kept_size(self) -> int | None:
+        """Bytes of what a run would go on from; None: no checkpoints are kept."""
+        return None if self._checkpoints is None else self._checkpoints.size
+
     def _begin_keeping(self, checkpoints: Checkpoints) -> None:
         """What belongs together is taken together, at once; a thread writes it, and the run goes on meanwhile."""
         sinks = {sink.url: sink.commit() for sink in self.sinks}
         positions = dict(self.loop.positions)
         sources = {**self._positions, **{self.sources[number].url: position for number, position in positions.items()}}
-        keys = self.encoder.keys.state() if self.encoder.keys is not None else b""
-        state = self.live.snapshot()
-        self.kept_at, self.kept_size = self.arrivals.now(), len(state)
+        state, whole = self.live.changes(checkpoints.wants_whole)
+        keys, anew = (b"", whole) if self.encoder.keys is None else self.encoder.keys.changes(whole)
+        self.kept_at = self.arrivals.now()
 
         def write() -> None:
             for sink in self.sinks:
                 sink.make_safe()
-            checkpoints.keep(state, sources, sinks, keys)
+            checkpoints.keep(state, sources, sinks, keys, whole=whole, anew=anew)
 
         self._keeping = self._writer.submit(write), positions
 
@@ -157,7 +161,7 @@ class LiveRun:
         if self._checkpoints is not None:
             self._check(self._positions)
         if kept is not None:
-            self.live.restore(kept.state)
+            self.live.restore(kept.state, kept.changes)
             if self.encoder.keys is not None:
                 self.encoder.keys.restore(kept.keys)
             for source in self.sources:

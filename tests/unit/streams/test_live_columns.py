@@ -30,27 +30,40 @@ def stream(steps: list[tuple[str, int, int, int]], counted: bool) -> list[Event]
     return events
 
 
-def ran(batches: list[EventBatch], delay: int) -> tuple[object, ...]:
+def started(delay: int) -> LiveEngine:
     live = LiveEngine(Engine(BOOK, "interpreter"), delay)
     live._suits_columns = lambda batch: batch.has_table  # type: ignore[method-assign]  # however small
-    made = []
-    for batch in batches:
+    return live
+
+
+def ran(batches: list[EventBatch], delay: int, restart: int = -1) -> tuple[object, ...]:
+    """Before a batch with the number of `restart` it goes on from what was told after each one before."""
+    live = started(delay)
+    made, late = [], []
+    told = [live.changes(everything=True).data]
+    for number, batch in enumerate(batches):
+        if number == restart:
+            late += [event.id for event in live.latecomers()]
+            live = started(delay)
+            live.restore(told[0], told[1:])
         made += [record(event) for found in live.arrive(batch) for event in found.events]
         made += [record(event) for found in live.pass_time((live.stage.mark or 0) + 1000) for event in found.events]
-    late = [event.id for event in live.latecomers()]
+        data, whole = live.changes()
+        told = [data] if whole else [*told, data]
+    late += [event.id for event in live.latecomers()]
     made += [record(event) for found in live.finish(None, closed=True) for event in found.events]
     return made, late, live.stage.clock, live.stage.mark, live.stage.sufficient
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(EVENT, max_size=14), st.integers(1, 5), st.sampled_from([0, 2000]), st.booleans())
+@given(st.lists(EVENT, max_size=14), st.integers(1, 5), st.sampled_from([0, 2000, 5000]), st.booleans(), st.integers(-1, 6))
 def test_columns_are_dealt_with_as_objects_are(
-    steps: list[tuple[str, int, int, int]], size: int, delay: int, counted: bool
+    steps: list[tuple[str, int, int, int]], size: int, delay: int, counted: bool, restart: int
 ) -> None:
     events = stream(steps, counted)
     parts = [events[begin : begin + size] for begin in range(0, len(events), size)]
     columns = [EventBatch(table=table_of(part)) if number % 3 else EventBatch(part) for number, part in enumerate(parts, 1)]
-    assert ran(columns, delay) == ran([EventBatch(part) for part in parts], delay)
+    assert ran(columns, delay, restart) == ran([EventBatch(part) for part in parts], delay)
 
 
 def test_columns_stay_columns() -> None:

@@ -57,15 +57,19 @@ def cut(events: Sequence[Event], places: set[int]) -> Iterator[EventBatch]:
 
 
 def run_live(events: Sequence[Event], delay: int, places: set[int], restart: int = -1) -> tuple[list[dict[str, Any]], list[str]]:
+    """What changes is told after every batch; a restart goes on from that."""
     live = LiveEngine(Engine(RULES), delay * MS)
     made: list[EventBatch] = []
     late: list[Event] = []
+    told = [live.changes(everything=True).data]
     for number, batch in enumerate(cut(events, places)):
         if number == restart:
             late += live.latecomers()
-            kept, live = live.snapshot(), LiveEngine(Engine(RULES), delay * MS)
-            live.restore(kept)
+            live = LiveEngine(Engine(RULES), delay * MS)
+            live.restore(told[0], told[1:])
         made += live.arrive(batch)
+        data, whole = live.changes()
+        told = [data] if whole else [*told, data]
     made += live.finish(None, closed=True)
     late += live.latecomers()
     return [record(e) for batch in made for e in batch.events], [str(e.id) for e in late]
