@@ -32,15 +32,15 @@ def embedded(book: Rulebook, events: list[dict[str, Any]]) -> list[tuple[str, st
     return sorted((d["type"], str(d.get("k"))) for d in coincide.detect(book, events))
 
 
-def test_detection_rules_read_the_source_once_and_correlations_once_a_key(spark: Any, tmp_path: Path) -> None:
+def test_detection_rules_and_correlations_read_the_source_once(spark: Any, tmp_path: Path) -> None:
     spark.createDataFrame(EVENTS).write.parquet(str(tmp_path / "events"))
     frame = spark.read.parquet(str(tmp_path / "events"))
     simple = load(SourceText("r.yml", "---\n".join(RULE % (name, name) for name in "xyz")))
     assert scans(detect(simple, frame)) == 1
     book = load(SourceText("r.yml", "---\n".join([*(RULE % (name, name) for name in "xyz"), MANY])))
     found = detect(book, frame)
-    assert scans(found) == 2
-    assert "hashpartitioning(spread" in str(found._jdf.queryExecution().executedPlan().toString())
+    assert scans(found) == 1
+    assert "hashpartitioning(tag" in str(found._jdf.queryExecution().executedPlan().toString())
     assert sorted((row["type"], str(asdict(row)["k"])) for row in found.collect()) == embedded(book, EVENTS)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coincide.adapters.columns import is_number, number_values
 from coincide.adapters.nestedcolumns import is_list, sets_of_lists
@@ -183,10 +184,11 @@ def _instants(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     return values
 
 
-def named(layout: Layout, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
-    """One array a field, of all batches."""
+def named(layout: Layout, batches: Iterable[pa.RecordBatch], fields: Iterable[str] | None = None) -> dict[str, Any]:
+    """One array for each of these fields, or of all, of all batches."""
     table = pa.Table.from_batches(list(batches))
-    return {name: _whole(name, table.column(number)) for number, name in enumerate(layout.fields)}
+    wanted = layout.fields if fields is None else fields
+    return {name: _whole(name, table.column(layout.fields.index(name))) for name in wanted}
 
 
 def _whole(name: str, column: pa.ChunkedArray) -> pa.Array:
@@ -195,17 +197,30 @@ def _whole(name: str, column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def detect_partition(task: Task, span: Span, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def tagged(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+    """The events of each tag, which is the column behind the layout's. Rows without an event only name their tag."""
+    parts: dict[int, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        *columns, tags = batch.columns
+        events = pa.RecordBatch.from_arrays(columns, names=layout.wire)
+        for tag in tags.unique().to_pylist():
+            own = pc.equal(tags, tag)
+            parts.setdefault(tag, []).append(events.filter(pc.and_(own, pc.is_valid(events.column(0)))))
+    for tag in sorted(parts):
+        yield tag, parts.pop(tag)
+
+
+def detect_partition(task: Task, span: Span, columns: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     """Detections of one partition of a batch job, which holds all events of its keys."""
-    received = [batch for batch in batches if batch.num_rows]
-    if not received and span.start is None:
+    rows = len(columns["hi"])
+    if not rows and span.start is None:
         return
-    graph = graph_for(task, sum(batch.num_rows for batch in received))
+    graph = graph_for(task, rows)
     keys = None if task.outputs.digests is None else Keys(task.outputs.digests)
     state = graph.initial()
     state.start = span.start
-    if received:
-        made = graph.advance(state, sort_batch(EventBatch(table=events_of(task.layout, named(task.layout, received)))))
+    if rows:
+        made = graph.advance(state, sort_batch(EventBatch(table=events_of(task.layout, columns))))
         yield from _written(task, made, keys)
     state.hi = state.hi if span.last is None else max(state.hi, span.last)
     yield from _written(task, graph.finish(state, span.until, span.closed), keys)
