@@ -374,8 +374,10 @@ class Live(Delayed):
         return msgspec.structs.replace(super().state(), counted=self.counted, sufficient=self.sufficient)
 
     def restore(self, state: StageState) -> None:
+        """Who did not count cannot tell whether the ids of what waits count up."""
         super().restore(state)
-        self.counted, self.sufficient = state.counted, state.sufficient
+        uncounted = state.counted == NEVER and bool(state.buffer)
+        self.counted, self.sufficient = UNCOUNTED if uncounted else state.counted, state.sufficient
 
     @property
     def mark(self) -> int | None:

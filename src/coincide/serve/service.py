@@ -18,7 +18,7 @@ from coincide.engines.instance import StabilityPolicy
 from coincide.engines.live import Live, LiveEngine
 from coincide.engines.livepolicies import LivePolicies
 from coincide.engines.policies import PolicyEngine
-from coincide.errors import CoincideError, RuleError
+from coincide.errors import CoincideError
 from coincide.model.batch import EventBatch
 from coincide.serve.history import History
 from coincide.serve.logs import log
@@ -165,23 +165,18 @@ class Service:
         """A file of rules replaced or added. Raises RuleError, and then nothing has changed."""
         with self._changing:
             source = self.files.named(name, text)
-            rules = self._possible(self.files.rules.with_text(source))
+            rules = self.files.rules.with_text(source)
             self.files.write(source)
             return self._change(rules)
 
     def validated(self, name: str, text: str) -> RuleSet:
         """The rules as they would be with this file. Raises RuleError."""
-        return self._possible(self.files.rules.with_text(self.files.named(name, text)))
+        return self.files.rules.with_text(self.files.named(name, text))
 
     def enable(self, name: str, enabled: bool) -> RuleSet:
         with self._changing:
             rules = self.files.rules
             return self._change(rules.with_disabled(rules.disabled - {name} if enabled else rules.disabled | {name}))
-
-    def _possible(self, rules: RuleSet) -> RuleSet:
-        if rules.under_policies != self.files.rules.under_policies:
-            raise RuleError("whether any rule names a stability policy cannot change while the service runs: start it again")
-        return rules
 
     def _change(self, rules: RuleSet) -> RuleSet:
         before = {detector.digest for detector in self.files.rules.running.detectors}
@@ -193,7 +188,8 @@ class Service:
         return rules
 
     def _take(self, rules: RuleSet) -> None:
-        self.run.change_rules(rules.running, rules.silent)
+        other = rules.under_policies != self.files.rules.under_policies
+        self.run.change_rules(rules.running, rules.silent, live_engine(rules, self.setup) if other else None)
         self._names = names_of(rules.running)
 
     def _watch_files(self) -> None:
@@ -205,7 +201,7 @@ class Service:
                 with self._changing:
                     rules = None if self.stopping else self.files.changed()
                     if rules is not None:
-                        self._change(self._possible(rules))
+                        self._change(rules)
             except CoincideError as error:
                 log("rules refused", level="error", message=str(error))
             pause = max(LOOK, SPARED * (time.thread_time() - begun))

@@ -27,7 +27,7 @@ class Clock:
         self._came = 0.0
 
     def note(self, mark: int | None) -> None:
-        if mark is not None and mark != self._mark:
+        if mark is not None and (self._mark is None or mark > self._mark):
             self._mark, self._came = mark, self._now()
 
     def time(self) -> int | None:

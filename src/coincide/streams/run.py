@@ -44,6 +44,7 @@ class LiveRun:
         self.live = live
         self.sources, self.sinks, self.encoder, self.pace = sources, sinks, encoder, pace
         self.silent: frozenset[int] = frozenset()
+        self._anew = False  # has the state been told to somebody else than checkpoints?
         self._writer = ThreadPoolExecutor(1, "checkpoints")
         self._keeping: tuple[Future[None], dict[int, tuple[Position, int]]] | None = None
         self._checkpoints = None if folder is None else Checkpoints(folder)
@@ -80,10 +81,15 @@ class LiveRun:
                 yield from self._written(batch)
         self.keep()
 
-    def change_rules(self, rules: Rulebook, silent: Collection[int] = ()) -> None:
+    def change_rules(self, rules: Rulebook, silent: Collection[int] = (), live: Live | None = None) -> None:
         """Go on with other rules: unchanged definitions keep their state. What the `silent` ones among them (by their numbers)
-        make is for the others only."""
-        self.live.change_rules(rules)
+        make is for the others only. Where these rules need another `live` than those before, it takes their place."""
+        if live is None:
+            self.live.change_rules(rules)
+        else:
+            self._anew = True
+            live.restore(self.live.changes(everything=True).data)
+            self.live = self.loop.live = live
         self.encoder.change_rules(rules)
         self.silent = frozenset(silent)
         for source in self.sources:
@@ -110,7 +116,8 @@ class LiveRun:
         sinks = {sink.url: sink.commit() for sink in self.sinks}
         positions = dict(self.loop.positions)
         sources = {**self._positions, **{self.sources[number].url: position for number, position in positions.items()}}
-        state, whole = self.live.changes(checkpoints.wants_whole)
+        state, whole = self.live.changes(checkpoints.wants_whole or self._anew)
+        self._anew = False
         keys, anew = (b"", whole) if self.encoder.keys is None else self.encoder.keys.changes(whole)
         self.kept_at = self.arrivals.now()
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from live_support import Kept, Listed, Script
 
-from coincide import loads
+from coincide import Engine, Rulebook, loads
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.records import event_of
+from coincide.engines.instance import StabilityPolicy
+from coincide.engines.live import Live, LiveEngine
 from coincide.engines.livepolicies import LivePolicies
 from coincide.engines.policies import PolicyEngine
-from coincide.model.event import Event
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, record
 from coincide.streams.encode import Encoder
 from coincide.streams.loop import LiveLoop
 from coincide.streams.run import LiveRun, Pace
@@ -67,3 +73,44 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path, policy: str, cut: int
     whole = ran(None, len(events))
     assert ran(tmp_path, cut) + ran(tmp_path, len(events)) == whole
     assert whole
+
+
+def with_policy(text: str) -> Rulebook:
+    return loads(PLAIN + text, "opera")
+
+
+PLAIN = "detect Pair = [a(k = ?k)] ; [b(k = ?k)]\ndetect Silent = ([a(k = ?k)], [T in {T, b(k = ?k)}]) T = 5ms\n"
+OTHER = "detect Once policy best-effort = [b] ; [b]"
+
+
+def live_of(text: str, delay: int) -> Live:
+    book = with_policy(text)
+    return LivePolicies(PolicyEngine(book, StabilityPolicy("delayed", delay=delay))) if text else LiveEngine(Engine(book), delay)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(-2, 6)), max_size=14),
+    st.sets(st.integers(0, 14), max_size=4),
+    st.sampled_from([0, 4000]),
+)
+def test_rules_without_a_policy_do_not_notice_that_others_get_one(
+    steps: list[tuple[str, int]], switches: set[int], delay: int
+) -> None:
+    """The state goes from the total order to policies and back, between any two events, while time passes, too."""
+
+    def ran(at: set[int]) -> list[dict[str, Any]]:
+        live, text, time, latest, made = live_of("", delay), "", 10, 0, []
+        for number, (kind, step) in enumerate(steps):
+            if number in at:
+                text = "" if text else OTHER
+                told, live = live.changes(everything=True), live_of(text, delay)
+                live.restore(told.data)
+            time = max(0, time + step)
+            latest = max(latest, time * 1000)
+            made += live.arrive(EventBatch([event(number, kind, time, time)]))
+            made += live.pass_time(latest + delay + 2001)  # so that what waits for its instant to pass does not
+        made += live.finish(latest + 5000, closed=True)
+        return [record(each) for batch in made for each in batch.events if each.type != "Once"]
+
+    assert ran(switches) == ran(set())
