@@ -108,8 +108,8 @@ class Probabilistic(Guaranteed):
     def _next(self) -> tuple[int, Event | None] | None:
         """The next item: the first event of the buffer, or a timer due before its hi."""
         due = self.consumer.due() if self.consumer.timed else None
-        if self.buffer and (due is None or due >= self.buffer[0][2].hi):
-            return self.buffer[0][2].hi, self.buffer[0][2]
+        if self.buffer and (due is None or due >= self.buffer[0][0][0]):
+            return self.buffer[0][0][0], self.buffer[0][2]
         return None if due is None else (due, None)
 
     def _take(self, time: int, event: Event | None) -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from coincide.model.batch import EventBatch
 from coincide.model.bounds import Began, Count, Word
-from coincide.model.event import HEARTBEAT, Event
+from coincide.model.event import HEARTBEAT, Event, Place, order_of
 from coincide.model.stamp import OrderKey
 
 NEVER = -(2**63)
@@ -101,6 +101,12 @@ def arrival_of(record: Event) -> int:
     return record.hi if record.arrival is None else record.arrival
 
 
+def _time(record: Event) -> int:
+    """What sources have to pass before it is consumed."""
+    time: int = order_of(record)[0] if record.type != HEARTBEAT else record.hi
+    return time
+
+
 class BestEffort:
     """Everything is consumed on arrival, and timers go by the arrival clock (decision D-20): nothing waits."""
 
@@ -168,7 +174,7 @@ class Guaranteed:
     number: int = 0
     marks: dict[str, int] = field(default_factory=dict)
     heard: set[str] = field(default_factory=set)
-    buffer: list[tuple[OrderKey, int, Event]] = field(default_factory=list)
+    buffer: list[tuple[Place, int, Event]] = field(default_factory=list)
     arrived: int = 0
     last: tuple[Any, ...] = ()  # place in the total order of the last item consumed
     late: list[Event] = field(default_factory=list)
@@ -186,7 +192,7 @@ class Guaranteed:
 
     def has_left(self, state: StageState, due: int | None) -> bool:
         """Where other sources are waited for than before, more may be stable now."""
-        first = min([event.hi for _, _, event in self.buffer[:1]] + ([] if due is None else [due]), default=None)
+        first = min([key[0] for key, _, _ in self.buffer[:1]] + ([] if due is None else [due]), default=None)
         return first is not None and state.declared == list(self.declared) and self._is_passed(first)
 
     def _is_passed(self, time: int) -> bool:
@@ -195,7 +201,7 @@ class Guaranteed:
     def restore(self, state: StageState) -> None:
         self.clock, self.refused, self.marks, self.heard = state.clock, state.refused, dict(state.marks), set(state.heard)
         self.arrived, self.last, self._waited_for = state.arrived, state.last, None
-        self.buffer = [(event.origin[0], number, event) for number, event in state.buffer]  # a heap was written, one is read
+        self.buffer = [(order_of(event), number, event) for number, event in state.buffer]  # a heap was written, one is read
 
     def arrive(self, record: Event) -> None:
         self.number += 1
@@ -206,7 +212,7 @@ class Guaranteed:
         mark = self.marks.get(source, NEVER)
         if record.type != HEARTBEAT:
             self._receive(record, mark)
-        self.marks[source] = max(mark, record.hi)
+        self.marks[source] = max(mark, _time(record))
         self._release(mark)
 
     def advance(self, marks: Mapping[str, int], heard: Iterable[str], clock: int, number: int) -> None:
@@ -217,7 +223,7 @@ class Guaranteed:
 
     def _receive(self, record: Event, mark: int) -> None:
         """An event that breaks its source's order is late even if it could still be put in place (decision D-25)."""
-        if record.hi < mark or self._gone_by(record):
+        if _time(record) < mark or self._gone_by(record):
             self.late.append(record)
             self.refused += 1
         else:
@@ -225,12 +231,12 @@ class Guaranteed:
 
     def _gone_by(self, record: Event) -> bool:
         """Has an item been consumed that comes after it? Among what waits to be handed on, only the consumer knows its timers."""
-        if self.steps and record.hi < self.steps[-1][0]:
+        if self.steps and _time(record) < self.steps[-1][0]:
             self.settle()
-        return record.origin[0] < self.last
+        return order_of(record) < self.last
 
     def _keep(self, record: Event) -> None:
-        heapq.heappush(self.buffer, (record.origin[0], self.arrived, record))
+        heapq.heappush(self.buffer, (order_of(record), self.arrived, record))
         self.arrived += 1
 
     @property
@@ -267,7 +273,7 @@ class Guaranteed:
     def _hand_on(self, moments: Moments) -> None:
         run, self.run = self.run, []
         if run:
-            self.last = run[-1].origin[0]
+            self.last = order_of(run[-1])
             self.consumer.consume(EventBatch(run), moments)
 
     def fire_below(self, time: float, moments: Moments) -> None:
@@ -286,10 +292,10 @@ class Guaranteed:
         if until is None:
             return
         self.buffer.sort()
-        count = bisect_right(self.buffer, until, key=lambda waiting: waiting[2].hi)
+        count = bisect_right(self.buffer, until, key=lambda waiting: waiting[0][0])
         self.run, self.buffer = [event for _, _, event in self.buffer[:count]], self.buffer[count:]
         if self.run:
-            before, self.clock = self.clock, max(self.clock, self.run[-1].hi)
+            before, self.clock = self.clock, max(self.clock, _time(self.run[-1]))
             self._hand_on(lambda time: (max(before, time), self.number))
         self._fire(lambda due: due <= until and (until != inf or self.consumer.finite()), self._passing)
 

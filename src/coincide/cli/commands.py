@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from coincide import __version__
-from coincide.cli import check, debug, divide, draw, explain, guess, place, plan, run, serve, test
+from coincide.cli import check, debug, divide, draw, explain, guess, network, place, plan, run, serve, test
 
 DESCRIPTION = "Find situations in streams of events: patterns written as rules, run over files or on Spark."
 EPILOG = """\
@@ -37,6 +37,10 @@ def arguments() -> argparse.ArgumentParser:
         divide.DIVIDE,
         place.PLACE,
         plan.PLAN,
+        network.NODE,
+        network.PUBLISH,
+        network.SUBSCRIBE,
+        network.NETWORK,
         debug.DEBUG,
     ):
         command.add_to(commands)

@@ -18,7 +18,7 @@ import msgspec
 from coincide.detection.keys import Key, key_part
 from coincide.errors import CoincideError, InputError
 from coincide.model.bounds import FURTHEST
-from coincide.model.event import LEVELS, Event, Place, Value
+from coincide.model.event import LEVELS, NAMED, Event, Place, Value, carries_key
 from coincide.model.stamp import OrderKey, order_key
 
 SEAL = b"coincide\x01"
@@ -131,8 +131,11 @@ def event_of(stored: Event) -> Event:
 
 
 def external_event_of(stored: Event) -> Event:
-    """An external event that has yet to get its place: in the total order it stands where its stamp and id say."""
+    """An external event that has yet to get its place: in the total order it stands where its stamp and id say; a detection of
+    another node where its order key does."""
     check_stamp(stored.lo, stored.hi)
+    if carries_key(stored):
+        return msgspec.structs.replace(stored, origin=tuple(map(key_of_order, stored.origin)), place=carried_key_of(stored.place))
     own = (order_key(stored.lo, stored.hi, stored.id or ""),)
     if tuple(map(key_of_order, stored.origin)) != own:
         damaged("an event that waits is not an external one")
@@ -160,6 +163,16 @@ def place_of(value: Any) -> Place:
         damaged("a place is not one")
     inner = _setting(number, LEVELS + 1) if _is_set(kind) else _whole(number)
     return (_instant(time), kind, inner, generation, *map(_whole, causes))
+
+
+def carried_key_of(value: Sequence[Any]) -> Place:
+    """An order key as a detection of another node carries it: five parts of an item's, then names and numbers take turns."""
+    item, names, numbers = value[: NAMED + 1], value[NAMED + 1 :: 2], value[NAMED + 2 :: 2]
+    if not names or len(names) != len(numbers) or not all(isinstance(name, str) for name in (item[NAMED], *names)):
+        damaged("an order key is not one")
+    time, *rest, text = item
+    whole = key_of_order((time, *rest, text)) if text else (_instant(time), *map(_whole, rest), text)
+    return (*whole, *(part for name, number in zip(names, numbers, strict=True) for part in (name, _whole(number))))
 
 
 def timer_place_of(value: Any) -> Place:

@@ -4,7 +4,7 @@ Every broker computes the same plan from the same topology and request: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -50,6 +50,11 @@ class New:
     node: str
     restart: bool = False
     sides: tuple[str, ...] = ()
+    canonical: str = ""
+
+
+Naming = Callable[[str, Collection[str]], str]
+"""From the canonical text of a new detector, and the names that are taken, to its name."""
 
 
 @dataclass
@@ -60,11 +65,12 @@ class Plan:
     warnings: list[str] = field(default_factory=list)
 
 
-def make_plan(brokers: Brokers, request: Request) -> Plan:
+def make_plan(brokers: Brokers, request: Request, naming: Naming | None = None) -> Plan:
+    """New detectors are called N1, N2, … unless there is another way of naming them."""
     if request.policy not in POLICIES:
         hint = nearest(request.policy, POLICIES) or f"there are {', '.join(POLICIES)}"
         raise InputError(f"there is no policy '{request.policy}': {hint}")
-    planner = Planner(brokers, request)
+    planner = Planner(brokers, request, naming)
     POLICIES[request.policy](planner)
     return planner.plan
 
@@ -72,7 +78,7 @@ def make_plan(brokers: Brokers, request: Request) -> Plan:
 class Planner:
     """A request in a network, and the plan that is being made for it."""
 
-    def __init__(self, brokers: Brokers, request: Request) -> None:
+    def __init__(self, brokers: Brokers, request: Request, naming: Naming | None = None) -> None:
         self.brokers = brokers
         self.request = request
         self.routes = Routes(brokers)
@@ -88,6 +94,7 @@ class Planner:
         self.places = {d.name: d.node for d in brokers.detectors}
         self.loads = {node: self._load(node) for node in brokers.nodes}
         self._names = (f"N{number}" for number in count(1))
+        self._naming = naming or self._numbered
 
     @cached_property
     def decomposition(self) -> Decomposition:
@@ -161,15 +168,20 @@ class Planner:
 
     # New detectors.
 
-    def next_name(self) -> str:
+    def next_name(self, canonical: str = "") -> str:
         taken = {*self.bodies, *(p.type for p in self.brokers.publishers), *(new.name for new in self.plan.new)}
+        return self._naming(canonical, taken)
+
+    def _numbered(self, canonical: str, taken: Collection[str]) -> str:
         return next(name for name in self._names if name not in taken)
 
     def start(self, body: Expression, node: str, sides: Iterable[str] = (), whole: bool = True, name: str | None = None) -> str:
         """A new detector; `whole`: of the request itself, so that its attributes are computed there."""
-        name = name or self.next_name()
-        text = core_text(body) + (_with(self.wanted.computed) if whole else "")
-        self.plan.new.append(New(name, text, node, self.request.restart, tuple(sides)))
+        computed = self.wanted.computed if whole else ()
+        canonical = canonical_text(body, _aliases(computed)) + _with(computed)
+        name = name or self.next_name(canonical)
+        text = core_text(body) + _with(computed)
+        self.plan.new.append(New(name, text, node, self.request.restart, tuple(sides), canonical))
         self.bodies[name] = body
         self.places[name] = node
         self.loads[node] += atoms(body)

@@ -20,7 +20,7 @@ from coincide.engines.snapshots import VERSION, GraphChanges, GraphSnapshot, rea
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
-from coincide.model.event import HEARTBEAT
+from coincide.model.event import HEARTBEAT, order_of
 
 
 @dataclass
@@ -246,4 +246,4 @@ def _first_and_last(batch: EventBatch) -> tuple[int, int]:
     if batch.has_table:
         hi = batch.table.hi
         return int(hi[0]), int(hi[-1])
-    return batch.events[0].hi, batch.events[-1].hi
+    return order_of(batch.events[0])[0], order_of(batch.events[-1])[0]

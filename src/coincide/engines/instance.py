@@ -11,7 +11,7 @@ import msgspec
 from coincide.compile import Compiled
 from coincide.compile.graph import feeds
 from coincide.detection.base import Detector, in_tier
-from coincide.detection.snapshots import damaged, external_event_of, key_of_order, stored_event, stored_key
+from coincide.detection.snapshots import carried_key_of, damaged, external_event_of, key_of_order, stored_event, stored_key
 from coincide.engines.graph import Graph, GraphState
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import CoincideError, RunError
@@ -163,16 +163,17 @@ class Instance:
 
 def stored_stage(state: StageState) -> StageState:
     buffer = [(number, stored_event(event)) for number, event in state.buffer]
-    last = stored_key(state.last) if len(state.last) == KEY else state.last
+    last = (*stored_key(state.last[:KEY]), *state.last[KEY:]) if len(state.last) >= KEY else state.last
     return msgspec.structs.replace(state, buffer=buffer, last=last)
 
 
 def read_stage(state: StageState) -> StageState:
     """What waits is external events with a place in the total order; `last` is such a place, or the beginning of one."""
     buffer = [(number, external_event_of(event)) for number, event in state.buffer]
-    if tuple(map(type, state.last)) not in ((), (int, float), (int, int, int, int, str)):
+    if tuple(map(type, state.last[:KEY])) not in ((), (int, float), (int, int, int, int, str)):
         damaged("what was consumed last has no place in the total order")
-    last = key_of_order(state.last) if len(state.last) == KEY else state.last
+    last = carried_key_of(state.last) if len(state.last) > KEY else state.last
+    last = key_of_order(last) if len(last) == KEY else last
     return msgspec.structs.replace(state, buffer=buffer, last=last)
 
 

@@ -36,7 +36,10 @@ Place = tuple[Any, ...]
     timer firing      (due, 1, place of what set it + (definition, k, 1 if it is a recurring one else 0), 0)
     detection         as its root's, but with its generation, then (definition, k) for each cause on the way
 
-so that a detection comes after its cause and before the next external event or timer, first in first out."""
+so that a detection comes after its cause and before the next external event or timer, first in first out.
+
+A detection that another node has made waits to be consumed, too. Until then it carries its order key instead (Opera's
+distribution, section 3): the key of the item that completed it, then its detector's name and its number, which no place has."""
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -63,8 +66,26 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return bool(self.place) and bool(self.place[3] > 0)  # one that is not placed yet is external
 
     def placed(self, number: int, clock: int | None = None) -> Event:
-        """This external event as the n-th that is consumed: by its hi, or at the clock of its arrival."""
+        """This event as the n-th that is consumed: by its hi, or at the clock of its arrival. What another node has detected
+        stays a detection, and is consumed when the item that completed it was."""
+        if carries_key(self):
+            return msgspec.structs.replace(self, place=(self.place[0] if clock is None else clock, 0, number, 1, 0, 0))
         return msgspec.structs.replace(self, place=(self.hi if clock is None else clock, 0, number, 0))
+
+
+NAMED = 4
+"""The first part of an order key that is a text."""
+
+
+def carries_key(event: Event) -> bool:
+    """Is it a detection of another node, with its order key?"""
+    place = event.place
+    return len(place) > NAMED and isinstance(place[NAMED], str)
+
+
+def order_of(event: Event) -> Place:
+    """Where an event that waits to be consumed stands in the total order; the first part is its time there."""
+    return event.place if carries_key(event) else event.origin[0]
 
 
 def primitive(

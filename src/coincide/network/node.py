@@ -1,0 +1,265 @@
+"""A node: reads the control subjects, keeps the directory, and carries the detectors that the directory puts on it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from coincide.detection.snapshots import reading_state
+from coincide.errors import CoincideError
+from coincide.network.broker import Broker, Message, Reader, Subjects
+from coincide.network.directory import Detector, Directory
+from coincide.network.hosted import Hosted, Kept, read_kept
+from coincide.network.messages import MARK, Command, Report, encoded
+
+log = logging.getLogger("coincide.network")
+
+DIRECTORY = "the-directory"
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds: how often the clock is told, how often a node speaks, how often states are kept, how long a state that is handed
+    over is waited for."""
+
+    clock: float = 0.25
+    beat: float = 0.5
+    keep: float = 5.0
+    handover: float = 2.0
+
+
+@dataclass
+class Carried:
+    """A detector that runs here. `published` is the number of its last detection that the stream has already."""
+
+    hosted: Hosted
+    reader: Reader
+    published: int
+    kept_at: float
+    kept_position: int = 0
+    seconds: float = 0.0
+    counted_at: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Node:
+    """`turn` does what there is to do, without waiting. `now` is any clock of seconds that goes on by itself."""
+
+    def __init__(
+        self,
+        name: str,
+        broker: Broker,
+        subjects: Subjects | None = None,
+        pace: Pace | None = None,
+        links: Mapping[str, float] | None = None,
+        host: bool = True,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.broker = broker
+        self.subjects = subjects or Subjects()
+        self.pace = pace or Pace()
+        self.links = dict(links or {})
+        self.host = host
+        self.now = now
+        self.directory = Directory(self.subjects)
+        self.carried: dict[str, Carried] = {}
+        self.latency = 0.0
+        self.resources: dict[str, object] = {}
+        self._control: Reader | None = None
+        self._waiting: dict[str, float] = {}  # since when a state that is handed over is waited for
+        self._beat_at = self._clock_at = self._saved_at = now()
+        self._clock_number = 0
+        self._measured_at, self._busy, self._share = now(), 0.0, 0.0
+
+    def start(self) -> None:
+        """From the directory that was kept last, or from the beginning."""
+        if (kept := self.broker.kept(DIRECTORY)) is not None:
+            self.directory.restore(kept)
+        self._control = self.broker.open(self.subjects.control, self.directory.state.number)
+        self._report()
+
+    def turn(self) -> bool:
+        """Was there anything to do?"""
+        busy = self._heed()
+        self._reconcile()
+        for carried in list(self.carried.values()):
+            busy = self._run(carried) or busy
+        self._speak()
+        return busy
+
+    def stop(self) -> None:
+        """Leave: states are kept, so that others go on from them."""
+        for carried in self.carried.values():
+            self.broker.keep(carried.hosted.entry.name, carried.hosted.snapshot(carried.hosted.entry.placed))
+            carried.reader.close()
+        self.carried.clear()
+        self.broker.publish(self.subjects.node(self.name), encoded(Report(self.name, self.host, leaving=True)))
+        if self._control is not None:
+            self._control.close()
+
+    # Control.
+
+    def _heed(self) -> bool:
+        assert self._control is not None
+        messages = self._control.take()
+        for message in messages:
+            if message.subject == self.subjects.clock:
+                self._clock_number, self._clock_at = message.number, self.now()
+            self.directory.apply(message)
+        answers, self.directory.answers = self.directory.answers, []
+        for answer in answers:
+            told = msgspec.structs.replace(answer.command, sender=self.name)
+            self._publish_command(msgspec.structs.replace(told, target=answer.command.target), f"answer-{answer.number}")
+        return bool(messages)
+
+    def _publish_command(self, command: Command, key: str) -> None:
+        self.broker.publish(self.subjects.admin, encoded(command), f"{self.subjects.network}-{key}")
+
+    def _reconcile(self) -> None:
+        """What runs here becomes what the directory says."""
+        placed = self.directory.state.detectors
+        for name, carried in list(self.carried.items()):
+            entry = placed.get(name)
+            if entry is None or entry.node != self.name:
+                self._let_go(name, carried, entry)
+            else:
+                carried.hosted.entry.placed = entry.placed
+        for entry in placed.values():
+            if entry.node == self.name and entry.name not in self.carried:
+                self._take_up(entry)
+        for name in [name for name in self._waiting if name not in placed or placed[name].node != self.name]:
+            del self._waiting[name]
+
+    def _let_go(self, name: str, carried: Carried, entry: Detector | None) -> None:
+        """Destroyed, or moved: then with its state."""
+        try:
+            if entry is not None:
+                self.broker.keep(name, carried.hosted.snapshot(entry.placed))
+        except OSError:
+            return  # the broker is away: later
+        carried.reader.close()
+        del self.carried[name]
+        if entry is None:
+            self._publish_command(
+                Command("destroyed", name, self.name, self.name), f"destroyed-{name}-{carried.hosted.entry.placed}"
+            )
+
+    def _take_up(self, entry: Detector) -> None:
+        try:
+            state = self._state_of(entry)
+            if state is None and entry.name in self._waiting:
+                return
+            last = self.broker.last(self.subjects.detector(entry.name))
+            hosted = Hosted(msgspec.structs.replace(entry), self.directory.copies(entry), self.subjects)
+            if state is not None:
+                hosted.restore(state)
+            reader = self.broker.open(hosted.wanted(), hosted.position)
+        except (OSError, TimeoutError):
+            return  # the broker is away: later
+        except CoincideError as error:
+            log.warning("%s cannot be carried: %s", entry.name, error)
+            return
+        self._waiting.pop(entry.name, None)
+        self.carried[entry.name] = Carried(hosted, reader, _count(last, entry.since), self.now(), counted_at=self.now())
+        command = "created" if entry.placed == entry.since else "moved"
+        self._publish_command(Command(command, entry.name, self.name, self.name), f"{command}-{entry.name}-{entry.placed}")
+
+    def _state_of(self, entry: Detector) -> Kept | None:
+        """The one that was handed over; if that does not come, the last that was kept; None: it begins, or it is waited for."""
+        if entry.placed == entry.since:
+            return None
+        data = self.broker.kept(entry.name)
+        with reading_state(f"the state of '{entry.name}'"):
+            kept = None if data is None else read_kept(data)
+        if kept is not None and kept.since != entry.since:
+            kept = None  # of another of that name
+        if kept is not None and kept.placed >= entry.placed:
+            return kept
+        began = self._waiting.setdefault(entry.name, self.now())
+        before = self.directory.state.members.get(entry.before)
+        if before is not None and before.alive and self.now() - began < self.pace.handover:
+            return None
+        del self._waiting[entry.name]
+        return kept
+
+    # Detection.
+
+    def _run(self, carried: Carried) -> bool:
+        messages = carried.reader.take()
+        hosted = carried.hosted
+        if messages:
+            began = time.perf_counter()
+            hosted.receive(messages)
+            self._busy += time.perf_counter() - began
+            self._publish(carried)
+        self._keep(carried)
+        return bool(messages)
+
+    def _publish(self, carried: Carried) -> None:
+        hosted, subject = carried.hosted, self.subjects.detector(carried.hosted.entry.name)
+        for made in hosted.taken():
+            if made.number > carried.published:
+                self.broker.publish(subject, made.data, f"{subject}-{hosted.entry.since}-{made.number}")
+        if (told := hosted.progress()) is not None:
+            self.broker.publish(subject, told)
+
+    def _keep(self, carried: Carried) -> None:
+        now, hosted = self.now(), carried.hosted
+        if now - carried.kept_at < self.pace.keep or hosted.position == carried.kept_position:
+            return
+        try:
+            self.broker.keep(hosted.entry.name, hosted.snapshot(hosted.entry.placed - 1))
+        except OSError:
+            return
+        carried.kept_at, carried.kept_position = now, hosted.position
+
+    # Its own words.
+
+    def _speak(self) -> None:
+        now = self.now()
+        if now - self._beat_at >= self.pace.beat:
+            self._report()
+        if now - self._clock_at >= self.pace.clock:
+            self._clock_at = now
+            self.broker.publish(self.subjects.clock, b"{}", f"{self.subjects.clock}-{self._clock_number}")
+        if now - self._saved_at >= 60.0:
+            self._saved_at = now
+            self.broker.keep(DIRECTORY, self.directory.snapshot())
+
+    def _report(self) -> None:
+        now = self.now()
+        if now - self._measured_at >= 1.0:
+            self._share = min(1.0, self._busy / (now - self._measured_at))
+            self._measured_at, self._busy = now, 0.0
+        self._beat_at = now
+        rates, delays = self._measured(now)
+        report = Report(self.name, self.host, self.links, self.latency, round(self._share, 3), rates, delays, self.resources)
+        self.broker.publish(self.subjects.node(self.name), encoded(report))
+
+    def _measured(self, now: float) -> tuple[dict[str, float], dict[str, float]]:
+        """Rates of what detectors read, and how long after its time the last detection of each was made."""
+        rates: dict[str, float] = {}
+        delays: dict[str, float] = {}
+        for name, carried in self.carried.items():
+            seconds = max(now - carried.counted_at, 0.001)
+            for type, number in carried.hosted.counts.items():
+                rate = (number - carried.counts.get(type, 0)) / seconds
+                rates[type] = max(rates.get(type, 0.0), round(rate, 3))
+            if seconds >= 5.0:
+                carried.counted_at, carried.counts = now, dict(carried.hosted.counts)
+            if carried.hosted.number:
+                delays[name] = round(carried.hosted.delay, 3)
+        return rates, delays
+
+
+def _count(last: Message | None, since: int) -> int:
+    """How many of its detections the stream has, by the last word of a detector; an earlier one of that name does not count."""
+    if last is None or last.number <= since:
+        return 0
+    raw = msgspec.json.decode(last.data)
+    return int(raw[MARK][0] if MARK in raw else raw["count"])

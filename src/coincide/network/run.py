@@ -1,0 +1,50 @@
+"""A node as a process."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from coincide.network.broker import Subjects
+from coincide.network.natsbroker import NatsBroker
+from coincide.network.node import Node, Pace
+
+log = logging.getLogger("coincide.network")
+
+MEASURED = 5.0
+"""Seconds between two measurements of the way to the broker."""
+
+
+def run_node(
+    url: str,
+    name: str,
+    network: str,
+    links: Mapping[str, float],
+    host: bool,
+    pace: Pace,
+    retention: float | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> None:
+    """Until it is stopped: then it leaves, and others go on with what it carries."""
+    broker = NatsBroker(url, network, retention)
+    node = Node(name, broker, Subjects(network), pace, links, host)
+    try:
+        node.start()
+        measured = 0.0
+        while not stopped():
+            if time.monotonic() - measured > MEASURED:
+                measured = time.monotonic()
+                _measure(node, broker)
+            if not node.turn():
+                broker.wait(0.05)
+    finally:
+        node.stop()
+        broker.close()
+
+
+def _measure(node: Node, broker: NatsBroker) -> None:
+    try:
+        node.latency = round(broker.round_trip(), 3)
+    except OSError as error:
+        log.warning("the broker cannot be reached at the moment: %s", error)

@@ -1,0 +1,57 @@
+"""Nodes as processes, on a broker of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from processes import PROGRAM, Processes, alive, ready, until
+
+TOPOLOGY = {
+    "nodes": {"a": {}, "b": {}, "c": {}},
+    "links": [{"ends": ["a", "b"], "latency": 2}, {"ends": ["b", "c"], "latency": 20}],
+}
+
+
+def command(processes: Processes, *arguments: str, given: str = "") -> str:
+    done = subprocess.run(
+        [*PROGRAM, *arguments, "--broker", processes.url], input=given, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_commands_from_subscription_to_detection(processes: Processes) -> None:
+    topology = processes.folder / "topology.json"
+    topology.write_text(json.dumps(TOPOLOGY))
+    for name in TOPOLOGY["nodes"]:
+        processes.start_node(name, "--links", str(topology))
+    network = processes.network()
+    until(lambda: alive(network, "a", "b", "c"), "the nodes do not join")
+    door = network.publisher("door", "a")
+    door.announce("badge", "login")
+    subscriber = network.subscribe("[badge] ; [login]", "minimum-bandwidth", node="c", name="guard")
+    until(lambda: ready(network), "no detector is ready")
+    (detector,) = network.status().detectors.values()
+    assert detector.node == "a"  # where both are published
+    lines = [
+        {"type": "badge", "id": "e1", "time": 1},
+        {"type": "login", "id": "e2", "time": 2},
+        {"type": "login", "id": "e3", "time": 3},
+    ]
+    command(processes, "publish", "--source", "door", "--node", "a", given="\n".join(map(json.dumps, lines)))
+    found: list[object] = []
+    until(lambda: found.extend(subscriber.take()) or len(found) == 1, "nothing is detected")
+    assert found == [{"type": detector.name, "time": [1, 2], "from": ["e1", "e2"]}]
+    shown = command(processes, "network", "status")
+    assert all(word in shown for word in (detector.name, "guard", "minimum-bandwidth"))
+    command(processes, "network", "migrate", detector.name, "c")
+    until(lambda: network.status().detectors[detector.name].node == "c" and ready(network), "it does not move")
+    more = [{"type": "badge", "id": "e4", "time": 4}, {"type": "login", "id": "e5", "time": 5}]
+    command(processes, "publish", "--source", "door", "--node", "a", given="\n".join(map(json.dumps, more)))
+    until(lambda: found.extend(subscriber.take()) or len(found) == 2, "nothing is detected after the move")
+    assert found[1] == {"type": detector.name, "time": [4, 5], "from": ["e4", "e5"]}
+    subscriber.close()
+    until(lambda: not network.status().detectors, "the detector is not destroyed")
+    processes.interrupt("c")
+    until(lambda: not network.status().members["c"].alive, "the node does not leave")
