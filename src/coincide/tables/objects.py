@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,17 @@ def found_by_objects(program: Program, rows: Rows, segments: Segments, closed: b
     return Matches(made, np.array(recorder.states, np.int32), np.concatenate(([0], np.cumsum(made[:, 2]))))
 
 
+@dataclass
+class _Part(Partition):
+    """Its starts lie before `end`."""
+
+    end: int = 0
+
+    @property
+    def pending(self) -> Event | None:
+        return self.row(self.start) if self.start < self.end else None
+
+
 def _partition(
     program: Program, rows: Rows, columns: dict[str, Column], segments: Segments, segment: int, base: int, closed: bool
 ) -> Partition:
@@ -90,4 +101,5 @@ def _partition(
         events.append(Event("", row, int(rows.times[row]), str(row + 1), values, ()))
     no_key = ((False, None),) * len(program.clause.partition)
     start, covered = (int(at[segment]) - low + base for at in (segments.starts, segments.covered))
-    return Partition(no_key, events, base, start, int(segments.numbers[segment]), covered, closed)
+    end = high if segments.ends is None else int(segments.ends[segment])
+    return _Part(no_key, events, base, start, int(segments.numbers[segment]), covered, closed, end=end - low + base)

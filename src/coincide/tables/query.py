@@ -158,10 +158,16 @@ class TableQuery:
         shown = self.columnar.shown(self._matches(rows, segments, closed, passed))
         return self._selected(self._output(shown, rows, segments, table))
 
-    def in_order(self, table: pa.Table) -> pa.Table:
-        """Rows by the keys of ORDER BY, whatever their partitions."""
+    def ways(self, table: pa.Table, partition: Segments, entries: Numbers, closed: bool) -> Numbers:
+        """See Columnar.ways."""
+        rows = Rows(table.num_rows, _Arrays(table), self.times(table))
+        return self.columnar.ways(rows, partition, entries, closed, NO_TIME)
+
+    def in_order(self, table: pa.Table, tie: str | None = None) -> pa.Table:
+        """Rows by the keys of ORDER BY, whatever their partitions; those with equal keys by a column of whole numbers, if one is
+        named, and otherwise as they stand."""
         table = self._filtered(table)
-        order = self._by_keys(table)
+        order = self._by_keys(table, tie)
         return table if order is None else table.take(pa.array(order))
 
     def _filtered(self, table: pa.Table) -> pa.Table:
@@ -208,8 +214,9 @@ class TableQuery:
             combined = _codes(pa.chunked_array([pa.array(combined)]))
         return combined, int(combined.max(initial=-1)) + 1
 
-    def _by_keys(self, table: pa.Table) -> Numbers | None:
+    def _by_keys(self, table: pa.Table, tie: str | None = None) -> Numbers | None:
         keys = [part for key in self.clause.order for part in _sort_keys(table.column(key.name), key)]
+        keys += [] if tie is None else [table.column(tie).to_numpy()]
         if not keys or (all(_is_sorted(key) for key in keys[:1]) and len(keys) == 1):
             return None
         return np.lexsort(keys[::-1]).astype(np.int64)

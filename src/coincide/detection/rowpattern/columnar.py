@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.rowpattern.expressions import Folded, Lookup, leaves_of, reads_labels
 from coincide.detection.rowpattern.folds import running
-from coincide.detection.rowpattern.loop import MATCHED, NO_ROW, NOTHING, TIMED_OUT, TOO_MANY_STEPS, UNMATCHED, find
+from coincide.detection.rowpattern.loop import MATCHED, NO_ROW, NOTHING, TIMED_OUT, TOO_MANY_STEPS, UNMATCHED, find, follow
 from coincide.detection.rowpattern.partition import Program
 from coincide.detection.rowpattern.registers import Code, Coder, local_look_ahead, needs_code, unfit_reasons
 from coincide.detection.rowpattern.tables import Tables, tables_of
@@ -28,24 +28,46 @@ from coincide.model.stamp import MILLISECOND
 from coincide.syntax import walk
 
 Numbers = npt.NDArray[np.int64]
+NO_TRAIL = np.zeros((0, 3), np.int64)
 LABEL = " label"
 """The name of the column of labels, where an operand reads them."""
 
 
+class Scans(NamedTuple):
+    """What `loop.find` asks of each scan: usually there is one for a partition."""
+
+    lows: Numbers
+    highs: Numbers
+    ends: Numbers
+    trail: Numbers
+    begins: npt.NDArray[np.bool_]
+    starts: Numbers
+    numbers: Numbers
+    covered: Numbers
+    anew: Numbers
+
+
 @dataclass(eq=False)
 class Segments:
-    """Where each partition's rows begin (and the last one's end), and where its scan has come to. `anew` is the row with which a
-    partition began again after it had been forgotten; -1: it was not."""
+    """Where each partition's rows begin (and the last one's end), and where its scan has come to. Its starts lie before `ends`,
+    if these are given. `anew` is the row with which a partition began again after it had been forgotten; -1: it was not."""
 
     bounds: Numbers
     starts: Numbers
     numbers: Numbers
     covered: Numbers
     begins: npt.NDArray[np.bool_]
+    ends: Numbers | None = None
     anew: Numbers = field(init=False)
 
     def __post_init__(self) -> None:
         self.anew = np.full(len(self.starts), -1, np.int64)
+
+    @property
+    def scans(self) -> Scans:
+        ends = self.bounds[1:] if self.ends is None else self.ends
+        of_scan = self.begins, self.starts, self.numbers, self.covered, self.anew
+        return Scans(self.bounds[:-1], self.bounds[1:], ends, NO_TRAIL, *of_scan)
 
     @staticmethod
     def fresh(bounds: Numbers) -> Segments:
@@ -127,16 +149,35 @@ class Columnar:
 
     def find(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
         """Scan all segments; where each has come to is kept in them. Raises RunError, and Unfit before anything is done."""
+        outcome, row, made, states = self._scanned(rows, segments, segments.scans, closed, passed)
+        matches = Matches(made, states, np.concatenate(([0], np.cumsum(made[:, 2]))))
+        if outcome != NOTHING:
+            raise Stopped(outcome, int(row), matches)
+        return matches
+
+    def ways(self, rows: Rows, partition: Segments, entries: Numbers, closed: bool, passed: int) -> Numbers:
+        """Where the scan of a partition goes that begins at each of some rows: its first start that is none of the partition's
+        own (-1: it stops with an error), how many matches it makes on the way, and the row after the last one in a match.
+
+        Scans that come to the same start are one from there on, so no start is searched twice."""
+        assert partition.ends is not None
+        end, count = int(partition.ends[0]), len(entries)
+        trail = np.zeros((rows.length + 1, 3), np.int64)
+        nothing = np.zeros(count, np.int64)
+        low, high = (np.full(count, bound, np.int64) for bound in partition.bounds)
+        ends, begins = np.repeat(partition.ends, count), np.repeat(partition.begins, count)
+        scans = Scans(low, high, ends, trail, begins, entries.copy(), nothing + 1, nothing.copy(), nothing.copy())
+        self._scanned(rows, partition, scans, closed, passed)
+        follow(trail, int(entries.min(initial=end)), end)
+        beyond = np.stack((entries, nothing, nothing), axis=1)
+        return np.where((entries >= end)[:, None], beyond, trail[entries])
+
+    def _scanned(self, rows: Rows, partitions: Segments, scans: Scans, closed: bool, passed: int) -> tuple[int, int, Any, Any]:
         tables, clause = self._tables, self.clause
-        outcome, row, made, states = find(
-            segments.bounds,
-            segments.begins,
-            segments.starts,
-            segments.numbers,
-            segments.covered,
-            segments.anew,
+        return find(
+            *scans,
             closed,
-            self._truth(rows, segments),
+            self._truth(rows, partitions),
             self._ahead,
             rows.times,
             -1 if clause.within is None else clause.within,
@@ -156,12 +197,8 @@ class Columnar:
             tables.hidden,
             clause.all_rows,
             self.program.searching.steps,
-            self._code(rows, segments),
+            self._code(rows, partitions),
         )
-        matches = Matches(made, states, np.concatenate(([0], np.cumsum(made[:, 2]))))
-        if outcome != NOTHING:
-            raise Stopped(outcome, int(row), matches)
-        return matches
 
     def stop(self, stopped: Stopped, name: str) -> RunError:
         """What is told to the user; `name` is that of the row."""

@@ -9,6 +9,8 @@ from coincide.detection.rowpattern.automaton import MATCH, Way
 from coincide.detection.rowpattern.columnar import look_ahead_of
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Program
+from coincide.detection.rowpattern.reach import range_reasons, rows_around
+from coincide.expr.quantities import duration_text
 from coincide.lang.matchrecognize.definition import Anchor, Query, Repetition
 from coincide.syntax import walk
 
@@ -26,8 +28,20 @@ def explained(detector: Detector) -> Iterator[Row]:
     yield "decided", _decided(program)
     ahead = max([program.measures.look_ahead, *(look_ahead_of(test) for test in program.conditions.tests)], default=0)
     yield "looks", f"{program.back} rows back, {ahead} ahead"
+    if not query.clause.partition:
+        yield "ranges", _ranges(program)
     yield "merges", _merging(program)
     yield "memory", _kept(program)
+
+
+def _ranges(program: Program) -> str:
+    """What Spark does with a table that has no partitions."""
+    against = next(range_reasons(program), None)
+    if against is not None:
+        return f"one task on Spark: {against}"
+    back, ahead = rows_around(program)
+    overlap = f"{duration_text(program.clause.within or 0)}, {back} rows before and {ahead} after"
+    return f"a DataFrame of Spark is matched in ranges of time that overlap by {overlap}; a rule file in one task"
 
 
 def _streamable(program: Program, known: str) -> str:

@@ -230,26 +230,40 @@ def _recorded(made: Any, labels: Any, counts: Any, row: Any, path: Any, size: in
     return True
 
 
+STOPPED = -1
+"""In a trail, in place of the next start: the run cannot go on from here."""
+
+
+@inner
+def _trodden(trail: Any, s: int, length: int, skip: int, members: Any, variable: Any, path: Any, end: int) -> int:
+    """Write the next start, whether there is a match, and the row after its last one. Returns where to go on: at the end, if
+    nowhere."""
+    onward = 0 if length < NONE else _skipped(skip, members, variable, path, max(length, 0))
+    trail[s, 0] = s + onward if onward > 0 else STOPPED
+    trail[s, 1], trail[s, 2] = length >= 0, s + max(length, 0)
+    return s + onward if onward > 0 else end
+
+
 @compiled
 def _scan(
-    segments: Any, begins: Any, starts: Any, numbers: Any, covered: Any, anew: Any, closed: bool, truth: Any, ahead: Any,
-    times: Any, within: int, passed: int, variable: Any, offsets: Any, anchors: Any, targets: Any, shares: bool, forgets: bool,
-    unmatched: bool, timed_out: bool, skip: int, members: Any, asking: Any, askers: Any, hidden: Any, shown_only: bool,
-    budget: int, widest: int, cursor: Any, tried: Any, ways: Any, rows: Any, path: Any, cut_path: Any, made: Any, labels: Any,
-    counts: Any, seen: Any, row: Any, program: Any, spans: Any, columns: Any, constants: Any, names: Any, groups: Any,
-    takers: Any, relevant: Any, asks: Any, slots: Any, bits: Any, heads: Any, entries: Any, stack: Any,
+    lows: Any, highs: Any, ends: Any, trail: Any, begins: Any, starts: Any, numbers: Any, covered: Any, anew: Any, closed: bool,
+    truth: Any, ahead: Any, times: Any, within: int, passed: int, variable: Any, offsets: Any, anchors: Any, targets: Any,
+    shares: bool, forgets: bool, unmatched: bool, timed_out: bool, skip: int, members: Any, asking: Any, askers: Any, hidden:
+    Any, shown_only: bool, budget: int, widest: int, cursor: Any, tried: Any, ways: Any, rows: Any, path: Any, cut_path: Any,
+    made: Any, labels: Any, counts: Any, seen: Any, row: Any, program: Any, spans: Any, columns: Any, constants: Any, names:
+    Any, groups: Any, takers: Any, relevant: Any, asks: Any, slots: Any, bits: Any, heads: Any, entries: Any, stack: Any,
 ) -> int:  # fmt: skip
     """Scan the segments from the one that the cursor is at on, until there is no room. Returns an outcome; the cursor then has
     the row, and the last mark of rows that were tried."""
-    mark = cursor[2]
-    for segment in range(cursor[0], len(segments) - 1):
-        low, high = segments[segment], segments[segment + 1]
+    mark, trails = cursor[2], len(trail) > 0
+    for segment in range(cursor[0], len(lows)):
+        low, high = lows[segment], highs[segment]
         s = starts[segment]
         if cursor[0] != segment or cursor[1] < 0:
             row[4], row[5], row[6], row[7] = -1, -(2**63), -1, 0
         cursor[0], cursor[1] = segment, s
         mark += 1
-        while s < high:
+        while s < ends[segment] and not (trails and trail[s, 0] != 0):
             mark += 0 if shares else 1
             cursor[1], cursor[2] = s, mark
             length = _search(
@@ -257,10 +271,13 @@ def _scan(
                 tried, widest, mark, path, cut_path, ways, rows, budget, seen, numbers[segment], program, spans, columns,
                 constants, names, groups, takers, relevant, asks, slots, bits, heads, entries, stack,
             )  # fmt: skip
+            if length == NO_ROOM or (length == TOO_LONG and not trails):
+                return TOO_MANY_STEPS if length == TOO_LONG else ROOM
+            if trails:
+                s = starts[segment] = _trodden(trail, s, length, skip, members, variable, path, high)
+                continue
             if length == UNDECIDED:
                 break
-            if length <= TOO_LONG:
-                return TOO_MANY_STEPS if length == TOO_LONG else ROOM
             kind = MATCHED if length >= 0 else TIMED_OUT if timed_out and seen[3] >= 0 else UNMATCHED
             size = length if length >= 0 else seen[3] if kind == TIMED_OUT else 0
             shown = path if length >= 0 else cut_path
@@ -294,12 +311,28 @@ def _scan(
             if forgets and s < high and row[7] == 0 and row[4] < s and row[5] < times[s]:
                 anew[segment], numbers[segment] = s, 1
         cursor[1] = -1
-    cursor[0], cursor[2] = len(segments) - 1, mark
+    cursor[0], cursor[2] = len(lows), mark
     return NOTHING
 
 
+@compiled
+def follow(trail: Any, first: int, end: int) -> None:
+    """From each start of a trail to where it leaves the rows before `end`: that start, the matches on the way, and how far they
+    come. Later starts first: those of a trail lead only onwards."""
+    for s in range(end - 1, first - 1, -1):
+        onward = trail[s, 0]
+        if onward <= 0 or onward >= end:
+            continue
+        trail[s, 0] = trail[onward, 0]
+        trail[s, 1] += trail[onward, 1]
+        trail[s, 2] = max(trail[s, 2], trail[onward, 2])
+
+
 def find(
-    segments: Any,  # where each begins; one more for the end of the last
+    lows: Any,  # where each segment begins
+    highs: Any,  # where it ends
+    ends: Any,  # before which its starts lie
+    trail: Any,  # by row, if not empty: where scans go from there is written here, and nothing is made (see `follow`)
     begins: Any,  # by segment: is its first row that of the partition?
     starts: Any,  # by segment: the row at which its scan begins; where it has come to is written here
     numbers: Any,  # by segment: of the next match; likewise
@@ -330,7 +363,7 @@ def find(
 ) -> tuple[int, int, Any, Any]:
     """The outcome, the row at which it stopped, and what was made: a row of `made` each (kind, start, length, number, last row
     asked for, last bound, its start, at the end?), with its states in `labels`. The loop allocates nothing: room is made here."""
-    widest = int(np.diff(segments).max(initial=0)) + 1
+    widest = int((highs - lows).max(initial=0)) + 1
     tried = np.zeros(len(variable) * widest, np.int32)
     ways, rows = np.empty((2, 4 * len(targets) + 1024), np.int64)
     path, cut_path = np.empty((2, widest), np.int32)
@@ -343,10 +376,10 @@ def find(
     entries, stack = np.empty((len(heads) // 2, len(code.start) + 2), np.int64), np.empty(DEPTH)
     while True:
         outcome = _scan(
-            segments, begins, starts, numbers, covered, anew, closed, truth, ahead, times, within, passed, variable, offsets,
-            anchors, targets, shares, forgets, unmatched, timed_out, skip, members, asking, askers, hidden, shown_only, budget,
-            widest, cursor, tried, ways, rows, path, cut_path, made, labels, counts, seen, row, code.program, code.spans,
-            code.columns, code.constants, code.labels, code.groups, code.members, code.relevant, code.asks, slots,
+            lows, highs, ends, trail, begins, starts, numbers, covered, anew, closed, truth, ahead, times, within, passed,
+            variable, offsets, anchors, targets, shares, forgets, unmatched, timed_out, skip, members, asking, askers, hidden,
+            shown_only, budget, widest, cursor, tried, ways, rows, path, cut_path, made, labels, counts, seen, row, code.program,
+            code.spans, code.columns, code.constants, code.labels, code.groups, code.members, code.relevant, code.asks, slots,
             slots.view(np.int64), heads, entries, stack,
         )  # fmt: skip
         if outcome != ROOM:

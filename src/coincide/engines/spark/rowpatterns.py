@@ -12,9 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from coincide.adapters.mapping import DEFAULT
 from coincide.detection.rowpattern.search import STEPS
 from coincide.engines.spark.foreign import with_computed
+from coincide.engines.spark.instants import instant
 from coincide.engines.spark.tablework import TableStream, arrow_schema, quoted, table_stream
+from coincide.engines.spark.timeranges import TimeRanges, reasons_against
 from coincide.errors import CoincideError, Diagnostic, RuleError
 from coincide.expr.tree import Reference
 from coincide.lang.matchrecognize.check import streaming_warnings
@@ -38,6 +41,7 @@ def match_recognize(
     delay: str | None = None,
     buckets: int | None = None,
     pages: int | None = None,
+    ranges: int | None = None,
 ) -> DataFrame: ...
 
 
@@ -50,6 +54,7 @@ def match_recognize(
     delay: str | None = None,
     buckets: int | None = None,
     pages: int | None = None,
+    ranges: int | None = None,
 ) -> Transformation: ...
 
 
@@ -62,6 +67,7 @@ def match_recognize(
     delay: str | None = None,
     buckets: int | None = None,
     pages: int | None = None,
+    ranges: int | None = None,
 ) -> DataFrame | Transformation:
     """What MATCH_RECOGNIZE gives for a DataFrame, batch or streaming; with the clause alone, a function for `df.transform`.
 
@@ -69,12 +75,15 @@ def match_recognize(
     first ORDER BY key. Rows with equal ORDER BY keys have no fixed order on Spark. Functions of Spark's, and those registered
     with it, may be called in conditions and measures with columns of one row.
 
+    A batch without PARTITION BY goes to one task; with WITHIN its rows are cut into `ranges` of time (by default as many as are
+    worthwhile), which are matched side by side with the same result. Where to cut is found out at once, by small jobs.
+
     On a stream rows wait until the latest time seen, less the delay of `withWatermark` (or `delay`, by default 10 seconds), has
     passed theirs; then they are taken in order. Later ones are dropped and counted. Only what is decided is given out. `buckets`
     and `pages` divide the state and must stay as they are over the life of a checkpoint."""
 
     def apply(frame: DataFrame, text: str) -> DataFrame:
-        return matched(frame, SourceText("clause.mr.sql", text), time, steps, delay, buckets, pages)
+        return matched(frame, SourceText("clause.mr.sql", text), time, steps, delay, buckets, pages, ranges)
 
     if isinstance(df, str):
         text = df
@@ -92,10 +101,11 @@ def matched(
     delay: str | None = None,
     buckets: int | None = None,
     pages: int | None = None,
+    ranges: int | None = None,
 ) -> DataFrame:
     if frame.isStreaming:
         return streamed(frame, source, time, steps, delay, buckets, pages).matched()
-    return _matched_batch(frame, source, time, steps)
+    return _matched_batch(frame, source, time, steps, ranges)
 
 
 def streamed(
@@ -115,7 +125,7 @@ def streamed(
     return table_stream(whole, table, columns, source, delay, buckets, pages)
 
 
-def _matched_batch(frame: DataFrame, source: SourceText, time: str | None, steps: int) -> DataFrame:
+def _matched_batch(frame: DataFrame, source: SourceText, time: str | None, steps: int, ranges: int | None) -> DataFrame:
     query, calls = parsed(source)
     if not query.clause.order and time is None:
         raise RuleError(Diagnostic("MATCH_RECOGNIZE on Spark needs ORDER BY", query.clause.pattern_span, hint="or time="))
@@ -127,7 +137,12 @@ def _matched_batch(frame: DataFrame, source: SourceText, time: str | None, steps
     if keys:
         placed = rows.repartition(*(F.col(quoted(key)) for key in keys))
     else:
-        warn((Diagnostic("no PARTITION BY: all rows go to one task", severity="warning"),))
+        against = reasons_against(table, rows.schema)
+        cut = None if against else TimeRanges(rows, table, source, result).matched(ranges)
+        if cut is not None:
+            return cut
+        hint = against[0] if against else None
+        warn((Diagnostic("no PARTITION BY: all rows go to one task", severity="warning", hint=hint),))
         placed = rows.repartition(1)
     clock = _clock(whole, table) if query.clause.timed_out else None
     return placed.mapInArrow(_Matching(source.name, source.text, time, steps, clock, result), result)
@@ -146,9 +161,8 @@ def _is_read(query: Query, name: str, time: str | None) -> bool:
 def _clock(frame: DataFrame, table: TableQuery) -> int:
     """How far time has come in the whole frame: what times out does so by it."""
     assert table.time_column is not None
-    column = F.max(F.col(quoted(table.time_column)))
-    stamp = isinstance(frame.schema[table.time_column].dataType, (T.TimestampType, T.TimestampNTZType))
-    found = frame.agg(F.unix_micros(column.cast("timestamp")) if stamp else column.cast("double") * 1000).collect()[0][0]
+    column, kind = F.col(quoted(table.time_column)), frame.schema[table.time_column].dataType
+    found = frame.agg(F.max(instant(column, kind, DEFAULT))).collect()[0][0]
     return 0 if found is None else int(found)
 
 
