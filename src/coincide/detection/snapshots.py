@@ -171,7 +171,8 @@ def carried_key_of(value: Sequence[Any]) -> Place:
     if not names or len(names) != len(numbers) or not all(isinstance(name, str) for name in (item[NAMED], *names)):
         damaged("an order key is not one")
     time, *rest, text = item
-    whole = key_of_order((time, *rest, text)) if text else (_instant(time), *map(_whole, rest), text)
+    clipped = text.removeprefix("-").isdecimal()  # an id whose number was too large to be written
+    whole = key_of_order((time, *rest, text)) if clipped else (_instant(time), *map(_whole, rest), text)
     return (*whole, *(part for name, number in zip(names, numbers, strict=True) for part in (name, _whole(number))))
 
 

@@ -35,6 +35,7 @@ Place = tuple[Any, ...]
     external event    (hi, 0, n, 0)                 n: its number in the order of consumption
     timer firing      (due, 1, place of what set it + (definition, k, 1 if it is a recurring one else 0), 0)
     detection         as its root's, but with its generation, then (definition, k) for each cause on the way
+    another node's    (time, 0, n, 1, -1, the hi of the item that completed it)   consumed like an external event
 
 so that a detection comes after its cause and before the next external event or timer, first in first out.
 
@@ -69,12 +70,26 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """This event as the n-th that is consumed: by its hi, or at the clock of its arrival. What another node has detected
         stays a detection, and is consumed when the item that completed it was."""
         if carries_key(self):
-            return msgspec.structs.replace(self, place=(self.place[0] if clock is None else clock, 0, number, 1, 0, 0))
+            time, text = self.place[0], self.place[NAMED]
+            ended = int(text[1:]) if text.startswith(ENDED) and clock is not None else time
+            return msgspec.structs.replace(self, place=(time if clock is None else clock, 0, number, 1, ELSEWHERE, ended))
         return msgspec.structs.replace(self, place=(self.hi if clock is None else clock, 0, number, 0))
 
 
 NAMED = 4
 """The first part of an order key that is a text."""
+
+ENDED = "@"
+"""Where events are consumed as they arrive, that text is this and the hi of the item."""
+
+ELSEWHERE = -1
+"""The number of definitions on other nodes."""
+
+
+def item_end(event: Event) -> int:
+    """The hi of the external event or timer that an event is or, made on another node, was completed by."""
+    place = event.place
+    return int(place[NAMED + 1]) if len(place) == NAMED + 2 and place[NAMED] == ELSEWHERE else event.hi
 
 
 def carries_key(event: Event) -> bool:

@@ -17,7 +17,7 @@ from coincide.engines.choice import duration_microseconds
 from coincide.errors import CoincideError, InputError, RuleError, nearest
 from coincide.network.broker import Message, Subjects
 from coincide.network.messages import LARGEST, Announcement, Command, Report
-from coincide.rulebook import loads
+from coincide.rulebook import Rulebook, loads
 
 VERSION = 1
 HUB = "the broker"
@@ -66,6 +66,7 @@ class Detector(msgspec.Struct):
     ending: str = ""
     outputs: tuple[str, ...] = ()
     inputs: dict[str, list[str]] = {}  # by type
+    sources: list[str] = []  # of what it reads, when it was asked for: later ones it hears of
     before: str = ""
     ready: bool = False
     same: str = ""  # what it detects: copies have the same
@@ -383,7 +384,8 @@ class Directory:
                 *(new.restart, new.sides, command.rules, command.ending, outputs if command.rules else (new.name,)),
             )
             found.same = command.rules or new.canonical
-            found.inputs = self._inputs(found)
+            read = types_read(rules_of(found))
+            found.inputs, found.sources = self._inputs(read), self._sources(read)
             self.state.detectors[new.name] = found
         return [by_output.get(name, name) for name in plan.subscribe]
 
@@ -392,11 +394,13 @@ class Directory:
         name, names = f"ce-{crc32((command.rules or canonical).encode()):08x}", {*taken, *self.state.detectors}
         return next(found for n in count(1) if (found := name if n == 1 else f"{name}-{n}") not in names)
 
-    def _inputs(self, detector: Detector) -> dict[str, list[str]]:
-        """The detectors that make what it reads."""
-        from coincide.network.hosted import rules_of, types_read
+    def _sources(self, read: frozenset[str] | None) -> list[str]:
+        """The publishers of what it reads."""
+        published = self.state.publishers.items()
+        return list(dict.fromkeys(name for type, sources in published if read is None or type in read for name in sources))
 
-        read = types_read(rules_of(detector))
+    def _inputs(self, read: frozenset[str] | None) -> dict[str, list[str]]:
+        """The detectors that make what it reads."""
         found: dict[str, list[str]] = {}
         for other in self.state.detectors.values():
             for output in other.outputs:
@@ -475,6 +479,24 @@ class Directory:
             self._answer(Command("status", command.sender, told, answers=self.state.number))
 
 
+def rules_of(detector: Detector) -> Rulebook:
+    """What it detects, as rules. Raises RuleError."""
+    if detector.rules:
+        return loads(detector.rules, detector.ending, detector.name)
+    restart = " restart" if detector.restart else ""
+    return loads(f"detect {detector.name}{restart} = {detector.expr}", "opera", detector.name)
+
+
+def types_read(book: Rulebook) -> frozenset[str] | None:
+    """External types; None: all."""
+    found: set[str] = set()
+    for detector in book.detectors:
+        if detector.inputs.external is None:
+            return None
+        found |= detector.inputs.external
+    return frozenset(found)
+
+
 def _hint(name: str, known: Collection[str]) -> str:
     hint = nearest(name, known)
     return f": {hint}" if hint else ""
@@ -498,8 +520,6 @@ def _ashore(nodes: Mapping[str, Broker], links: Collection[Link]) -> list[str]:
 def _outline(command: Command) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Rules of any language as planners see them: an expression that hears what they read, no part of which is to be factored
     out, and the types that they make."""
-    from coincide.network.hosted import types_read
-
     book = loads(command.rules, command.ending, command.name or "rules")
     read = types_read(book)
     outputs = tuple(dict.fromkeys(output for detector in book.detectors for output in detector.outputs))

@@ -9,37 +9,31 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.records import BadRecord, event_of
+from coincide.detection.automaton.plan import AutomatonPlan
 from coincide.detection.snapshots import carried_key_of, external_event_of, opened, reading_state, sealed, stored_event
 from coincide.engines.instance import Instance, StabilityPolicy
 from coincide.errors import RunError
 from coincide.model.batch import EventBatch
-from coincide.model.event import HEARTBEAT, Event, Place, carries_key, order_of
+from coincide.model.event import ENDED, HEARTBEAT, NAMED, Event, Place, carries_key, order_of
 from coincide.network.broker import Message, Subjects
-from coincide.network.directory import Detector
+from coincide.network.directory import Detector, rules_of, types_read
 from coincide.network.messages import MARK, Progress, composite_of, composite_record, heartbeat, progress_message
-from coincide.rulebook import Rulebook, loads
 from coincide.stages import NEVER, Moment, Moments
 
 log = logging.getLogger("coincide.network")
 
 VERSION = 1
+ITEM = NAMED + 1
+"""So many parts of an order key are the item's."""
 LATER = 2**63 - 1
 """After every event that ends at the same instant: where timers fire."""
-
-
-def rules_of(detector: Detector) -> Rulebook:
-    """What it detects, as rules. Raises RuleError."""
-    if detector.rules:
-        return loads(detector.rules, detector.ending, detector.name)
-    restart = " restart" if detector.restart else ""
-    return loads(f"detect {detector.name}{restart} = {detector.expr}", "opera", detector.name)
 
 
 class Feed(msgspec.Struct):
@@ -89,11 +83,40 @@ class Rooted(Instance):
     batch: EventBatch
     first = 0
     consumed = False
+    sides: frozenset[str] = frozenset()
+    fired_at = NEVER
+    companions: Sequence[Event] = ()
+    """By arrival: what sides elsewhere have made of the event that comes next."""
+
+    def take_sides(self, sides: frozenset[str]) -> None:
+        """Types that sides of its `||` make elsewhere."""
+        self.sides = sides
+        self._plans = [replace(plan, sides=sides) if isinstance(plan, AutomatonPlan) else plan for plan in self._plans]
+        self.use("interpreter")
 
     def consume(self, batch: EventBatch, moments: Moments) -> None:
-        self.first, self.batch = self.state.consumed, batch
-        super().consume(batch, moments)
+        for item in self._items(batch):
+            self.first, self.batch = self.state.consumed, item
+            super().consume(item, moments)
         self.consumed = True
+
+    def fire(self, due: int, moment: Moment) -> None:
+        self.fired_at = due
+        super().fire(due, moment)
+
+    def _items(self, batch: EventBatch) -> list[EventBatch]:
+        """Where sides run elsewhere, an item and what they have made of it are taken at once."""
+        if not self.sides:
+            return [batch]
+        if self._by_arrival:
+            return [EventBatch([*batch.events, *self.companions])]
+        items: list[list[Event]] = []
+        for event in batch.events:
+            if items and event.type in self.sides and order_of(items[-1][0])[:ITEM] == order_of(event)[:ITEM]:
+                items[-1].append(event)
+            else:
+                items.append([event])
+        return [EventBatch(item) for item in items]
 
     def completing(self, detection: Event) -> Event | None:
         """None: a timer."""
@@ -119,6 +142,8 @@ class Hosted:
         book = rules_of(entry)
         self.policy = StabilityPolicy.parse(entry.detection)
         self.instance = Rooted(self.policy, book.compiled, book.detectors, self._report)
+        if entry.sides:
+            self.instance.take_sides(frozenset(entry.sides))
         self.reads = types_read(book)
         self.position, self.time = entry.since, NEVER
         self.number = 0
@@ -135,7 +160,7 @@ class Hosted:
         self._root: Place = ()
         self._told = (NEVER, 0)
         if not self._by_arrival:
-            self._know(*dict.fromkeys(feeders.values()))
+            self._know(*dict.fromkeys(feeders.values()), *entry.sources)
 
     @property
     def _by_arrival(self) -> bool:
@@ -261,7 +286,7 @@ class Hosted:
         if not self._by_arrival:
             self._stage_takes(event)
             return
-        key = event.place if event is not None and carries_key(event) else (self.time, 0, number, 0, "")
+        key = event.place if event is not None and carries_key(event) else (self.time, 0, number, 0, _ended(event, self.time))
         if self.feeds:
             heapq.heappush(self.waiting, (key, number, event))
             self._release()
@@ -280,7 +305,18 @@ class Hosted:
         before it: each has dealt with the messages up to its own."""
         while self.waiting and self._is_next(self.waiting[0][0]):
             key, _, event = heapq.heappop(self.waiting)
+            self.instance.companions = self._companions(key) if self.instance.sides and event is not None else ()
             self._consume(key, event)
+
+    def _companions(self, key: Place) -> list[Event]:
+        found: list[Event] = []
+        while self.waiting and self.waiting[0][0][:ITEM] == key[:ITEM]:
+            event = self.waiting[0][2]
+            if event is None or event.type not in self.instance.sides:
+                break
+            found.append(event)
+            heapq.heappop(self.waiting)
+        return found
 
     def _is_next(self, key: Place) -> bool:
         through, clock = self._fed_through()
@@ -327,8 +363,8 @@ class Hosted:
         if not self._by_arrival:
             return time, LATER, was_set, 0, ""
         if self.instance.consumed:  # it was set in the past, and fires right after what set it
-            return (*self._root[:3], 1, "")
-        return time, 1, was_set, 0, ""
+            return (*self._root[:3], 1, f"{ENDED}{self.instance.fired_at}")
+        return time, 1, was_set, 0, f"{ENDED}{self.instance.fired_at}"
 
     def progress(self) -> bytes | None:
         """A heartbeat, if it says anything new."""
@@ -376,6 +412,10 @@ class Hosted:
         self.copies, self.waiting = kept.copies, waiting
 
 
+def _ended(event: Event | None, time: int) -> str:
+    return f"{ENDED}{time if event is None else event.hi}"
+
+
 def _first(waiting: tuple[Place, int, Event | None]) -> Place:
     return waiting[0]
 
@@ -392,13 +432,3 @@ def read_kept(data: bytes) -> Kept:
     if kept.version != VERSION:
         raise ValueError(f"it is of version {kept.version}; this release reads {VERSION}")
     return kept
-
-
-def types_read(book: Rulebook) -> frozenset[str] | None:
-    """External types; None: all."""
-    found: set[str] = set()
-    for detector in book.detectors:
-        if detector.inputs.external is None:
-            return None
-        found |= detector.inputs.external
-    return frozenset(found)

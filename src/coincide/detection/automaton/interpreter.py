@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from coincide.detection.automaton.attributes import json_text
@@ -12,7 +12,7 @@ from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState, Holder, Match, Run, RunTimer
 from coincide.detection.eventsets import FREE, Assignment, Reading, timer_reading
 from coincide.detection.eventwise import Cause, Timer
-from coincide.model.event import Event, Place, Value, united_origin
+from coincide.model.event import Event, Place, Value, item_end, united_origin
 
 Sides = list[tuple[list[Match], list[Match]]]
 """For each `||` node of an automaton, what its sides detect on the event."""
@@ -33,6 +33,17 @@ class Interpreter:
         if reading.held:
             assignments = concerned(self.state, reading, program.uniform)
             self._consume(Step(program, self.state, reading, cause), assignments)
+            if program.uniform:
+                forget_idle(self.state, assignments)
+
+    def on_item(self, events: Sequence[Event], cause: Cause) -> None:
+        """An item with what sides that run elsewhere have made of it: taken at once (Opera's distribution, section 3)."""
+        program = self.program
+        readings = [reading for e in events if program.reads(e) and (reading := program.leaves.read(e)).held]
+        if readings:
+            found = [concerned(self.state, reading, program.uniform) for reading in readings]
+            assignments = list(dict.fromkeys(assignment for some in found for assignment in some))
+            self._consume(Step(program, self.state, readings[0], cause, companions=readings[1:]), assignments)
             if program.uniform:
                 forget_idle(self.state, assignments)
 
@@ -75,6 +86,7 @@ class Step:
         cause: Cause,
         own: Mapping[Holder, Run] | None = None,
         fired: Place = (),
+        companions: Sequence[Reading] = (),
     ) -> None:
         self.program = program
         self.state = state
@@ -83,18 +95,26 @@ class Step:
         self.cause = cause
         self.own = own  # of a time event: the runs that see it
         self.fired = fired  # the place of the timer that it is of
+        self.companions = companions  # what sides that run elsewhere have made of the event
         self.found: dict[tuple[tuple[Place, ...], str], tuple[Match, dict[str, Value]]] = {}
         self.entered: list[tuple[int, Assignment, Run]] = []
 
     def automaton(self, automaton: Automaton, assignment: Assignment) -> list[Match]:
         """Consume the event; the automaton's detections, equal ones once. The sides of its nodes take it first."""
-        sides = [(self.automaton(left, assignment), self.automaton(right, assignment)) for left, right in automaton.sides]
+        sides = [(self._side(left, assignment), self._side(right, assignment)) for left, right in automaton.sides]
         sight = Sight(automaton, self.program, self.reading, assignment, sides)
         found: dict[object, Match] = {}
         self._starts(sight, found)
         for run in self._runs(sight):
             self._run(sight, run, found)
         return list(found.values())
+
+    def _side(self, automaton: Automaton, assignment: Assignment) -> list[Match]:
+        found = self.automaton(automaton, assignment)
+        if self.companions and len(automaton.positions) == 1 and not automaton.sides:  # an atom: it may stand for one elsewhere
+            for reading in self.companions:
+                found += Step(self.program, self.state, reading, self.cause).automaton(automaton, assignment)
+        return found
 
     def _starts(self, sight: Sight, found: dict[object, Match]) -> None:
         """A group that makes a transition stays: the fresh instance. A failure is final, but for `restart`."""
@@ -160,7 +180,7 @@ class Step:
             if timer.timing not in outcome.sets:
                 yield timer
         for timing in outcome.sets:
-            yield RunTimer(timing, self.program.timings[timing].time.due(self.event.hi))
+            yield RunTimer(timing, self.program.timings[timing].time.due(item_end(self.event)))
 
     # Detections and timers, in the order of section 3.5 and 3.8.
 

@@ -24,7 +24,10 @@ from coincide.syntax import walk
 
 @dataclass(frozen=True)
 class AutomatonPlan(PlanOfOne):
-    """One detector."""
+    """One detector. `sides` are types that sides of its `||` make elsewhere: then each batch is one item, with what they have
+    made of it."""
+
+    sides: frozenset[str] = frozenset()
 
     @cached_property
     def program(self) -> Program:
@@ -78,6 +81,11 @@ class AutomatonPlan(PlanOfOne):
             result: tuple[State, EventBatch] = self._kernel.step(state, batch, clock)
             return result
         interpreter = Interpreter(self.program, state)
+        if self.sides and len(batch):
+            first, on_item = EventBatch(batch.events[:1]), interpreter.on_item
+            return state, step_eventwise(
+                first, clock, state.timers, lambda _, cause: on_item(batch.events, cause), interpreter.on_timer
+            )
         return state, step_eventwise(batch, clock, state.timers, interpreter.on_event, interpreter.on_timer)
 
     def pending(self, state: State) -> Pending | None:
