@@ -1,4 +1,4 @@
-"""Wherever detectors run, however they are moved, and whatever fails: the answer is the embedded engine's for the same arrivals."""
+"""Wherever detectors run, however they move, and whatever fails: the answer is the embedded engine's for the same arrivals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def content(detection: dict[str, Any]) -> str:
 
 
 def publish_some(simulation: Simulation, random: Random, count: int, marks: dict[str, int] | None) -> None:
-    """Where detection is guaranteed, each source keeps to the order of its times: who reads which of its types is then no matter."""
+    """Where detection is guaranteed, a source keeps to the order of its times: who reads which of its types is no matter then."""
     for _ in range(count):
         simulation.broker.now += random.choice((0, 1000, 1000, 3000))
         hi = simulation.broker.now - random.choice((0, 0, 0, 1000, 2000))
@@ -81,7 +81,7 @@ def disturb(simulation: Simulation, random: Random) -> None:
 
 
 def end(simulation: Simulation) -> int:
-    """Everything is passed by every source, and has come everywhere; the last instant of the broker's clock that all have seen."""
+    """Everything is passed by every source, and has come everywhere; the last instant of the clock that all have seen."""
     for connection in simulation.connections.values():
         connection.mend()
     simulation.pass_time(5.0)
@@ -114,7 +114,9 @@ def check(text: str, policy: str, detection: str, seed: int, before: str = "") -
     found = simulation.detections("u")
     copies = len(directory.subscriptions["u"].detectors)
     told = Counter(content(each) for each in found)
-    assert told == Counter({each: count * copies for each, count in expected.items()}), [d.expr for d in directory.detectors.values()]
+    assert told == Counter({each: count * copies for each, count in expected.items()}), [
+        d.expr for d in directory.detectors.values()
+    ]
 
 
 @settings(deadline=None, max_examples=40)
