@@ -22,7 +22,6 @@ QUESTIONS = (
     "cdl_visit",
     "ecco_windows",
     "match_recognize",
-    "placement",
     "spark_batch",
     "peers",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -82,6 +83,19 @@ class Network:
     def link(self, metric: str, a: str, b: str) -> float | None:
         """None where it is unknown."""
         return TO_ITSELF[metric] if a == b else self.links[metric].get(frozenset((a, b)))
+
+    def known_from(self, metric: str, name: str) -> set[str]:
+        """The nodes to which the value of the link is known, itself among them."""
+        return self._known[metric].get(name, {name})
+
+    @cached_property
+    def _known(self) -> Mapping[str, Mapping[str, set[str]]]:
+        found: dict[str, dict[str, set[str]]] = {metric: {} for metric in self.links}
+        for metric, values in self.links.items():
+            for ends in values:
+                for end in ends:
+                    found[metric].setdefault(end, {end}).update(ends)
+        return found
 
 
 def network_of(topology: Topology) -> Network:

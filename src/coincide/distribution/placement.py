@@ -6,6 +6,7 @@ a graph and a network (DIST-15); this one is `heuristic`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -15,6 +16,7 @@ from coincide.distribution.restrictions import RestrictionGraph, document_of
 from coincide.lang.shared.xml import parse_xml
 from coincide.source import SourceText
 
+Candidates = AbstractSet[str]
 Domain = list[tuple[str, float]]
 """Nodes that bid, with their weights, best first."""
 
@@ -52,7 +54,7 @@ def heuristic(graph: RestrictionGraph, setting: Setting) -> Placement:
         return placement
     placement.levels = levels(graph, placement.reused)
     fixed = fixed_places(graph, placement.reused)
-    tender = Tender(graph, setting, {name: [node] for name, node in fixed.items()})
+    tender = Tender(graph, setting, {name: {node} for name, node in fixed.items()})
     for level in placement.levels[1:]:
         placement.domains.update(tender.run(level))
     search(graph, setting.network, fixed, placement)
@@ -74,7 +76,7 @@ def _reuse(graph: RestrictionGraph, setting: Setting, mapped: dict[str, str]) ->
         for operator in graph.operators:
             if operator.document != document or operator.name in mapped:
                 continue
-            candidates = {name: [node] for name, node in fixed_places(graph, mapped).items()}
+            candidates: dict[str, Candidates] = {name: {node} for name, node in fixed_places(graph, mapped).items()}
             advertiser = setting.network.node(advertisement.node)
             if Tender(graph, setting, candidates).bid(operator.name, advertiser) is not None:
                 mapped[operator.name] = advertiser.id
@@ -114,14 +116,14 @@ class Tender:
 
     graph: RestrictionGraph
     setting: Setting
-    candidates: dict[str, list[str]]
+    candidates: dict[str, Candidates]
 
     def run(self, level: Iterable[str]) -> dict[str, Domain]:
         """The domains of a level, made arc-consistent within it, in order of stability."""
         bids = {name: self._bids(name) for name in level}
         consistent = arc_consistent(self.graph, self.setting.network, {name: list(found) for name, found in bids.items()})
         domains = {name: self._ordered({node: bids[name][node] for node in nodes}) for name, nodes in consistent.items()}
-        self.candidates.update((name, [node for node, _ in domain]) for name, domain in domains.items())
+        self.candidates.update((name, {node for node, _ in domain}) for name, domain in domains.items())
         return domains
 
     def _bids(self, name: str) -> dict[str, list[Item]]:
@@ -137,7 +139,7 @@ class Tender:
         for relation, other in self.graph.with_others(name):
             if other not in self.candidates:
                 continue
-            fitting = [at for at in self.candidates[other] if relation.holds_between(self.setting.network, node.id, at)]
+            fitting = list(partners(relation, self.setting.network, node.id, self.candidates[other]))
             if not fitting:
                 return None
             measured = [relation.link_item(self.setting.network, node.id, at) for at in fitting]
@@ -158,14 +160,22 @@ class Tender:
         return self.setting.sigma * fmean(ratios) - self.setting.tau * fmean([ratio - scarcest for ratio in ratios])
 
 
+def partners(relation: OfPair, network: Network, node: str, others: Candidates) -> Iterator[str]:
+    """Which of the others satisfy the relation together with the node. Of most nodes, in a large network, nothing is known."""
+    possible = relation.partners(network, node)
+    for at in others if possible is None else others & possible:
+        if relation.holds_between(network, node, at):
+            yield at
+
+
 def arc_consistent(graph: RestrictionGraph, network: Network, domains: dict[str, list[str]]) -> dict[str, list[str]]:
     """AC-3 on the restrictions between descriptions of one level: who has no partner left is out."""
     arcs = [(name, relation, other) for name in domains for relation, other in graph.with_others(name) if other in domains]
     waiting = list(arcs)
     while waiting:
         name, relation, other = waiting.pop(0)
-        partners = domains[other]
-        kept = [node for node in domains[name] if any(relation.holds_between(network, node, at) for at in partners)]
+        others = set(domains[other])
+        kept = [node for node in domains[name] if any(True for _ in partners(relation, network, node, others))]
         if len(kept) < len(domains[name]):
             domains[name] = kept
             waiting += [arc for arc in arcs if arc[2] == name and arc not in waiting]

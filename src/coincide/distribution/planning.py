@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from zlib import crc32
 
@@ -78,10 +78,12 @@ def make_plan(brokers: Brokers, request: Request, naming: Naming | None = None) 
 class Planner:
     """A request in a network, and the plan that is being made for it."""
 
-    def __init__(self, brokers: Brokers, request: Request, naming: Naming | None = None) -> None:
+    def __init__(
+        self, brokers: Brokers, request: Request, naming: Naming | None = None, routes: Routes | None = None
+    ) -> None:
         self.brokers = brokers
         self.request = request
-        self.routes = Routes(brokers)
+        self.routes = routes or Routes(brokers)
         if request.subscriber not in brokers.subscribers:
             raise InputError(f"the topology has no subscriber '{request.subscriber}'")
         self.here = brokers.subscribers[request.subscriber]
@@ -89,10 +91,12 @@ class Planner:
             raise InputError("no node of the topology may carry detectors")
         self.plan = Plan()
         self.definitions = _definitions(brokers.detectors, request)
-        self.wanted = self.definitions[REQUEST]
-        self.bodies = {name: d.body for name, d in self.definitions.items() if name != REQUEST}
+        self.wanted = self.definitions[REQUEST].definition
+        self.bodies = {name: known.definition.body for name, known in self.definitions.items() if name != REQUEST}
         self.places = {d.name: d.node for d in brokers.detectors}
-        self.loads = {node: self._load(node) for node in brokers.nodes}
+        self.loads = dict.fromkeys(brokers.nodes, 0)
+        for detector in brokers.detectors:
+            self.loads[detector.node] += atoms(self.bodies[detector.name])
         self._names = (f"N{number}" for number in count(1))
         self._naming = naming or self._numbered
 
@@ -103,9 +107,6 @@ class Planner:
         return Decomposition(self.wanted.body, self.wanted.computed, composites, kept)
 
     # Costs.
-
-    def _load(self, node: str) -> int:
-        return sum(atoms(self.bodies[d.name]) for d in self.brokers.detectors if d.node == node)
 
     def rate(self, expression: Expression) -> float:
         if isinstance(expression, Atom):
@@ -127,38 +128,33 @@ class Planner:
             return self.rate(self.bodies[name])
         return sum(p.rate for p in self.brokers.publishers if p.type == name)
 
+    def heard(self, body: Expression) -> list[str]:
+        """The types that it hears, primitive and composite."""
+        return list(dict.fromkeys(name for node in walk(body) if isinstance(node, EventSet) for name in _types(node)))
+
     def inputs(self, body: Expression) -> list[tuple[str, float]]:
         """(node, rate) of each publisher and detector that it hears."""
-        names = dict.fromkeys(name for node in walk(body) if isinstance(node, EventSet) for name in _types(node))
         found = []
-        for name in names:
+        for name in self.heard(body):
             if name in self.places:
                 found.append((self.places[name], self.rate_of_type(name)))
             else:
                 found += [(p.node, p.rate) for p in self.brokers.publishers if p.type == name]
         return found
 
-    def traffic(self, body: Expression, node: str) -> float:
-        came = sum(rate * self.routes.hops(at, node) for at, rate in self.inputs(body))
-        return came + self.rate(body) * self.routes.hops(node, self.here)
+    def costs(self, body: Expression) -> Costs:
+        return Costs(self.routes, self.here, self.inputs(body), self.rate(body))
 
     # Reuse.
 
     def same(self, part: Expression, attributes: Sequence[Attribute] = ()) -> list[Running]:
         """Running detectors that are the same, by distance to the subscriber and name."""
-        wanted = self._identity(part, attributes, self.request.restart, self.request.detection)
-        found = []
-        for detector in self.brokers.detectors:
-            own = self.definitions[detector.name]
-            if self._identity(own.body, own.computed, detector.restart, detector.detection) == wanted:
-                found.append(detector)
-        return sorted(found, key=lambda d: (self.routes.dist(d.node, self.here), d.name))
-
-    def _identity(self, body: Expression, attributes: Sequence[Attribute], restart: bool, detection: str) -> object:
-        """None is the same as nothing: a detector whose start can fail may have failed already."""
-        if not restart and start_can_fail(body):
-            return object()
-        return canonical_text(body, _aliases(attributes)), _with(attributes), restart, detection
+        wanted = identity(part, attributes, self.request.restart)
+        if wanted is None:
+            return []
+        same = (d for d in self.brokers.detectors if d.detection == self.request.detection)
+        found = [d for d in same if self.definitions[d.name].identity == wanted]
+        return sorted(found, key=lambda d: (self.routes.dist(self.here, d.node), d.name))
 
     def running(self, part: Part) -> list[Running]:
         return self.same(part.expression, () if part.path else self.wanted.computed)
@@ -191,6 +187,24 @@ class Planner:
         return min(self.routes.hosts if hosts is None else hosts, key=lambda node: (*cost(node), node))
 
 
+@dataclass(frozen=True)
+class Costs:
+    """What a detector would cost on a node: it hears its inputs there, and is heard by the subscriber."""
+
+    routes: Routes
+    subscriber: str
+    inputs: Sequence[tuple[str, float]]
+    rate: float
+
+    def traffic(self, node: str) -> float:
+        came = sum(rate * self.routes.hops(at, node) for at, rate in self.inputs)
+        return came + self.rate * self.routes.hops(self.subscriber, node)
+
+    def distance(self, node: str) -> float:
+        """To all inputs together."""
+        return sum(self.routes.dist(at, node) for at, _ in self.inputs)
+
+
 def replaced(body: Expression, parts: Iterable[tuple[Part, tuple[str, ...]]]) -> tuple[Expression, list[str]]:
     """The expression with detectors in the places of parts, and those of them that are sides of `||`."""
     sides = []
@@ -207,17 +221,17 @@ def minimum_latency(planner: Planner) -> None:
     near = [
         d
         for d in planner.running(planner.decomposition.root)
-        if planner.routes.dist(d.node, planner.here) <= planner.brokers.near
+        if planner.routes.dist(planner.here, d.node) <= planner.brokers.near
     ]
     if near:
         planner.reuse(near[0])
         planner.plan.subscribe.append(near[0].name)
         return
-    node = planner.best(lambda n: (planner.routes.dist(n, planner.here),))
+    node = planner.best(lambda n: (planner.routes.dist(planner.here, n),))
     planner.plan.subscribe.append(planner.start(planner.wanted.body, node))
 
 
-def _with_reuse(planner: Planner, cost: Callable[[Expression, str], tuple[float, ...]]) -> None:
+def _with_reuse(planner: Planner, cost: Callable[[Costs, str], tuple[float, ...]]) -> None:
     """Maximum reuse, and one new detector for the rest."""
     found = list(_reused(planner, planner.decomposition.root))
     for _, (detector, *_) in found:
@@ -226,7 +240,8 @@ def _with_reuse(planner: Planner, cost: Callable[[Expression, str], tuple[float,
         planner.plan.subscribe.append(found[0][1][0].name)
         return
     body, sides = replaced(planner.wanted.body, [(part, (detectors[0].name,)) for part, detectors in found])
-    node = planner.best(lambda n: cost(body, n))
+    costs = planner.costs(body)
+    node = planner.best(lambda n: cost(costs, n))
     planner.plan.subscribe.append(planner.start(body, node, sides))
 
 
@@ -240,14 +255,11 @@ def _reused(planner: Planner, part: Part) -> Iterator[tuple[Part, list[Running]]
 
 
 def minimum_bandwidth(planner: Planner) -> None:
-    def cost(body: Expression, node: str) -> tuple[float, ...]:
-        return planner.traffic(body, node), sum(planner.routes.dist(at, node) for at, _ in planner.inputs(body))
-
-    _with_reuse(planner, cost)
+    _with_reuse(planner, lambda costs, node: (costs.traffic(node), costs.distance(node)))
 
 
 def minimum_impact(planner: Planner) -> None:
-    _with_reuse(planner, lambda body, node: (planner.loads[node], planner.traffic(body, node)))
+    _with_reuse(planner, lambda costs, node: (planner.loads[node], costs.traffic(node)))
 
 
 def minimum_load(planner: Planner) -> None:
@@ -320,21 +332,57 @@ POLICIES: dict[str, Callable[[Planner], None]] = {
 # Reading.
 
 
-def _definitions(running: Sequence[Running], request: Request) -> dict[str, Definition]:
+@dataclass(frozen=True)
+class Known:
+    """A definition as it was read."""
+
+    definition: Definition
+    restart: bool
+
+    @cached_property
+    def identity(self) -> object:
+        return identity(self.definition.body, self.definition.computed, self.restart)
+
+
+def identity(body: Expression, attributes: Sequence[Attribute], restart: bool) -> tuple[str, str, bool] | None:
+    """Equal for detectors that are the same. None: it is the same as no other, as its start may have failed already."""
+    if not restart and start_can_fail(body):
+        return None
+    return canonical_text(body, _aliases(attributes)), _with(attributes), restart
+
+
+def _definitions(running: Sequence[Running], request: Request) -> dict[str, Known]:
     """Of all running detectors and of the request, by name; a bare name of a running detector stands for its expression."""
-    found: dict[str, Definition] = {}
+    found: dict[str, Known] = {}
     texts = [(d.name, d.expr, d.restart) for d in running] + [(REQUEST, request.expr, request.restart)]
-    before = ""
-    for name, expr, restart in texts:
-        text = f"{before}detect {name}{' restart' if restart else ''} = {expr}\n"
-        try:
-            file = parse(SourceText(f"expression of {name}", text))
-        except RuleError as error:
-            (told, *_) = error.diagnostics
-            raise RuleError(Diagnostic(f"the expression of '{name}': {told.message}", hint=told.hint)) from error
-        found[name] = file.definitions[-1]
-        before = text
+    for number, given in enumerate(texts):
+        found[given[0]] = _alone(*given) or _behind(texts[:number], *given)
     return found
+
+
+Given = tuple[str, str, bool]
+
+
+@lru_cache(maxsize=10_000)
+def _alone(name: str, expr: str, restart: bool) -> Known | None:
+    """A definition that refers to no other one; networks plan again and again over the same ones."""
+    try:
+        return Known(parse(SourceText(name, _text(name, expr, restart))).definitions[-1], restart)
+    except RuleError:
+        return None
+
+
+def _behind(before: Sequence[Given], name: str, expr: str, restart: bool) -> Known:
+    text = "".join(_text(*given) for given in before) + _text(name, expr, restart)
+    try:
+        return Known(parse(SourceText(f"expression of {name}", text)).definitions[-1], restart)
+    except RuleError as error:
+        (told, *_) = error.diagnostics
+        raise RuleError(Diagnostic(f"the expression of '{name}': {told.message}", hint=told.hint)) from error
+
+
+def _text(name: str, expr: str, restart: bool) -> str:
+    return f"detect {name}{' restart' if restart else ''} = {expr}\n"
 
 
 def _expression(text: str) -> Expression:

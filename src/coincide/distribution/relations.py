@@ -64,6 +64,10 @@ class OfPair(Relation, ABC):
     def link_item(self, network: Network, a: str, b: str) -> Item | None:
         return None
 
+    def partners(self, network: Network, node: str) -> set[str] | None:
+        """The only nodes that can satisfy it together with this one; None: any may."""
+        return None
+
 
 class Measured(OfNode):
     """A value of the node against a limit."""
@@ -177,8 +181,20 @@ class Link(OfPair):
 
     operands: ClassVar[int | None] = 2
 
+    @property
     @abstractmethod
-    def link_item(self, network: Network, a: str, b: str) -> Item | None: ...
+    def value(self) -> str:
+        """Of a link, that it measures."""
+
+    @abstractmethod
+    def required(self, value: float) -> Item: ...
+
+    def link_item(self, network: Network, a: str, b: str) -> Item | None:
+        value = network.link(self.value, a, b)
+        return None if value is None else self.required(value)
+
+    def partners(self, network: Network, node: str) -> set[str]:
+        return network.known_from(self.value, node)
 
     def holds_between(self, network: Network, a: str, b: str) -> bool:
         item = self.link_item(network, a, b)
@@ -188,18 +204,17 @@ class Link(OfPair):
 METRICS = {"delay": "latency", "hops": "hops"}
 
 
-def _distance(network: Network, metric: str, a: str, b: str, limit: float, at_least: bool) -> Item | None:
-    value = network.link(METRICS[metric], a, b)
-    return None if value is None else Item(value, limit, at_least)
-
-
 @dataclass(frozen=True)
 class MinDistance(Link):
     min: float
     metric: str = "delay"
 
-    def link_item(self, network: Network, a: str, b: str) -> Item | None:
-        return _distance(network, self.metric, a, b, self.min, True)
+    @property
+    def value(self) -> str:
+        return METRICS[self.metric]
+
+    def required(self, value: float) -> Item:
+        return Item(value, self.min, True)
 
 
 @dataclass(frozen=True)
@@ -207,17 +222,22 @@ class MaxDistance(Link):
     max: float
     metric: str = "delay"
 
-    def link_item(self, network: Network, a: str, b: str) -> Item | None:
-        return _distance(network, self.metric, a, b, self.max, False)
+    @property
+    def value(self) -> str:
+        return METRICS[self.metric]
+
+    def required(self, value: float) -> Item:
+        return Item(value, self.max, False)
 
 
 @dataclass(frozen=True)
 class MinBandwidth(Link):
     min: float
 
-    def link_item(self, network: Network, a: str, b: str) -> Item | None:
-        value = network.link("bandwidth", a, b)
-        return None if value is None else Item(value, self.min, True)
+    value: ClassVar[str] = "bandwidth"
+
+    def required(self, value: float) -> Item:
+        return Item(value, self.min, True)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def replace_description(
         return Replacement([], [])
     if graph.demands(name, Immovable):
         return Replacement(violated, [], None, f"'{name}' is immovable")
-    tender = Tender(graph, setting, {other: [place] for other, place in places.items() if other != name})
+    tender = Tender(graph, setting, {other: {place} for other, place in places.items() if other != name})
     known = [n for n in setting.network.nodes if n != places[name] and (view is None or n in view)]
     bids = {node: tender.bid(name, setting.network.node(node)) for node in known}
     candidates = sorted(((n, tender.weight(bid)) for n, bid in bids.items() if bid is not None), key=lambda pair: -pair[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -68,8 +68,16 @@ class RestrictionGraph:
 
     def with_others(self, name: str) -> list[tuple[OfPair, str]]:
         """Each relation to another operand."""
-        pairs = [(r.relation, r.operands) for r in self.of(name) if isinstance(r.relation, OfPair)]
-        return [(relation, other) for relation, operands in pairs for other in operands if other != name]
+        return self._with_others[name]
+
+    @cached_property
+    def _with_others(self) -> dict[str, list[tuple[OfPair, str]]]:
+        return {name: list(self._relations(name)) for name in self._by_operand}
+
+    def _relations(self, name: str) -> Iterator[tuple[OfPair, str]]:
+        for restriction in self.of(name):
+            if isinstance(restriction.relation, OfPair):
+                yield from ((restriction.relation, other) for other in restriction.operands if other != name)
 
 
 def parse_graph(source: SourceText) -> RestrictionGraph:

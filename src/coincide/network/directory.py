@@ -239,15 +239,13 @@ class Directory:
         request = Request(user, detector.expr, detector.policy, RULES if detector.rules else detector.detection, detector.restart)
         planner = Planner(self.brokers(leaving_out=detector.name), request)
         self._weigh(planner)
-        body, routes = planner.wanted.body, planner.routes
-        hosts = routes.hosts
+        costs, hosts = planner.costs(planner.wanted.body), planner.routes.hosts
         if detector.policy == "minimum-latency":
-            return {node: (routes.dist(node, planner.here),) for node in hosts}
+            return {node: (planner.routes.dist(planner.here, node),) for node in hosts}
         if detector.policy == "minimum-bandwidth":
-            inputs = planner.inputs(body)
-            return {n: (planner.traffic(body, n), sum(routes.dist(at, n) for at, _ in inputs)) for n in hosts}
+            return {node: (costs.traffic(node), costs.distance(node)) for node in hosts}
         if detector.policy == "minimum-impact":
-            return {node: (planner.loads[node], planner.traffic(body, node)) for node in hosts}
+            return {node: (planner.loads[node], costs.traffic(node)) for node in hosts}
         if detector.policy == "hash":
             return {hosts[crc32(detector.name.encode()) % len(hosts)]: (0.0,)} if hosts else {}
         taken = {d.node for d in self.state.detectors.values() if d.name != detector.name and self._same(d, detector)}
