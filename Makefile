@@ -1,7 +1,7 @@
 # The list of commands. Each makes what it needs first: `.venv` and the packages, from nothing but Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo live test test-all lint format types docs-check kill bench clean
+.PHONY: help setup demo live test test-all lint format types docs-check kill bench experiments clean
 
 PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell \
     $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
@@ -10,7 +10,7 @@ BASE := .venv/.base
 FULL := .venv/.full
 LIVE := .venv/.live
 PARALLEL := -n 2 --durations 10
-CHECKED := src tests examples $(wildcard benchmarks)
+CHECKED := src tests examples $(wildcard benchmarks experiments)
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -55,8 +55,12 @@ kill: $(FULL)  ## kill a live run 200 times, against files and NATS: nothing may
 bench: $(FULL)  ## measure; see benchmarks/
 	@$(BIN)/python -m benchmarks
 
+experiments: $(FULL)  ## the papers' experiments on distribution: tables, and plots in experiment-output/
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[experiments]'
+	@$(BIN)/python -m experiments --pictures experiment-output
+
 clean:  ## remove what these commands made, the environment too
-	rm -rf .venv .java demo-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf .venv .java demo-output experiment-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed; give it as: make PYTHON=/path/to/python"; exit 1; }

@@ -1,7 +1,7 @@
 """Ten thousand brokers: what crosses the links under each policy of placement, against sending everything to one place.
 
-On paper, by the rates of section 2 of distribution-opera.md: nothing is sent. A stream goes from where it is made to all who want it
-along the shortest ways, and crosses a link once, however many are behind it."""
+On paper, by the rates of section 2 of distribution-opera.md: nothing is sent. A stream goes from where it is made to all who want
+it along the shortest ways, and crosses a link once, however many are behind it."""
 
 from __future__ import annotations
 

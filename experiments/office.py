@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from random import Random
 from statistics import fmean
@@ -112,11 +113,6 @@ def text(event: Record) -> str:
     return json.dumps(event, separators=(",", ":"))
 
 
-def composite_bytes(detection: Record, by_id: Mapping[str, Record]) -> int:
-    """A composite carries its constituents."""
-    return HEAD + sum(len(text(by_id[id])) for id in detection["from"])
-
-
 @dataclass(frozen=True)
 class Traffic:
     """Bytes of one seed, for so many subscribers."""
@@ -140,20 +136,25 @@ class Office:
 
     def primitive_only(self, subscribers: int) -> Traffic:
         """Every PDA gets the primitive events that pass the filters."""
-        filtered = sum(self._sizes(filter(wanted, self.events)))
-        return Traffic(subscribers, sum(self._sizes(self.events)), subscribers * filtered)
+        every, filtered, _, _ = self._bytes
+        return Traffic(subscribers, every, subscribers * filtered)
 
     def composite(self, subscribers: int) -> Traffic:
         """Detectors in the network: PDAs get notices only."""
-        by_id = {event["id"]: event for event in self.events}
-        meetings, notices = ([composite_bytes(d, by_id) for d in found] for found in (self.meetings, self.notices))
+        every, filtered, meetings, notices = self._bytes
         administration = subscribers * ADMINISTRATION * (HEAD + len(text({"type": "admin", "command": "subscribe"})))
-        wired = sum(self._sizes(self.events)) + sum(self._sizes(filter(wanted, self.events)))
-        return Traffic(subscribers, wired + 2 * sum(meetings) + 2 * sum(notices) + administration, subscribers * sum(notices))
+        return Traffic(subscribers, every + filtered + 2 * (meetings + notices) + administration, subscribers * notices)
 
-    @staticmethod
-    def _sizes(events: Iterable[Record]) -> Iterator[int]:
-        return (HEAD + len(text(event)) for event in events)
+    @cached_property
+    def _bytes(self) -> tuple[int, int, int, int]:
+        """Of all events, of those that pass the filters, of meetings and of notices, which carry their constituents."""
+        sizes = {event["id"]: len(text(event)) for event in self.events}
+        passing = [sizes[event["id"]] for event in self.events if wanted(event)]
+        meetings, notices = (
+            sum(HEAD + sum(sizes[id] for id in found["from"]) for found in some) for some in (self.meetings, self.notices)
+        )
+        every = sum(sizes.values()) + HEAD * len(sizes)
+        return every, sum(passing) + HEAD * len(passing), meetings, notices
 
 
 # Detection.
@@ -242,8 +243,8 @@ def rows(offices: Sequence[Office]) -> list[Row]:
 
 
 CAVEAT = """\
-Ranges, not a confirmation: the paper gives none of its world's parameters. This one was kept, of those that were tried, because its
-share of wireless traffic comes near the paper's; none met both of its figures. Single seeds vary widely."""
+Ranges, not a confirmation: the paper gives none of its world's parameters. This one was kept, of those that were tried, because
+its share of wireless traffic comes near the paper's; none met both of its figures. Single seeds vary widely."""
 
 
 def report(pictures: Pictures, seeds: Sequence[int] = SEEDS) -> Iterator[str]:

@@ -78,9 +78,7 @@ def make_plan(brokers: Brokers, request: Request, naming: Naming | None = None) 
 class Planner:
     """A request in a network, and the plan that is being made for it."""
 
-    def __init__(
-        self, brokers: Brokers, request: Request, naming: Naming | None = None, routes: Routes | None = None
-    ) -> None:
+    def __init__(self, brokers: Brokers, request: Request, naming: Naming | None = None, routes: Routes | None = None) -> None:
         self.brokers = brokers
         self.request = request
         self.routes = routes or Routes(brokers)
