@@ -37,16 +37,23 @@ def test_state_kept_by_a_digest_of_older_releases(rules: str, tier: str) -> None
     assert [(d.type, record(d)["from"][-1]) for d in made] == [("pair", "e")]  # type: ignore[index]
 
 
+AS_OBJECTS = [
+    *(f"amit/{case}" for case in ("key-global", "after", "mode-delayed")),
+    *(f"eql/{case}" for case in ("missing-trailing", "sample", "pipes", "runs")),
+]
+
+
 @pytest.mark.parametrize("tier", ["interpreter", "kernel"])
-@pytest.mark.parametrize("case", ["key-global", "after", "mode-delayed"])
-def test_situations_of_version_1(case: str, tier: str) -> None:
-    """Written by the kernel after the first half of the case's events, as objects."""
-    rules = load(CASES / "amit" / case / "rules.amit.xml")
-    events = [json.loads(line) for line in (CASES / "amit" / case / "events.jsonl").read_text().splitlines()]
+@pytest.mark.parametrize("case", AS_OBJECTS)
+def test_states_written_as_objects(case: str, tier: str) -> None:
+    """By the kernel after the first half of the case's events."""
+    (file,) = (CASES / case).glob("rules.*")
+    rules = load(file)
+    events = [json.loads(line) for line in (CASES / case / "events.jsonl").read_text().splitlines()]
     half = len(events) // 2
     whole, later = Engine(rules, tier), Engine(rules, tier)
     whole.process(events[:half])
-    later.restore((SNAPSHOTS / f"amit-{case}-v1.snapshot").read_bytes())
+    later.restore((SNAPSHOTS / f"{case.replace('/', '-')}-v1.snapshot").read_bytes())
     expected, found = ([record(d) for d in (*e.process(events[half:]).events, *e.finish().events)] for e in (whole, later))
     assert found == expected != []
 

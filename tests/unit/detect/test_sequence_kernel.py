@@ -70,6 +70,23 @@ def test_detections_are_those_of_the_interpreter(query: str, monkeypatch: pytest
         assert isinstance(state, Memory)
 
 
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_what_has_changed_is_enough(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Added to what was written before, also where what is not needed has gone in between."""
+    monkeypatch.setattr(memories, "LITTLE", 50)
+    rules, events = loads(f"// @fields s, @timestamp\n{query}", "eql"), stream(600)
+    graph = Graph(rules.plans("kernel"))
+    state, again = graph.initial(), graph.initial()
+    told: list[bytes] = []
+    for start in range(0, len(events), 60):
+        batch = events[start : start + 60]
+        expected = graph.advance(state, EventBatch(batch)).events
+        assert [record(e) for e in graph.advance(again, EventBatch(batch)).events] == [record(e) for e in expected]
+        told.append(graph.changes(state, everything=not told))
+        again = graph.with_changes(told[0], told[1:])
+    assert sorted(map(len, told))[0] < len(graph.encode(state)) or len(state.states[0].numbers) < 3
+
+
 def test_detections_of_other_rules_are_events() -> None:
     first = SourceText("r.ecl", "monitor m by k = repeat { push(p) { a } }")
     second = SourceText(

@@ -241,9 +241,9 @@ def events_from(data: bytes) -> EventTable:
     foreign = _foreign_places(columns.pop(FOREIGN, None))
     places = _places(columns.pop(PLACE, None), len(read), foreign)
     origins = _read_origins(*(columns.pop(name, None) for name in (ORIGIN_LO, ORIGIN_HI, ORIGIN_ID)))
-    _check_texts("type", columns.get("type"))
-    if "id" in columns:  # detections have none
-        _check_texts("id", columns["id"])
+    for name in ("type", "id"):
+        if name in columns:  # detections have no ids, and not everybody needs types
+            _check_texts(name, columns[name])
     if "space" in columns and columns["space"].type != SPACE:
         damaged("its events have no 'space'")
     if (lo > hi).any() or (np.abs(np.concatenate((lo, hi))) > FURTHEST).any():

@@ -1,21 +1,25 @@
-"""The state of the compiled loop from and to the interpreter's."""
+"""The tables of the compiled loop from and to the interpreter's objects."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from coincide.detection.columns.store import Store
 from coincide.detection.eventwise import Timer
-from coincide.detection.sequence.loop import FOREVER, NODES, WAITS, relink
-from coincide.detection.sequence.memory import Memory, fresh, with_room, with_slots
+from coincide.detection.sequence.loop import DUE, FOREVER, KEY, NODE, NODES, SLOT, WAIT, link
+from coincide.detection.sequence.memory import Memory, firing_places, fresh, with_slots
 from coincide.detection.sequence.program import Program
 from coincide.detection.sequence.state import Pending, State, Trace, Waiting, fresh_key
-from coincide.detection.sequence.ways import traces, ways_to
+from coincide.detection.sequence.ways import Ways, traces, ways_to
+from coincide.detection.snapshots import check_numbers
 from coincide.model.column import column_from_arrow, column_of
 from coincide.model.table import EventTable, Origins
+
+STANDING_IN = (1, 1, 1, 0, 0)
+"""The place of an event that stands for several: of no primitive one, so what is below it is told."""
 
 # From the interpreter's.
 
@@ -24,34 +28,39 @@ def compiled_state(program: Program, state: State) -> Memory:
     """What is known of a sequence's events becomes one event that stands for them."""
     memory = fresh(program)
     memory.passed, memory.kept = state.passed, state.kept
-    with_slots(memory, list(state.keys))
-    pending = [(slot, stage, p) for slot, own in enumerate(state.keys.values()) for stage, p in enumerate(own.slots) if p]
-    waiting = [(slot, w) for slot, own in enumerate(state.keys.values()) for w in own.waiting]
-    kept = [p for _, _, p in pending] + [w.pending for _, w in waiting]
-    if kept:
-        memory.store.chunks = [_stored([p.trace for p in kept], program.fields)]
-    memory.pools = with_room(memory.pools, len(kept))._replace(waits=np.zeros(len(waiting), memory.pools.waits.dtype))
-    pools = memory.pools
-    pools.n[NODES], pools.n[WAITS] = len(kept), len(waiting)
-    pools.nodes["parent"][: len(kept)], pools.nodes["event"][: len(kept)] = -1, np.arange(len(kept))
-    for slot, own in enumerate(state.keys.values()):
-        pools.keys[slot] = (*own.leads, own.touched, -1)
-    for node, (slot, stage, p) in enumerate(pending):
-        gap = FOREVER if p.gap is None else p.gap
-        pools.slots[slot, stage] = (p.first, p.last, p.lower, gap, int(p.spoilt), node)
-    for number, (slot, w) in enumerate(waiting):
-        p = w.pending
-        node = len(pending) + number
-        pools.waits[number] = (slot, node, p.first, p.last, p.lower, w.timer.due, -1, 0, -1, 0)
-    memory.places = [w.timer.place for _, w in waiting]
-    relink(pools.keys, pools.waits)
+    keys = with_slots(memory, list(state.keys)).tolist()
+    own = list(zip(keys, state.keys.values(), strict=True))
+    pending = [(key, stage, p) for key, k in own for stage, p in enumerate(k.slots) if p]
+    waiting = [(key, w) for key, k in own for w in k.waiting]
+    taken = [(key, item, number, t) for key, k in own for item, some in enumerate(k.taken) for number, t in some]
+    sequences = [p for _, _, p in pending] + [w.pending for _, w in waiting]
+    known = [p.trace for p in sequences] + [trace for *_, trace in taken]
+    if known:
+        memory.store = Store(memory.store.columns, [_stored(known, program.fields)])
+    memory.nodes = np.zeros(len(sequences), NODE)
+    memory.nodes["parent"], memory.nodes["event"] = -1, np.arange(len(sequences))
+    memory.n[NODES] = len(sequences)
+    memory.taken = np.array([(*t[:3], len(sequences) + n) for n, t in enumerate(taken)], np.int64).reshape(-1, 4)
+    rows = memory.keys.rows
+    for key, k in own:
+        rows[key, KEY.latest : KEY.closed + 1] = (*k.leads, k.touched, k.count, k.closed)
+    for node, (key, stage, p) in enumerate(pending):
+        at = KEY.parts + stage * SLOT.width
+        rows[key, at : at + SLOT.width] = (p.first, p.last, p.lower, FOREVER if p.gap is None else p.gap, p.spoilt, node)
+    waits = memory.waits.add(len(waiting))
+    for node, (number, (key, w)) in enumerate(zip(waits.tolist(), waiting, strict=True), len(pending)):
+        p, due = w.pending, w.timer.due
+        memory.waits.rows[number, WAIT.key : WAIT.placed + 1] = (key, node, p.first, p.last, p.lower, due, 0, 1)
+        memory.places[number] = w.timer.place
+        memory.n[DUE] = min(memory.n[DUE], due)
+    link(memory.keys.rows, memory.waits.rows, waits)
     return memory
 
 
 def _stored(kept: Sequence[Trace], fields: Sequence[str]) -> EventTable:
     lo, hi = (np.array([getattr(t, end) for t in kept], np.int64) for end in ("lo", "hi"))
     shown = {name: column_of([t.shown[n] for t in kept]).to_arrow() for n, name in enumerate(fields)}
-    places = np.ones((len(kept), 3), np.int64)  # of no primitive events: what is below them is told
+    places = np.tile(np.array(STANDING_IN, np.int64), (len(kept), 1))
     return EventTable(lo, hi, {"id": pa.nulls(len(kept), pa.string()), **shown}, 0, places, _origins(kept))
 
 
@@ -66,31 +75,41 @@ def _origins(kept: Sequence[Trace]) -> Origins:
 
 
 def interpreted(program: Program, memory: Memory) -> State:
-    state = State(memory.passed, memory.kept, swept=len(memory.keys))
-    pools, count = memory.pools, len(memory.keys)
-    slot, stage = np.nonzero(pools.slots[:count]["node"] >= 0)
-    pending = pools.slots[slot, stage]
-    known = _traces(program, memory, np.concatenate((pending["node"], memory.waits["node"])))
-    for key, own in zip(memory.keys, pools.keys[:count].tolist(), strict=True):
-        state.keys[key] = kept = fresh_key(program)
-        kept.leads, kept.touched = own[:2], own[2]
-    keys = list(memory.keys)
-    for at, n, trace, row in zip(slot.tolist(), stage.tolist(), known, pending.tolist(), strict=False):
-        first, last, lower, gap, spoilt, _ = row
-        state.keys[keys[at]].slots[n] = Pending(trace, first, last, lower, None if gap == FOREVER else gap, bool(spoilt))
-    for trace, wait, place in zip(known[len(pending) :], memory.waits.tolist(), memory.places, strict=True):
-        at, _, first, last, lower = wait[:5]
-        waiting = Waiting(Pending(trace, first, last, lower), state.timers.add(Timer(place, None)))
-        waiting.timer.payload = (keys[at], waiting)
-        state.keys[keys[at]].waiting.append(waiting)
-    state.keys = {key: own for key, own in state.keys.items() if not own.is_empty}
+    keys, waits = memory.keys.live(), memory.waits.live()
+    keys = keys[memory.used(keys)]
+    at, stage = np.nonzero(memory.pending(keys) >= 0)
+    nodes = np.concatenate((memory.pending(keys)[at, stage], memory.waits.rows[waits, WAIT.node]))
+    events = Ways(memory.taken[:, 3], np.arange(len(memory.taken) + 1))
+    known = _traces(program, memory, ways_to(memory.nodes, nodes))
+    state = State(memory.passed, memory.kept, swept=len(keys))
+    own = {number: fresh_key(program) for number in keys.tolist()}
+    for number, k in own.items():
+        state.keys[memory.keys.values[number]] = k
+        latest, before, k.touched, k.count, closed = memory.keys.rows[number, KEY.latest : KEY.closed + 1].tolist()
+        k.leads, k.closed = (latest, before), bool(closed)
+    for trace, number, n in zip(known, keys[at].tolist(), stage.tolist(), strict=False):
+        begin = KEY.parts + n * SLOT.width
+        first, last, lower, gap, spoilt, _ = memory.keys.rows[number, begin : begin + SLOT.width].tolist()
+        own[number].slots[n] = Pending(trace, first, last, lower, None if gap == FOREVER else gap, bool(spoilt))
+    places = firing_places(memory, memory.store, program.order, waits)
+    for trace, row, place in zip(known[len(at) :], memory.waits.rows[waits].tolist(), places, strict=True):
+        key = row[WAIT.key]
+        pending = Pending(trace, row[WAIT.first], row[WAIT.last], row[WAIT.lower])
+        own[key].waiting.append(waiting := Waiting(pending, state.timers.add(Timer(place, None))))
+        waiting.timer.payload = (memory.keys.values[key], waiting)
+    ordered = zip(memory.taken.tolist(), _traces(program, memory, events), strict=True)
+    for (key, item, number, _), trace in ordered:
+        own[key].taken[item].append((number, trace))
+    for k in own.values():
+        for some in k.taken:
+            check_numbers([number for number, _ in some], k.count)
     return state
 
 
-def _traces(program: Program, memory: Memory, nodes: Any) -> list[Trace]:
-    if not len(nodes):
+def _traces(program: Program, memory: Memory, ways: Ways) -> list[Trace]:
+    if len(ways.offsets) == 1:
         return []
-    of = traces(memory.store.chunks, ways_to(memory.pools.nodes, nodes), program.fields)
+    of = traces(memory.store.chunks, ways, program.fields)
     columns = [column_from_arrow(of.shown[name]) if name in of.shown else None for name in program.fields]
     stamps = zip(of.lo.tolist(), of.hi.tolist(), of.origins.keys(), strict=True)
     return [

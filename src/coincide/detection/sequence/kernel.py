@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.base import Clock, Pending
-from coincide.detection.columns.store import NOTHING
+from coincide.detection.columns.store import NOTHING, Store
 from coincide.detection.eventwise import Cause, step_eventwise
 from coincide.detection.sequence import loop
 from coincide.detection.sequence.conversion import compiled_state, interpreted
@@ -19,13 +19,13 @@ from coincide.detection.sequence.coverage import reasons
 from coincide.detection.sequence.emission import Emission, Fired, Made
 from coincide.detection.sequence.interpreter import Interpreter
 from coincide.detection.sequence.masks import Mask, Masks, SharedMasks
-from coincide.detection.sequence.memory import Memory, begin, fresh, keep_waits, retain, with_room, with_slots
+from coincide.detection.sequence.memory import Memory, begin, firing_places, make_room, retain, take_due, with_slots
 from coincide.detection.sequence.program import Program
 from coincide.detection.sequence.state import Kept, State
 from coincide.detection.sequence.ways import Ways, shown_table, ways_to
 from coincide.lang.eql.definition import FILTER
 from coincide.model.batch import EMPTY, EventBatch, merged
-from coincide.model.event import Event, Place, timer_place
+from coincide.model.event import Event
 from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
@@ -45,10 +45,7 @@ class Kernel:
         self.compiled = not reasons(program.query)
         if self.compiled:
             self.order = _order(program)
-            self.shape = _shape(program, self.order)
-
-    def fresh(self) -> Memory:
-        return fresh(self.program)
+            self.stages = _stages(program, self.order)
 
     def objects(self, state: Either) -> State:
         """As the interpreter would hold it."""
@@ -57,7 +54,8 @@ class Kernel:
     def pending(self, state: Either) -> Pending | None:
         if isinstance(state, State):
             return state.timers.pending()
-        return Pending(int(state.waits["due"].min()), True) if len(state.waits) else None
+        due = state.next_due()
+        return None if due is None else Pending(due, True)
 
     def step(self, state: Either, batch: EventBatch, clock: Clock) -> tuple[Either, EventBatch]:
         if clock.arrival is not None or (len(batch) and batch.table.foreign_places is not None):
@@ -100,14 +98,15 @@ class Kernel:
         if self.program.query.kind == FILTER:
             return self._filtered(table)
         shown = shown_table(table, self.program.fields)
-        base, known = len(memory.store), int(memory.pools.n[loop.NODES])
+        base, known = len(memory.store), int(memory.n[loop.NODES])
         begin(memory)
         rows = self._rows(memory, table, base)
-        memory.pools = with_room(memory.pools, len(rows.row) // 4)
-        while loop.run(memory.pools, rows, self.shape) != loop.DONE:
-            memory.pools = with_room(memory.pools, self.shape.stages)
-        emission = Emission(self.program, [*memory.store.chunks, shown], list(memory.keys))
-        made = merged([self._made(memory, emission), self._fired(memory, emission, table, clock.bound)])
+        make_room(memory, len(rows.row) // 4)
+        while loop.run(memory.pools, rows, self.stages) != loop.DONE:
+            make_room(memory, self.stages.number)
+        events = memory.store.followed_by(shown)
+        emission = Emission(self.program, events.chunks, memory.keys.values)
+        made = merged([self._made(memory, emission), self._fired(memory, emission, events, clock.bound)])
         retain(memory, shown, base, known, clock.bound, self.program.query.maxspan)
         return made
 
@@ -139,41 +138,20 @@ class Kernel:
 
     def _made(self, memory: Memory, emission: Emission) -> EventBatch:
         """At once."""
-        made = memory.pools.made[: memory.pools.n[loop.MADE]]
+        made = memory.made[: memory.n[loop.MADE]]
         if not len(made):
             return EMPTY
         causes, ranks, slots, nodes = (made[name].copy() for name in ("cause", "rank", "slot", "node"))
-        return emission.of_rows(Made(causes, ranks, slots, ways_to(memory.pools.nodes, nodes)))
+        return emission.of_rows(Made(causes, ranks, slots, ways_to(memory.nodes, nodes)))
 
-    def _fired(self, memory: Memory, emission: Emission, table: EventTable, bound: int) -> EventBatch:
+    def _fired(self, memory: Memory, emission: Emission, events: Store, bound: int) -> EventBatch:
         """By timers that are due; the others wait on."""
-        waits = memory.waits
+        waits = take_due(memory, bound)
         if not len(waits):
             return EMPTY
-        here = np.flatnonzero(waits["gone"] == 0)
-        places = self._places(memory, table, here)
-        due = waits["due"][here] < bound
-        fired = waits[here[due]].copy()
-        made = EMPTY
-        if len(fired):
-            ways = ways_to(memory.pools.nodes, fired["node"].copy())
-            firing = [place for place, is_due in zip(places, due.tolist(), strict=True) if is_due]
-            made = emission.of_timers(Fired(firing, fired["due"].copy(), fired["slot"].copy(), ways))
-        kept = [place for place, is_due in zip(places, due.tolist(), strict=True) if not is_due]
-        keep_waits(memory, here[~due], kept)
-        return made
-
-    def _places(self, memory: Memory, table: EventTable, numbers: Numbers) -> list[Place]:
-        """Where the timers of these waits fire."""
-        waits = memory.waits[numbers]
-        setters = np.unique(waits["cause"][waits["cause"] >= 0])
-        setting = dict(zip(setters.tolist(), table.take(setters).place_tuples() if len(setters) else [], strict=True))
-        return [
-            memory.places[number] if cause < 0 else timer_place(due, setting[cause], self.program.order, rank)
-            for number, cause, due, rank in zip(
-                numbers.tolist(), *(waits[name].tolist() for name in ("cause", "due", "rank")), strict=True
-            )
-        ]
+        due, keys, nodes = (memory.waits.rows[waits, at] for at in (loop.WAIT.due, loop.WAIT.key, loop.WAIT.node))
+        places = firing_places(memory, events, self.program.order, waits)
+        return emission.of_timers(Fired(places, due, keys, ways_to(memory.nodes, nodes)))
 
     def _piped(self, memory: Memory, made: EventBatch) -> EventBatch:
         if not self.program.query.pipes or not len(made):
@@ -190,13 +168,13 @@ def _order(program: Program) -> list[int]:
     return [*(item for item, _ in program.gaps), *program.trailing, *program.leading, *stages, *until]
 
 
-def _shape(program: Program, order: list[int]) -> loop.Shape:
+def _stages(program: Program, order: list[int]) -> loop.Stages:
     stage_of_gap = dict(program.gaps)
     steps = np.zeros(len(order), loop.STEP)
     for number, item in enumerate(order):
         steps[number] = _step(program, stage_of_gap, item)
     maxspan = program.query.maxspan
-    return loop.Shape(
+    return loop.Stages(
         steps, len(program.stages), loop.FOREVER if maxspan is None else maxspan, bool(program.leading), bool(program.trailing)
     )
 

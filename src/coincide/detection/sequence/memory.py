@@ -1,4 +1,4 @@
-"""The state of the compiled loop: its arrays, how they grow, and how what nobody refers to is dropped."""
+"""The state of the compiled loop: its tables, how they grow, and how what nobody refers to is dropped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.store import Store
-from coincide.detection.columns.tables import longer
+from coincide.detection.columns.tables import Table, longer
 from coincide.detection.keys import Key
 from coincide.detection.sequence.loop import (
+    CANCELLED,
     COUNTERS,
+    DUE,
     ENTRY,
+    FOREVER,
     KEY,
+    KEYS,
     MADE,
     MADE_ONE,
     NODE,
@@ -26,12 +30,12 @@ from coincide.detection.sequence.loop import (
     WAITS,
     Pools,
     mark,
-    relink,
+    unlink,
 )
 from coincide.detection.sequence.program import Program
-from coincide.detection.sequence.state import Piped
+from coincide.detection.sequence.state import Piped, fresh_key
 from coincide.detection.snapshots import NEVER
-from coincide.model.event import Place
+from coincide.model.event import Place, timer_place
 from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
@@ -42,57 +46,88 @@ LITTLE = 1 << 14
 
 @dataclass
 class Memory(Piped):
-    """All that changes. Nodes refer to events by their numbers in the store. `places` are where the timers of waits fire."""
+    """All that changes. Nodes refer to events by their numbers in the store. `places` are where those timers fire whose places do
+    not follow from the events that set them; `taken` are the events of samples and joins, which the loop does not know."""
 
-    pools: Pools = field(kw_only=True)
+    keys: Table = field(kw_only=True)
+    waits: Table = field(kw_only=True)
     store: Store = field(kw_only=True)
-    keys: dict[Key, int] = field(default_factory=dict)
-    places: list[Place] = field(default_factory=list)
+    nodes: Any = field(default_factory=lambda: np.zeros(0, NODE))
+    made: Any = field(default_factory=lambda: np.zeros(0, MADE_ONE))
+    n: Numbers = field(default_factory=lambda: np.zeros(COUNTERS, np.int64))
+    numbers: dict[Key, int] = field(default_factory=dict)
+    places: dict[int, Place] = field(default_factory=dict)
+    taken: Numbers = field(default_factory=lambda: np.zeros((0, 4), np.int64))  # key, item, number, event
     left_nodes: int = 0  # when those needed no more were last dropped
     left_keys: int = 0
+    written_nodes: int = 0  # those before were written, if they were needed
+    written_events: int = 0
+    written_kept: int = 0
+    renewed: bool = True  # has all changed since the state was written last?
+
+    def __post_init__(self) -> None:
+        self.n[DUE] = FOREVER
 
     @property
-    def nodes(self) -> Any:
-        return self.pools.nodes[: self.pools.n[NODES]]
+    def pools(self) -> Pools:
+        return Pools(self.keys.rows, self.keys.head, self.waits.rows, self.waits.head, self.nodes, self.made, self.n)
 
     @property
-    def waits(self) -> Any:
-        return self.pools.waits[: self.pools.n[WAITS]]
+    def known_nodes(self) -> Any:
+        return self.nodes[: self.n[NODES]]
+
+    def pending(self, keys: Numbers) -> Numbers:
+        """By key and stage, the node of the pending sequence."""
+        nodes: Numbers = self.keys.rows[keys, KEY.parts + SLOT.node :: SLOT.width]
+        return nodes
+
+    def used(self, keys: Numbers) -> npt.NDArray[np.bool_]:
+        """Which of these keys have anything that counts."""
+        rows = self.keys.rows
+        filled = (rows[keys, KEY.latest] != NEVER) | (rows[keys, KEY.first_wait] >= 0) | (rows[keys, KEY.seen] > 0)
+        found: npt.NDArray[np.bool_] = filled | (self.pending(keys) >= 0).any(axis=1)
+        return found
+
+    def next_due(self) -> int | None:
+        if self.n[CANCELLED]:
+            self.n[DUE] = self.waits.rows[self.waits.live(), WAIT.due].min(initial=FOREVER)
+            self.n[CANCELLED] = 0
+        return None if self.n[DUE] == FOREVER else int(self.n[DUE])
 
 
 def fresh(program: Program) -> Memory:
-    stages = len(program.stages) - 1
-    keys, nodes, waits, made = (np.zeros(0, kind) for kind in (KEY, NODE, WAIT, MADE_ONE))
-    pools = Pools(np.zeros((0, stages), SLOT), keys, nodes, waits, made, np.zeros(COUNTERS, np.int64))
     pipes = program.query.pipes
     store = Store(frozenset({"id", *program.fields}))
-    return Memory([0] * len(pipes), [[] for _ in pipes], pools=pools, store=store)
+    keys = Table(KEYS, len(fresh_key(program).slots))
+    return Memory([0] * len(pipes), [[] for _ in pipes], keys=keys, waits=Table(WAITS), store=store)
 
 
-def with_room(p: Pools, stages: int) -> Pools:
-    """Room for what an entry may bring about, and for more."""
-    n = p.n
-    return p._replace(
-        nodes=longer(p.nodes, n[NODES] + stages), waits=longer(p.waits, n[WAITS] + 1), made=longer(p.made, n[MADE] + 1)
-    )
+def make_room(memory: Memory, stages: int) -> None:
+    """For what an entry may bring about, and for more."""
+    n = memory.n
+    memory.nodes, memory.made = longer(memory.nodes, n[NODES] + stages), longer(memory.made, n[MADE] + 1)
+    memory.waits.reserve(len(memory.waits) + 1)
 
 
 def with_slots(memory: Memory, keys: list[Key]) -> Numbers:
-    """The slots of these keys, made where there are none."""
-    known, p = memory.keys, memory.pools
-    before = len(known)
-    numbers = np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
-    if len(known) > before:
-        slots, own = longer(p.slots, len(known)), longer(p.keys, len(known))
-        slots["node"][before : len(known)] = -1
-        own[before : len(known)] = (NEVER, NEVER, NEVER, -1)
-        memory.pools = p._replace(slots=slots, keys=own)
-    return numbers
+    """The rows of these keys, made where there are none."""
+    known = memory.numbers
+    missing = [key for key in dict.fromkeys(keys) if key not in known]
+    if missing:
+        numbers = memory.keys.add(len(missing))
+        rows = memory.keys.rows
+        rows[numbers, KEY.latest :] = -1
+        rows[numbers, KEY.latest : KEY.touched + 1] = NEVER
+        rows[numbers, KEY.seen : KEY.closed + 1] = 0
+        for number, key in zip(numbers.tolist(), missing, strict=True):
+            known[key] = number
+            memory.keys.values[number] = key
+    return np.array([known[key] for key in keys], np.int64)
 
 
 def begin(memory: Memory) -> None:
-    memory.pools.n[[ENTRY, MADE, RANK]] = 0
-    memory.pools.n[ROW] = -1
+    memory.n[[ENTRY, MADE, RANK]] = 0
+    memory.n[ROW] = -1
 
 
 # What is kept.
@@ -101,12 +136,12 @@ def begin(memory: Memory) -> None:
 def retain(memory: Memory, shown: EventTable, base: int, known: int, now: int, maxspan: int | None) -> None:
     """After a batch whose rows are the events from `base` on: those that nodes refer to go to the store. The first `known` nodes
     were there before."""
-    if len(memory.keys) > max(LITTLE, 2 * memory.left_keys):
+    if len(memory.numbers) > max(LITTLE, 2 * memory.left_keys):
         _sweep_keys(memory, now, maxspan)
-    if memory.pools.n[NODES] > max(LITTLE, 2 * memory.left_nodes):
+    if memory.n[NODES] > max(LITTLE, 2 * memory.left_nodes):
         _sweep_nodes(memory, base)
         base, known = len(memory.store), 0
-    events = memory.nodes["event"][known:]
+    events = memory.known_nodes["event"][known:]
     new = events >= base
     rows = np.unique(events[new]) - base
     memory.store.add(shown, rows)
@@ -115,18 +150,25 @@ def retain(memory: Memory, shown: EventTable, base: int, known: int, now: int, m
 
 def _sweep_nodes(memory: Memory, base: int) -> None:
     """Nodes that no sequence leads to go, and with them their events."""
-    p, slots = memory.pools, memory.pools.slots[: len(memory.keys)]
-    pending, waits = slots["node"], memory.waits
-    marks = np.zeros(len(memory.nodes), np.bool_)
-    mark(p.nodes, np.concatenate((pending.ravel(), waits["node"])), marks)
-    needed = np.flatnonzero(marks)
-    nodes, number = p.nodes[needed], _renumbering(needed, len(marks))
+    keys, waits = memory.keys.live(), memory.waits.live()
+    pending, waiting = memory.pending(keys), memory.waits.rows[waits, WAIT.node]
+    needed = needed_nodes(memory, pending, waiting)
+    number = _renumbering(needed, memory.n[NODES])
+    nodes = memory.nodes[needed]
     nodes["parent"] = number[nodes["parent"]]
-    slots["node"], waits["node"] = number[pending], number[waits["node"]]
+    memory.keys.rows[keys, KEY.parts + SLOT.node :: SLOT.width] = number[pending]
+    memory.waits.rows[waits, WAIT.node] = number[waiting]
     _sweep_store(memory.store, nodes, base)
-    p.n[NODES] = len(nodes)
-    memory.pools = p._replace(nodes=nodes, made=p.made[:0])
-    memory.left_nodes = len(nodes)
+    memory.nodes, memory.made = nodes, memory.made[:0]
+    memory.n[NODES] = memory.left_nodes = len(nodes)
+    memory.renewed = True
+
+
+def needed_nodes(memory: Memory, pending: Numbers, waiting: Numbers, first: int = 0) -> Numbers:
+    """Those that sequences lead to, from a first one on."""
+    marks = np.zeros(memory.n[NODES] - first, np.bool_)
+    mark(memory.nodes, np.concatenate((pending.ravel(), waiting)), marks, first)
+    return first + np.flatnonzero(marks)
 
 
 def _sweep_store(store: Store, nodes: Any, base: int) -> None:
@@ -141,17 +183,15 @@ def _sweep_store(store: Store, nodes: Any, base: int) -> None:
 
 def _sweep_keys(memory: Memory, now: int, maxspan: int | None) -> None:
     """Keys that wait for nothing, or that time has passed by (section 10), are forgotten."""
-    count, p = len(memory.keys), memory.pools
-    slots, own = p.slots[:count], p.keys[:count]
-    used = (slots["node"] >= 0).any(axis=1) | (own["latest"] != NEVER)
+    keys, rows = memory.keys.live(), memory.keys.rows
+    used = memory.used(keys)
     if maxspan is not None:
-        used &= own["touched"] >= now - maxspan
-    used |= own["waiting"] >= 0
-    number = _renumbering(np.flatnonzero(used), count)
-    memory.keys = {key: int(number[slot]) for key, slot in memory.keys.items() if used[slot]}
-    memory.waits["slot"] = number[memory.waits["slot"]]
-    memory.pools = p._replace(slots=slots[used], keys=own[used])
-    memory.left_keys = len(memory.keys)
+        used &= (rows[keys, KEY.touched] >= now - maxspan) | (rows[keys, KEY.first_wait] >= 0)
+    gone = keys[~used]
+    for number in gone.tolist():
+        del memory.numbers[memory.keys.values[number]]
+    memory.keys.free(gone)
+    memory.left_keys = len(memory.numbers)
 
 
 def _renumbering(kept: Numbers, size: int) -> Numbers:
@@ -161,12 +201,26 @@ def _renumbering(kept: Numbers, size: int) -> Numbers:
     return number
 
 
-def keep_waits(memory: Memory, kept: Numbers, places: list[Place]) -> None:
-    """Only these still wait; of each where its timer fires."""
-    p = memory.pools
-    waits = p.waits[kept]
-    waits["cause"] = -1
-    p.n[WAITS] = len(waits)
-    memory.pools = p._replace(waits=waits)
-    memory.places = places
-    relink(p.keys, waits)
+def take_due(memory: Memory, bound: int) -> Numbers:
+    """Waits whose timers are due before: they wait no more, though they can still be read."""
+    if memory.n[DUE] >= bound:
+        return np.zeros(0, np.int64)
+    waits = memory.waits.live()
+    due = memory.waits.rows[waits, WAIT.due]
+    fired: Numbers = waits[due < bound]
+    memory.n[DUE], memory.n[CANCELLED] = due[due >= bound].min(initial=FOREVER), 0
+    unlink(memory.keys.rows, memory.waits.rows, fired)
+    memory.waits.free(fired)
+    return fired
+
+
+def firing_places(memory: Memory, events: Store, order: int, waits: Numbers) -> list[Place]:
+    """Where the timers of these waits fire."""
+    rows = memory.waits.rows[waits]
+    numbers, index = np.unique(memory.nodes["event"][rows[:, WAIT.node]], return_inverse=True)
+    setting = events.taken(numbers).place_tuples()
+    columns = (rows[:, at].tolist() for at in (WAIT.placed, WAIT.due, WAIT.rank))
+    return [
+        memory.places[wait] if placed else timer_place(due, setting[event], order, rank)
+        for wait, event, placed, due, rank in zip(waits.tolist(), index.tolist(), *columns, strict=True)
+    ]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from coincide.detection.base import COMPILED, LARGE, Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.base import COMPILED, LARGE, Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.parts import tables_of, with_tables
 from coincide.detection.sequence import state as states
 from coincide.detection.sequence.coverage import reasons
 from coincide.detection.sequence.interpreter import Interpreter
@@ -92,7 +93,11 @@ class SequencePlan(PlanOfOne):
         return Kernel(self.program, self._interpreter, self.shared["masks"])
 
     def initial(self) -> State:
-        return states.fresh(self.program)
+        if self._interpreted or not self._kernel.compiled:
+            return states.fresh(self.program)
+        from coincide.detection.sequence.memory import fresh
+
+        return fresh(self.program)
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         result: tuple[State, EventBatch] = (self._interpreter if self._interpreted else self._kernel).step(state, batch, clock)
@@ -103,11 +108,35 @@ class SequencePlan(PlanOfOne):
         return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return {self.detector.digest: states.encode(state if self._interpreted else self._kernel.objects(state))}
+        from coincide.detection.sequence.relations import whole
+
+        return with_tables(self.detector, whole(self._tables(state)))
+
+    def _tables(self, state: State) -> Any:
+        from coincide.detection.sequence.conversion import compiled_state
+
+        return compiled_state(self.program, state) if isinstance(state, states.State) else state
+
+    def tells_changes(self, state: State) -> bool:
+        return not isinstance(state, states.State)
+
+    def changes(self, state: State, everything: bool = False) -> Changes:
+        from coincide.detection.sequence.relations import changes
+
+        data, whole = changes(state, everything)
+        return Changes(with_tables(self.detector, data), {}) if whole else Changes({}, {self.detector.digest: data})
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        data = parts.get(self.detector.digest)
-        return self.initial() if data is None else states.decode(self.program, data)
+        tables, data = tables_of(self.detector, parts), self.detector.part_of(parts)
+        if data is None:
+            return self.initial()
+        if tables is None:
+            return states.decode(self.program, data)
+        from coincide.detection.sequence.conversion import interpreted
+        from coincide.detection.sequence.relations import read
+
+        memory = read(self.program, *tables)
+        return interpreted(self.program, memory) if self._interpreted or not self._kernel.compiled else memory
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -10,7 +10,7 @@ from coincide.detection.base import Detector
 from coincide.detection.keys import Key, key_part
 from coincide.detection.sequence.values import Holds, Plain, Plains, compiled, condition, field_values, several
 from coincide.expr.tree import Expr, Reference
-from coincide.lang.eql.definition import HIDDEN, TIMESTAMP, Filter, Item, Query
+from coincide.lang.eql.definition import HIDDEN, JOIN, SAMPLE, TIMESTAMP, Filter, Item, Query
 from coincide.lang.eql.definition import Key as KeyDefinition
 from coincide.model.compound import ValueSet
 from coincide.model.event import ENVELOPE, Event, Value
@@ -32,6 +32,11 @@ class Program:
         self.tests = [item_test(item.filter) for item in self.items]
         self.keys = [key_function(self.query.keys_of(item)) for item in self.items]
         self.until = len(self.items) - 1 if self.query.until is not None else None
+
+    @property
+    def is_sample(self) -> bool:
+        """Does it take events in any order (section 7), as samples and joins do?"""
+        return self.query.kind in (SAMPLE, JOIN)
 
     @cached_property
     def stages(self) -> list[int]:

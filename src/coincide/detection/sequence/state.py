@@ -1,4 +1,4 @@
-"""What a query keeps, and its encoding: readable by every tier, and checked when it is read."""
+"""What the interpreter keeps of a query, and the reader of states that were written as objects."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.keys import Key, key_value
+from coincide.detection.keys import Key
 from coincide.detection.sequence.program import Program
 from coincide.detection.snapshots import NEVER, check_numbers, check_stamp, damaged, decoded, key_of, timer_place_of
-from coincide.lang.eql.definition import JOIN, SAMPLE
-from coincide.model.bounds import Began, Count, Instant
+from coincide.model.bounds import Began, Count, Finite, Instant, Whole
 from coincide.model.event import Event, StoredValue, Value
 from coincide.model.stamp import OrderKey, order_key
 
@@ -107,12 +106,16 @@ def fresh(program: Program) -> State:
 
 
 def fresh_key(program: Program) -> KeyState:
-    if program.query.kind in (SAMPLE, JOIN):
+    if program.is_sample:
         return KeyState(taken=[[] for _ in program.query.items])
     return KeyState(slots=[None] * (len(program.stages) - 1))
 
 
-# Encoding
+StoredKey = tuple[Finite | Whole | str | tuple[bool, ...] | None, ...]
+"""A key as it is (detection/keys.py); null is a value of keys that are optional."""
+
+
+# What releases before tables wrote (relations.py).
 
 
 class WrittenTrace(msgspec.Struct, array_like=True):
@@ -156,36 +159,13 @@ class Snapshot(msgspec.Struct, array_like=True):
     kept: list[list[WrittenKept]]
 
 
-def encode(state: State) -> bytes:
-    keys = [_written_key(key, own) for key, own in state.keys.items()]
-    kept = [[WrittenKept(k.lo, k.hi, k.attributes, _written_origin(k.origin)) for k in pipe] for pipe in state.kept]
-    return msgspec.msgpack.encode(Snapshot(VERSION, keys, state.passed, kept))
-
-
-def _written_key(key: Key, own: KeyState) -> WrittenKey:
-    return WrittenKey(
-        [key_value(part) for part in key],
-        [None if pending is None else _written_pending(pending) for pending in own.slots],
-        [(_written_pending(w.pending), w.timer.place) for w in own.waiting],
-        own.leads,
-        own.touched,
-        [[(number, _written_trace(trace)) for number, trace in item] for item in own.taken],
-        own.count,
-        own.closed,
-    )
-
-
-def _written_pending(p: Pending) -> WrittenPending:
-    return WrittenPending(_written_trace(p.trace), p.first, p.last, p.lower, p.gap, p.spoilt)
-
-
-def _written_trace(trace: Trace) -> WrittenTrace:
-    return WrittenTrace(trace.lo, trace.hi, _written_origin(trace.origin), list(trace.shown))
-
-
-def _written_origin(origin: tuple[OrderKey, ...]) -> list[tuple[int, int, str]]:
+def written_detection(made: Kept) -> WrittenKept:
     """Keys of the total order follow from stamps and ids, and may be numbers that no format holds."""
-    return [(lo, hi, identifier) for hi, lo, _, _, identifier in origin]
+    return WrittenKept(made.lo, made.hi, made.attributes, [(lo, hi, identifier) for hi, lo, _, _, identifier in made.origin])
+
+
+def kept_detection(k: WrittenKept) -> Kept:
+    return Kept(k.lo, k.hi, k.attributes, _origin(k.origin))
 
 
 def decode(program: Program, data: bytes) -> State:
@@ -194,7 +174,7 @@ def decode(program: Program, data: bytes) -> State:
     pipes = len(program.query.pipes)
     if len(snapshot.passed) != pipes or len(snapshot.kept) != pipes:
         damaged("it has another number of pipes")
-    kept = [[Kept(k.lo, k.hi, k.attributes, _origin(k.origin)) for k in pipe] for pipe in snapshot.kept]
+    kept = [list(map(kept_detection, pipe)) for pipe in snapshot.kept]
     state = State(snapshot.passed, kept, swept=len(snapshot.keys))
     reader = _Reader(program)
     for written in snapshot.keys:

@@ -1,0 +1,205 @@
+"""The state of a query as relations that are written (columns/codec.py), and from them again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from coincide.detection.columns.codec import Relations, Rows, decode, encode, is_dense, owned_rows, put_rows, renumbered, rows_of
+from coincide.detection.columns.store import spread
+from coincide.detection.columns.tables import NOW, Numbers, Shape, distinct
+from coincide.detection.sequence.loop import CANCELLED, FOREVER, KEY, KEYS, NODE, NODES, SLOT, WAIT, WAITS, link
+from coincide.detection.sequence.memory import Memory, fresh, needed_nodes
+from coincide.detection.sequence.program import Program
+from coincide.detection.sequence.state import StoredKey, WrittenKept, kept_detection, written_detection
+from coincide.detection.snapshots import NEVER, damaged, timer_place_of
+from coincide.model.bounds import FURTHEST
+
+KIND = "sequences"
+LINKED = Shape("nodes", "parent>nodes? event>events")
+PLACES = Shape("places", "wait>waits", owner="wait", valued=True)
+TAKEN = Shape("taken", "key>keys item number event>events", owner="key")
+KEPT = Shape("kept", "pipe", valued=True)
+"""Detections that `tail` holds back."""
+SHAPES = (KEYS, LINKED, WAITS, PLACES, TAKEN, KEPT)
+
+
+def whole(memory: Memory) -> bytes:
+    """All there is. What `changes` tells next can be added to it, too: it may tell again what is here."""
+    relations = _relations(memory, False)
+    relations.epoch -= 1
+    return encode(relations)
+
+
+def changes(memory: Memory, everything: bool) -> tuple[bytes, bool]:
+    """What has changed since this was called last, or all if that is wanted or as much; and whether it is all."""
+    everything = everything or memory.renewed
+    data = encode(_relations(memory, not everything))
+    memory.keys.next_epoch()
+    memory.waits.next_epoch()
+    memory.written_nodes, memory.written_events = int(memory.n[NODES]), len(memory.store)
+    memory.written_kept, memory.renewed = sum(map(len, memory.kept)), False
+    return data, everything
+
+
+def _relations(memory: Memory, since_last: bool) -> Relations:
+    keys, waits = _used_keys(memory, rows_of(memory.keys, since_last)), rows_of(memory.waits, since_last)
+    first = memory.written_nodes if since_last else 0
+    numbers = needed_nodes(memory, memory.pending(keys.numbers), waits.columns["node"], first)
+    nodes = {name: memory.nodes[name][numbers] for name in ("parent", "event")}
+    taken = dict(zip(("key", "item", "number", "event"), memory.taken.T, strict=True))
+    rows = {
+        "keys": keys,
+        "nodes": Rows(LINKED, numbers, nodes, int(memory.n[NODES])),
+        "waits": waits,
+        "places": _places(memory, waits),
+        "taken": owned_rows(TAKEN, taken),
+        "kept": _kept(memory, since_last),
+    }
+    events = distinct(np.concatenate((nodes["event"], taken["event"])), len(memory.store))
+    if since_last:
+        events = events[events >= memory.written_events]
+    epoch = int(memory.keys.head[NOW])
+    notes = {"passed": np.array(memory.passed, np.int64), "events": np.array([len(memory.store)])}
+    return Relations(KIND, rows, events, memory.store.taken(events), notes, epoch if since_last else 0, epoch + 1)
+
+
+def _used_keys(memory: Memory, rows: Rows) -> Rows:
+    """Keys with nothing in them are not told."""
+    used = memory.used(rows.numbers)
+    found = rows.select(used)
+    found.freed = np.sort(np.concatenate((rows.freed, rows.numbers[~used])))
+    return found
+
+
+def _places(memory: Memory, waits: Rows) -> Rows:
+    numbers = waits.numbers[waits.columns["placed"] == 1]
+    rows = owned_rows(PLACES, {"wait": numbers})
+    rows.values = [memory.places[number] for number in numbers.tolist()]
+    return rows
+
+
+def _kept(memory: Memory, since_last: bool) -> Rows:
+    """Always all, as they are few."""
+    kept = [(pipe, written_detection(one)) for pipe, some in enumerate(memory.kept) for one in some]
+    freed = np.arange(len(kept), memory.written_kept) if since_last else np.zeros(0, np.int64)
+    size, pipes = max(len(kept), memory.written_kept), np.array([pipe for pipe, _ in kept], np.int64)
+    return Rows(KEPT, np.arange(len(kept)), {"pipe": pipes}, size, 0, freed, [one for _, one in kept])
+
+
+# From bytes.
+
+
+def read(program: Program, base: bytes, later: Sequence[bytes] = ()) -> Memory:
+    """What changes from then on can be told in addition to these. Raises ValueError."""
+    relations = decode(SHAPES, KIND, base, *later)
+    size = _number_of_events(relations)
+    dense = is_dense(relations, size) and len(relations.refs) >= min(size, 1)
+    if not dense:
+        relations = renumbered(relations)
+        size = len(relations.refs)
+    memory = _Reader(program, relations, size).memory
+    memory.renewed = not dense
+    return memory
+
+
+def _number_of_events(relations: Relations) -> int:
+    events = relations.notes.get("events", np.zeros(0, np.int64))
+    if len(events) != 1 or events[0] > 1 << 40 or (len(relations.refs) and events[0] <= relations.refs[-1]):
+        damaged("it does not tell how many events there were")
+    return int(events[0])
+
+
+class _Reader:
+    """Puts relations into tables. References have been checked; here, that they mean what they should."""
+
+    def __init__(self, program: Program, relations: Relations, size: int) -> None:
+        self.program = program
+        self.rows = relations.rows
+        self.memory = memory = fresh(program)
+        for table in (memory.keys, memory.waits):
+            put_rows(table, self.rows[table.shape.name])
+            table.head[NOW] = max(relations.epoch, 1)
+        if size:
+            memory.store.chunks = [spread(relations.events, relations.refs, size)]
+        memory.written_events = size
+        self._keys()
+        self._nodes()
+        self._waits()
+        self._taken()
+        self._piped(relations.notes.get("passed", np.zeros(0, np.int64)))
+
+    def _check(self, good: Any, what: str) -> None:
+        if not np.all(good):
+            damaged(what)
+
+    def _instants(self, numbers: Numbers, *others: int) -> None:
+        self._check((np.abs(numbers) <= FURTHEST) | np.isin(numbers, others), "an instant is out of range")
+
+    def _keys(self) -> None:
+        memory, rows = self.memory, self.rows["keys"]
+        keys = msgspec.convert(rows.values or [], list[StoredKey])
+        memory.numbers = dict(zip(keys, rows.numbers.tolist(), strict=True))
+        self._check(len(memory.numbers) == len(keys), "two states have one key")
+        self._check([len(key) == len(self.program.key_names) for key in keys], "a key has another number of values")
+        self._check(
+            [len(part) == 1 for key in keys for part in key if type(part) is tuple], "a part of a key is not a single value"
+        )
+        for number, key in zip(rows.numbers.tolist(), keys, strict=True):
+            memory.keys.values[number] = key
+        matrix = memory.keys.rows[rows.numbers]
+        self._instants(matrix[:, KEY.latest : KEY.touched + 1], NEVER)
+        self._check((matrix[:, KEY.seen] >= 0) & (np.abs(2 * matrix[:, KEY.closed] - 1) == 1), "a key has seen what is not")
+        for begin in range(KEY.parts, matrix.shape[1], SLOT.width):
+            pending = matrix[matrix[:, begin + SLOT.node] >= 0, begin : begin + SLOT.width]
+            self._instants(pending[:, SLOT.first : SLOT.lower + 1], NEVER)
+            self._instants(pending[:, SLOT.gap], FOREVER)
+            self._check(np.abs(2 * pending[:, SLOT.spoilt] - 1) == 1, "a sequence is spoilt or not")
+        memory.left_keys = len(keys)
+
+    def _nodes(self) -> None:
+        rows, memory = self.rows["nodes"], self.memory
+        self._check(rows.columns["parent"] < rows.numbers, "a sequence goes on before it begins")
+        memory.nodes = np.zeros(rows.size, NODE)
+        for name in ("parent", "event"):
+            memory.nodes[name][rows.numbers] = rows.columns[name]
+        memory.n[NODES] = memory.written_nodes = rows.size
+        memory.left_nodes = len(rows)
+
+    def _waits(self) -> None:
+        rows, memory = self.rows["waits"], self.memory
+        own = rows.columns
+        self._check(len(rows) == 0 or self.program.trailing, "a sequence waits for nothing")
+        for name in ("first", "last", "lower", "due"):
+            self._instants(own[name], *([NEVER] if name == "lower" else []))
+        self._check(own["rank"] >= 0, "a timer is the how-manieth of nothing")
+        link(memory.keys.rows, memory.waits.rows, rows.numbers)
+        memory.n[CANCELLED] = 1
+        told = self.rows["places"]
+        waits = told.columns["wait"]
+        placed = rows.numbers[own["placed"] == 1]
+        self._check(np.isin(own["placed"], (0, 1)) & (len(waits) == len(placed)), "timers are not where they should be")
+        self._check(np.array_equal(np.sort(waits), placed), "timers are not where they should be")
+        memory.places = dict(zip(waits.tolist(), map(timer_place_of, told.values or []), strict=True))
+        due = [place[0] for place in memory.places.values()]
+        self._check(memory.waits.rows[waits, WAIT.due] == due, "timers are not where they should be")
+
+    def _taken(self) -> None:
+        own, memory = self.rows["taken"].columns, self.memory
+        sampled = memory.keys.parts == 0 and self.program.is_sample
+        self._check(sampled or len(own["item"]) == 0, "a sequence takes events as a sample does")
+        self._check((own["item"] >= 0) & (own["item"] < len(self.program.query.items)), "an event is taken for no item")
+        memory.taken = np.stack([own[name] for name in ("key", "item", "number", "event")], axis=1)
+
+    def _piped(self, passed: Numbers) -> None:
+        memory, rows = self.memory, self.rows["kept"]
+        pipes = len(self.program.query.pipes)
+        self._check(len(passed) == pipes and (passed >= 0).all(), "it has another number of pipes")
+        memory.passed, memory.written_kept = passed.tolist(), rows.size
+        kept = msgspec.convert(rows.values or [], list[WrittenKept])
+        for pipe, one in zip(rows.columns["pipe"].tolist(), kept, strict=True):
+            self._check(0 <= pipe < pipes, "it has another number of pipes")
+            memory.kept[pipe].append(kept_detection(one))
