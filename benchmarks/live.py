@@ -1,12 +1,14 @@
 """How many events a second does a live run take from NATS, and how long after an event does its detection leave?
 
-One message an event, a detection every other event. Throughput is that of CPU time of the run with its client; latency is
-measured with a publisher in a process of its own that keeps a constant rate, from the time that it wrote into the event to that
-at which the detection is written."""
+One message an event, a detection every other event. Throughput is that of CPU time of the run with its client. Latency is
+measured with a publisher in a process of its own that keeps a constant rate, with checkpoints and without: from the time that the
+publisher wrote into the event to that at which the detection is written, and within that from the time at which the run had read
+it. On a machine that does other things, too, the first is mostly that of the scheduler; the second is what the run takes."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import multiprocessing
 import socket
@@ -14,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import nats
@@ -23,32 +27,65 @@ import nats
 from benchmarks.measure import show
 from coincide import Engine, loads
 from coincide.engines.live import LiveEngine
+from coincide.model.batch import EventBatch
 from coincide.streams.base import Made, Reading, Sink
 from coincide.streams.encode import Encoder
+from coincide.streams.nats import NatsSource
 from coincide.streams.natswire import Wire
-from coincide.streams.registry import open_source
+from coincide.streams.process import prepare
 from coincide.streams.run import LiveRun, Pace
 
 EVENTS = 100_000
 RATE = 20_000
-SECONDS = 5
-RULES = "monitor pairs by door = repeat { push(pair, sent: sent) { sequential { open, close } } }"
+SECONDS = 16
+RULES = "monitor pairs by door = repeat { push(pair, sent: sent, number: number) { sequential { open, close } } }"
+
+
+class Read(NatsSource):
+    """Notes when how many messages had been read."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, Reading())
+        self.counts: list[int] = [0]
+        self.times: list[float] = [0.0]
+
+    def events(self, messages: Sequence[bytes], name: str) -> EventBatch:
+        self.counts.append(self.counts[-1] + len(messages))
+        self.times.append(time.time())
+        return super().events(messages, name)
+
+
+@dataclass
+class Seen:
+    """What was measured: for each detection the seconds since its event was sent and since it was read; and of the process, its
+    CPU time and the longest time that it spent collecting garbage."""
+
+    since_sent: list[float] = field(default_factory=list)
+    since_read: list[float] = field(default_factory=list)
+    cpu: float = 0.0
+    collecting: float = 0.0
 
 
 class Clocked(Sink):
-    """Notes how long after its event each detection comes; stops the run when there are enough."""
+    """Notes when each detection comes, and looks at it later; stops the run when there are enough."""
 
     def __init__(self, enough: int) -> None:
         super().__init__("clocked")
-        self.latencies: list[float] = []
-        self.enough = enough
+        self.left = enough
+        self.written: list[tuple[float, list[bytes]]] = []
         self.run: LiveRun | None = None
 
     def write(self, made: Sequence[Made]) -> None:
-        now = time.time()
-        self.latencies += [now - json.loads(each.line)["sent"] for each in made]
-        if len(self.latencies) >= self.enough and self.run is not None:
+        self.written.append((time.time(), [each.line for each in made]))
+        self.left -= len(made)
+        if self.left <= 0 and self.run is not None:
             self.run.stop()
+
+    def look(self, seen: Seen, source: Read) -> None:
+        for at, lines in self.written:
+            for said in map(json.loads, lines):
+                seen.since_sent.append(at - said["sent"])
+                seen.since_read.append(at - source.times[bisect_left(source.counts, said["number"])])
 
     def close(self) -> None:
         """Nothing is open."""
@@ -63,18 +100,26 @@ def broker() -> Iterator[str]:
         server = [str(Path(sys.executable).parent / "nats-server"), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", folder]
         with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             time.sleep(1)
-            yield f"127.0.0.1:{port}"
-            process.kill()
+            try:
+                yield f"127.0.0.1:{port}"
+            finally:
+                process.kill()
 
 
 def message(number: int) -> bytes:
-    kind = ("open", "close")[number // 20 % 2]
-    return json.dumps({"type": kind, "time": number * 0.01, "door": f"d{number % 20}", "sent": time.time()}).encode()
+    kind, door, sent = ("open", "close")[number // 20 % 2], number % 20, time.time()
+    return b'{"type":"%s","time":%.2f,"door":"d%d","sent":%.6f,"number":%d}' % (
+        kind.encode(),
+        number * 0.01,
+        door,
+        sent,
+        number + 1,
+    )
 
 
 def publish(address: str, subject: str, count: int, rate: float) -> None:
-    """At a constant rate, a few every millisecond; 0: as fast as can be. A thin client: the publisher shares the machine."""
-    asyncio.run(_make_stream(address, subject))
+    """To a stream that is there, at a constant rate, a few every millisecond; 0: as fast as can be. A thin client: the publisher
+    shares the machine."""
     host, _, port = address.partition(":")
     wire = Wire(host, int(port), {}, None, 5.0)
     begun, number = time.time(), 0
@@ -95,42 +140,84 @@ def publish(address: str, subject: str, count: int, rate: float) -> None:
     wire.close()
 
 
-async def _make_stream(address: str, subject: str) -> None:
-    client = await nats.connect(f"nats://{address}")
-    await client.jetstream().add_stream(name=subject, subjects=[subject])
-    await client.close()
+def make_stream(address: str, subject: str) -> None:
+    async def make() -> None:
+        client = await nats.connect(f"nats://{address}")
+        await client.jetstream().add_stream(name=subject, subjects=[subject])
+        await client.close()
+
+    asyncio.run(make())
 
 
-def measured(address: str, subject: str, count: int) -> tuple[list[float], float]:
-    sink = Clocked(count // 2)
+@contextmanager
+def collections(seen: Seen) -> Iterator[None]:
+    """The longest collection of garbage meanwhile."""
+    begun = 0.0
+
+    def note(phase: str, _: object) -> None:
+        nonlocal begun
+        if phase == "start":
+            begun = time.perf_counter()
+        else:
+            seen.collecting = max(seen.collecting, time.perf_counter() - begun)
+
+    gc.callbacks.append(note)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(note)
+
+
+def measured(address: str, subject: str, count: int, folder: Path | None = None) -> Seen:
     book = loads(RULES)
-    source = open_source(f"nats://{address}/{subject}?stream={subject}", Reading())
+    source = Read(f"nats://{address}/{subject}?stream={subject}")
+    sink, seen = Clocked(count // 2), Seen()
     begun = time.process_time()
-    run = LiveRun(LiveEngine(Engine(book)), [source], [sink], Encoder(book), Pace(latency=0.005))
-    sink.run = run
-    for _ in run.detections():
-        pass
-    run.close()
-    return sink.latencies, time.process_time() - begun
+    with collections(seen):
+        run = LiveRun(
+            LiveEngine(Engine(book)), [source], [sink], Encoder(book, kept=folder is not None), Pace(latency=0.005), folder
+        )
+        sink.run = run
+        for _ in run.detections():
+            pass
+        run.close()
+    seen.cpu = time.process_time() - begun
+    sink.look(seen, source)
+    return seen
+
+
+def at_a_rate(address: str, subject: str, folder: Path | None = None) -> Seen:
+    """While somebody publishes. The first half is left out: until all is compiled and warm."""
+    count = RATE * SECONDS
+    make_stream(address, subject)
+    work = multiprocessing.get_context("spawn").Process(target=publish, args=(address, subject, count, RATE), daemon=True)
+    work.start()
+    seen = measured(address, subject, count, folder)
+    work.join()
+    return seen
+
+
+def spread(seconds: Sequence[float]) -> str:
+    later = sorted(seconds[len(seconds) // 2 :])
+    return f"{later[len(later) // 2] * 1000:.1f} ms, 99 % {later[int(len(later) * 0.99)] * 1000:.1f} ms"
 
 
 def main() -> None:
     figures = {}
+    prepare()
     with broker() as address:
+        make_stream(address, "WHOLE")
         publish(address, "WHOLE", EVENTS, 0)
         measured(address, "WHOLE", EVENTS)  # imports, and compiles what is not compiled yet
-        _, taken = measured(address, "WHOLE", EVENTS)
-        figures["from a full stream"] = f"{EVENTS / taken:,.0f} events/s"
-        count = RATE * SECONDS
-        work = multiprocessing.get_context("spawn").Process(target=publish, args=(address, "RATE", count, RATE))
-        work.start()
-        time.sleep(2)  # until it has begun
-        latencies, taken = measured(address, "RATE", count)
-        work.join()
-        later = sorted(latencies[len(latencies) // 2 :])  # once what was there at the beginning is dealt with
-        figures[f"at {RATE:,} events/s: CPU"] = f"{taken / SECONDS:.0%} of a core"
-        figures["latency, median"] = f"{later[len(later) // 2] * 1000:.1f} ms"
-        figures["latency, 99 %"] = f"{later[int(len(later) * 0.99)] * 1000:.1f} ms"
+        seen = measured(address, "WHOLE", EVENTS)
+        figures["from a full stream"] = f"{EVENTS / seen.cpu:,.0f} events/s"
+        for name in ("without", "with"):
+            with tempfile.TemporaryDirectory() as folder:
+                seen = at_a_rate(address, name.upper(), Path(folder) / "kept" if name == "with" else None)
+            figures[f"at {RATE:,} events/s, {name} checkpoints: CPU"] = f"{seen.cpu / SECONDS:.0%} of a core"
+            figures[f"  {name}: from sent to written, median"] = spread(seen.since_sent)
+            figures[f"  {name}: from read to written, median"] = spread(seen.since_read)
+            figures[f"  {name}: longest collection of garbage"] = f"{seen.collecting * 1000:.1f} ms"
     show("Live, from NATS", figures, "50,000 events/s, 99 % < 50 ms")
 
 

@@ -101,8 +101,10 @@ def is_live(given: Given) -> bool:
 
 def run_live(book: Rulebook, given: Given) -> int:
     from coincide.adapters.seen import Seen
+    from coincide.streams.process import prepare
     from coincide.unmet import Unmet
 
+    prepare()
     book.check_endless()
     show_warnings(book.streaming_warnings)
     mapping = book.fields(field_mapping(given))

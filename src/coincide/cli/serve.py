@@ -83,7 +83,9 @@ def serve(given: Given) -> int:
     from coincide.serve.server import bound
     from coincide.serve.server import serve as serve_until_the_end
     from coincide.serve.service import Service
+    from coincide.streams.process import prepare
 
+    prepare()
     listening = _listening(given)
     listening.check()
     with ExitStack() as stack:

@@ -50,7 +50,7 @@ class Threads:
         self._stopped = False
         self._sources = sources
         for source in sources:
-            source.latency = latency
+            source.latency, source.behind = latency, self._is_behind
         for number, (source, position) in enumerate(zip(sources, positions, strict=True)):
             Thread(target=self._read, args=(number, source, position), name=source.url, daemon=True).start()
 
@@ -76,6 +76,9 @@ class Threads:
         except Empty:
             pass
         return found if found or self._open else None
+
+    def _is_behind(self) -> bool:
+        return not self._queue.empty()
 
     def _take(self, found: list[Arrival], timeout: float | None) -> None:
         item = self._queue.get(timeout != 0.0, timeout)

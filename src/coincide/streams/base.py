@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -52,6 +52,9 @@ class Source(ABC):
 
     latency = 0.0
     """Seconds."""
+
+    behind: Callable[[], bool] = staticmethod(lambda: False)
+    """Has the run not yet come to what was given before? Then a source that gathers loses nothing by going on with it."""
 
     def __init__(self, url: str, reading: Reading) -> None:
         self.url = url

@@ -12,10 +12,8 @@ import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Event
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import nats
 from nats.aio.client import Client
@@ -23,10 +21,10 @@ from nats.errors import Error as NatsError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
-from coincide.errors import CoincideError, Diagnostic
+from coincide.errors import CoincideError
 from coincide.model.batch import EMPTY
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
-from coincide.streams.connection import BackOff, secret, unreachable
+from coincide.streams.connection import Address, BackOff, secret, unreachable
 from coincide.streams.natswire import MESSAGE_ID, Wire, framed, reply_of, sequence
 
 log = logging.getLogger("coincide")
@@ -38,37 +36,24 @@ EXPECTED = (100, 404, 408)
 """What a server says when there is nothing, or a request is over."""
 WAIT = 0.25
 """Seconds that a request for messages waits, and so the longest that `close` takes."""
+PAUSE = 0.001
+"""Seconds between two looks whether the run can take more."""
 PATIENCE = 5.0
 """Seconds in which a server has to answer at first."""
 FAILURES = (NatsError, OSError, asyncio.TimeoutError)
 
 
-@dataclass(frozen=True)
-class Address:
-    """What a URL says."""
+class Subject:
+    """What a URL says: where the server is, a subject there, and of a stream its name."""
 
-    server: str
-    subject: str
-    stream: str | None
-    durable: str | None
-
-    @classmethod
-    def of(cls, url: str) -> Address:
-        parts = urlsplit(url)
-        options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        if parts.username or parts.password:
-            raise CoincideError(f"'{parts.hostname}': credentials belong into NATS_USER and NATS_PASSWORD, not into the URL")
-        if unknown := sorted(options.keys() - {"stream", "durable"}):
-            raise CoincideError(Diagnostic(f"'{url}': unknown option '{unknown[0]}'", hint="known: stream, durable"))
-        subject = parts.path.strip("/").replace("/", ".")
-        if not subject:
-            raise CoincideError(f"'{url}' names no subject: nats://HOST:PORT/SUBJECT")
-        return cls(f"nats://{parts.netloc or 'localhost'}", subject, options.get("stream"), options.get("durable"))
-
-    @property
-    def place(self) -> tuple[str, int]:
-        parts = urlsplit(self.server)
-        return parts.hostname or "localhost", parts.port or 4222
+    def __init__(self, url: str) -> None:
+        address = Address.of(url, ["stream", "durable"], "NATS_USER and NATS_PASSWORD")
+        self.server = address.server
+        self.place = address.host, address.port or 4222
+        self.name = address.path.strip("/").replace("/", ".")
+        self.stream, self.durable = address.options.get("stream"), address.options.get("durable")
+        if not self.name:
+            raise CoincideError(f"'{self.server}' names no subject: nats://HOST:PORT/SUBJECT")
 
 
 def said() -> dict[str, str]:
@@ -86,7 +71,7 @@ def authorities() -> ssl.SSLContext | None:
     return ssl.create_default_context(cafile=ca) if (ca := os.environ.get("NATS_CA")) else None
 
 
-async def connected(address: Address) -> Client:
+async def connected(address: Subject) -> Client:
     """A connection that mends itself. The first attempt must succeed: a wrong address should be told."""
     given: dict[str, Any] = {**said(), **({} if (tls := authorities()) is None else {"tls": tls})}
     failures: list[Exception] = []
@@ -102,17 +87,17 @@ async def connected(address: Address) -> Client:
         raise _unreachable(address, failures[0] if failures else error) from error
 
 
-def _unreachable(address: Address, error: Exception) -> CoincideError:
+def _unreachable(address: Subject, error: Exception) -> CoincideError:
     return unreachable(address.server, str(error).removeprefix("nats: "))
 
 
-async def _reached(address: Address) -> None:
+async def _reached(address: Subject) -> None:
     """The client would try again and again."""
     _, writer = await asyncio.wait_for(asyncio.open_connection(*address.place), PATIENCE)
     writer.close()
 
 
-def wired(address: Address) -> Wire:
+def wired(address: Subject) -> Wire:
     return Wire(*address.place, said(), authorities(), PATIENCE)
 
 
@@ -126,7 +111,7 @@ class NatsSource(Source):
 
     def __init__(self, url: str, reading: Reading) -> None:
         super().__init__(url, reading)
-        self.address = Address.of(url)
+        self.address = Subject(url)
         self.repeatable = self.address.stream is not None
         self._wire: Wire | None = None
         self._unacknowledged: list[tuple[int, bytes]] = []
@@ -161,12 +146,12 @@ class NatsSource(Source):
 
     def _of_core(self) -> Iterator[Delivery]:
         """The server drops who does not keep up, and the connection is made again: memory stays what it is."""
-        wire = self._connect(self.address.subject)
+        wire = self._connect(self.address.name)
         yield self.delivery(EMPTY, None)
         while not self.closed.is_set():
             wire.read(WAIT)
             if messages := self._gathered(wire):
-                yield self.delivery(self.events(messages, self.address.subject), None)
+                yield self.delivery(self.events(messages, self.address.name), None)
 
     def _of_stream(self, last: int) -> Iterator[Delivery]:
         consumer = asyncio.run(self._consumer(last))
@@ -190,15 +175,19 @@ class NatsSource(Source):
             last = sequence(wire.last)
             if self.address.durable:
                 self._unacknowledged.append((last, reply_of(wire.last)))
-            yield self.delivery(self.events(messages, self.address.subject), last)
+            yield self.delivery(self.events(messages, self.address.name), last)
 
     def _gathered(self, wire: Wire) -> list[bytes]:
-        """What has come, and what comes within the latency: many at a time cost less."""
+        """What has come, and what comes within the latency, or while the run has something else to do: many at a time cost
+        less."""
         if wire.payloads:
             end = time.monotonic() + self.latency
-            while len(wire.payloads) < ASKED and (left := end - time.monotonic()) > 0:
-                wire.read(left)
+            while len(wire.payloads) < ASKED and ((left := end - time.monotonic()) > 0 or self._may_go_on()):
+                wire.read(max(left, PAUSE))
         return wire.taken()
+
+    def _may_go_on(self) -> bool:
+        return self.behind() and not self.closed.is_set()
 
     async def _consumer(self, last: int) -> str:
         """The name of one that begins after the last message that was dealt with."""
@@ -206,7 +195,7 @@ class NatsSource(Source):
         start: dict[str, Any] = {"deliver_policy": DeliverPolicy.ALL}
         if last:
             start = {"deliver_policy": DeliverPolicy.BY_START_SEQUENCE, "opt_start_seq": last + 1}
-        start["filter_subject"] = address.subject
+        start["filter_subject"] = address.name
         client = await connected(address)
         stream = client.jetstream()
         try:
@@ -251,7 +240,7 @@ class NatsSink(Sink):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self.address = Address.of(url)
+        self.address = Subject(url)
         self.once = self.address.stream is not None
         self._there: set[str] = set()
         self._last = 0
@@ -324,7 +313,7 @@ class NatsSink(Sink):
         raise CoincideError(f"'{self.url}': the stream '{self.address.stream}' does not take detections{said}")
 
     def _subject(self, made: Made) -> str:
-        return self.address.subject.replace("{type}", made.type)
+        return self.address.name.replace("{type}", made.type)
 
     async def _look(self, position: Position) -> None:
         """Where the stream ends, and what it holds already of what will be made again."""
@@ -349,7 +338,7 @@ class NatsSink(Sink):
         start = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=position + 1, ack_policy=AckPolicy.NONE
         )
-        subject = self.address.subject.replace("{type}", "*")
+        subject = self.address.name.replace("{type}", "*")
         pull = await stream.pull_subscribe(subject, stream=self.address.stream, config=start)
         left = (await pull.consumer_info()).num_pending or 0
         found: set[str] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import ssl
 import subprocess
@@ -49,8 +50,8 @@ class Server:
         self._process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until(lambda: answers(self.port), f"{self.command[0]} does not listen")
 
-    def stop(self) -> None:
-        self._process.kill()
+    def stop(self, number: int = signal.SIGKILL) -> None:
+        self._process.send_signal(number)
         self._process.wait()
 
 

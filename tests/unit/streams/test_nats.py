@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from servers import Reader, Server, free_port
 
 from coincide.errors import CoincideError
 from coincide.streams.base import Made, Reading
+from coincide.streams.natswire import Wire
 from coincide.streams.registry import open_sink, open_source
 
 T = TypeVar("T")
@@ -71,6 +73,33 @@ def test_a_stream_is_read_and_gone_on_with(broker: str, durable: str) -> None:
     publish(broker, f"{name}.x", message(4))
     later = open_source(url, Reading()).deliveries(delivery.position)
     assert [event.hi // 1000 for event in next(later).batch.events] == [4]
+
+
+def test_while_the_run_is_behind_more_is_gathered(broker: str) -> None:
+    """Many at a time cost less, and nothing would become of them earlier."""
+    name = made_stream(broker, "BEHIND")
+    publish(broker, f"{name}.x", message(1))
+    source, looks = open_source(f"nats://{broker}/{name}.x?stream={name}", Reading()), iter(range(2, 6))
+
+    def behind() -> bool:
+        """While it is, messages come."""
+        if (time := next(looks, None)) is not None:
+            publish(broker, f"{name}.x", message(time))
+        return time is not None
+
+    source.behind = behind
+    deliveries = source.deliveries(None)
+    times = [event.hi // 1000 for event in next(deliveries).batch.events]
+    assert times[:4] == [1, 2, 3, 4]
+    deliveries.close()  # type: ignore[attr-defined]
+
+
+def test_what_is_little_does_not_wait_for_more(broker: str) -> None:
+    """The algorithm of Nagle would hold it back for up to 40 ms."""
+    host, _, port = broker.partition(":")
+    wire = Wire(host, int(port), {}, None, 5.0)
+    assert wire._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    wire.close()
 
 
 def test_a_detection_is_there_once(broker: str) -> None:
