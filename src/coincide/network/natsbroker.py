@@ -25,7 +25,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from coincide.errors import CoincideError
 from coincide.network.broker import Message, token
-from coincide.streams.nats import FAILURES, Address, connected
+from coincide.streams.nats import FAILURES, Subject, connected
 from coincide.streams.natswire import MESSAGE_ID
 
 log = logging.getLogger("coincide.network")
@@ -49,7 +49,7 @@ class NatsBroker:
     """A connection. `retention` is for how many seconds the broker keeps what has happened; None: for ever."""
 
     def __init__(self, url: str, network: str = "coincide", retention: float | None = None) -> None:
-        self.address = Address.of(f"{url.rstrip('/')}/{network}")
+        self.address = Subject(f"{url.rstrip('/')}/{network}")
         self.network = network
         self.arrived = Flag()
         self._retention = retention
