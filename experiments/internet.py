@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from random import Random
 from statistics import median
 from time import process_time
@@ -16,6 +15,7 @@ from time import process_time
 import msgspec
 
 from coincide.distribution.brokers import Broker, Brokers, Link, Publisher, Request, Route, Routes, Running
+from coincide.distribution.flows import Flows
 from coincide.distribution.planning import POLICIES, Planner
 from experiments.pictures import Pictures
 
@@ -136,35 +136,9 @@ class Outcome:
     seconds: float = 0.0  # for all plans
 
 
-@dataclass
-class Streams:
-    """Who hears what: a stream has a name, and where it is made."""
-
-    routes: Routes
-    heard: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    rates: dict[tuple[str, str], float] = field(default_factory=dict)
-
-    def want(self, name: str, made_at: str, rate: float, heard_at: str) -> float:
-        """How long it takes to get there."""
-        self.heard.setdefault((name, made_at), set()).add(heard_at)
-        self.rates[name, made_at] = rate
-        return self.routes.dist(made_at, heard_at)
-
-    def links(self) -> dict[tuple[str, str], float]:
-        """Events a second over each link: a stream crosses it once."""
-        found: dict[tuple[str, str], float] = {}
-        for stream, nodes in self.heard.items():
-            for step in {step for node in nodes for step in self._steps(stream[1], node)}:
-                found[step] = found.get(step, 0.0) + self.rates[stream]
-        return found
-
-    def _steps(self, a: str, b: str) -> Iterator[tuple[str, str]]:
-        return ((x, y) if x < y else (y, x) for x, y in pairwise(self.routes.route(a, b).nodes))
-
-
 def outcome(policy: str, brokers: Brokers, asked: Sequence[Request], routes: Routes) -> Outcome:
     """All subscriptions, one after another, as a running network would plan them."""
-    found, streams, began = Outcome(policy), Streams(routes), process_time()
+    found, streams, began = Outcome(policy), Flows(routes), process_time()
     late: dict[str, float] = {}  # how long after the farthest publisher a detector hears of it
     for request in asked:
         planner = Planner(brokers, msgspec.structs.replace(request, policy=policy), routes=routes)
@@ -173,7 +147,7 @@ def outcome(policy: str, brokers: Brokers, asked: Sequence[Request], routes: Rou
         for new in plan.new:
             late[new.name] = _hears(planner, new.name, streams, late)
         ways = [(name, places[name], planner.rate_of_type(name), planner.here) for name in plan.subscribe]
-        found.delays.append(min(late[way[0]] + streams.want(*way) for way in ways))
+        found.delays.append(min(late[way[0]] + streams.add(*way) for way in ways))
         found.reused += not plan.new
         found.busiest_node = max(planner.loads.values())
         running = (Running(new.name, new.expr, new.node, new.restart) for new in plan.new)
@@ -182,33 +156,35 @@ def outcome(policy: str, brokers: Brokers, asked: Sequence[Request], routes: Rou
     return _with_links(found, streams)
 
 
-def _hears(planner: Planner, name: str, streams: Streams, late: Mapping[str, float]) -> float:
+def _hears(planner: Planner, name: str, streams: Flows, late: Mapping[str, float]) -> float:
     """A new detector hears its inputs where it is: the latest of them decides."""
     here, made_at = planner.places[name], {p.type: p.node for p in planner.brokers.publishers} | planner.places
     kinds = planner.heard(planner.bodies[name])
-    return max(late.get(kind, 0.0) + streams.want(kind, made_at[kind], planner.rate_of_type(kind), here) for kind in kinds)
+    return max(late.get(kind, 0.0) + streams.add(kind, made_at[kind], planner.rate_of_type(kind), here) for kind in kinds)
 
 
 def at_one_place(brokers: Brokers, asked: Sequence[Request], routes: Routes) -> Outcome:
     """Every event goes to the hub that is nearest to all, whoever wants it; detections come from there."""
     hubs = [name for name in brokers.nodes if "-" not in name]
     centre = min(hubs, key=lambda hub: sum(routes.dist(hub, other) for other in hubs))
-    found, streams = Outcome(CENTRE), Streams(routes)
+    found, streams = Outcome(CENTRE), Flows(routes)
     nodes = {p.type: p.node for p in brokers.publishers}
     for publisher in brokers.publishers:
-        streams.want(publisher.type, publisher.node, publisher.rate, centre)
+        streams.add(publisher.type, publisher.node, publisher.rate, centre)
     for request in asked:
         planner = Planner(brokers, request, routes=routes)
         heard = max(routes.dist(nodes[kind], centre) for kind in planner.heard(planner.wanted.body))
         rate = planner.rate(planner.wanted.body)
-        found.delays.append(heard + streams.want(request.expr, centre, rate, planner.here))
+        found.delays.append(heard + streams.add(request.expr, centre, rate, planner.here))
     found.detectors = len({request.expr for request in asked})
     found.reused = len(asked) - found.detectors
     return _with_links(found, streams)
 
 
-def _with_links(found: Outcome, streams: Streams) -> Outcome:
-    links = streams.links()
+def _with_links(found: Outcome, streams: Flows) -> Outcome:
+    links: dict[frozenset[str], float] = {}
+    for link, over in streams.crossings().items():
+        links[frozenset(link)] = links.get(frozenset(link), 0.0) + sum(over.values())
     found.crossings, found.busiest_link = sum(links.values()), max(links.values(), default=0.0)
     return found
 

@@ -32,6 +32,9 @@ ECL monitors as their smallest machine; Amit situations with the lifespan in whi
 definitions as trees of operators; CDL descriptions as sources, conditions and what is published; EQL queries as
 what must come, what must be missing on the way, and what ends the search.
 
+Networks are drawn, too: brokers, detectors and what crosses the links, of TOPOLOGY.json (as `coincide plan` takes
+it); before and after, if REQUEST.json follows; and of RULES.rg.xml TOPOLOGY.json who carries what.
+
 With --events the rules are run, and a picture shows when which events came and what was detected, with threads to
 the events that led to it. SVG needs no other program.
 
@@ -39,6 +42,7 @@ example:
   coincide draw office.ce --out office.svg
   coincide draw office.ce --automaton --only Meeting --format mermaid
   coincide draw office.ce --events today.jsonl --out today.svg
+  coincide draw brokers.json meeting.json --out plan.svg
 """
 
 FORMATS = ("dot", "mermaid", "svg")
@@ -66,7 +70,10 @@ def draw(given: Given) -> int:
         part_rules_from_events(given)
     if not given.rules:
         raise CoincideError("no rule files are given: coincide draw RULES")
-    text = _of_rules(given) if given.events is None else _of_run(given)
+    if given.rules[-1].lower().endswith(".json"):
+        text = _of_network(given)
+    else:
+        text = _of_rules(given) if given.events is None else _of_run(given)
     if given.out is None:
         sys.stdout.write(text)
         return 0
@@ -74,6 +81,25 @@ def draw(given: Given) -> int:
         file.stream.write(text.encode())
     note(f"drawn in {given.out}")
     return 0
+
+
+def _of_network(given: Given) -> str:
+    """TOPOLOGY.json, with REQUEST.json behind it if a plan is to be seen; or RULES.rg.xml and the topology to place them in."""
+    from coincide.distribution.brokers import Brokers, Request
+    from coincide.distribution.drawing import network_drawings, placement_drawing
+    from coincide.distribution.network import read_json
+    from coincide.distribution.tasks import placed
+    from coincide.errors import CoincideError
+
+    first, *others = map(Path, given.rules)
+    if given.events is not None or len(others) > 1:
+        raise CoincideError("of a network, give TOPOLOGY.json [REQUEST.json], or RULES.rg.xml TOPOLOGY.json")
+    if first.suffix.lower() != ".json":
+        drawings = [placement_drawing(*placed(first, others[0]), title=first.name)]
+    else:
+        request = read_json(others[0].read_bytes(), Request, str(others[0])) if others else None
+        drawings = network_drawings(read_json(first.read_bytes(), Brokers, str(first)), first.name, request)
+    return _text(drawings, _format(given))
 
 
 def _of_rules(given: Given) -> str:

@@ -75,36 +75,15 @@ def make_plan(brokers: Brokers, request: Request, naming: Naming | None = None) 
     return planner.plan
 
 
-class Planner:
-    """A request in a network, and the plan that is being made for it."""
+class Installation:
+    """What runs in a network, and how much goes through it."""
 
-    def __init__(self, brokers: Brokers, request: Request, naming: Naming | None = None, routes: Routes | None = None) -> None:
+    def __init__(self, brokers: Brokers, routes: Routes | None = None, request: Request | None = None) -> None:
         self.brokers = brokers
-        self.request = request
         self.routes = routes or Routes(brokers)
-        if request.subscriber not in brokers.subscribers:
-            raise InputError(f"the topology has no subscriber '{request.subscriber}'")
-        self.here = brokers.subscribers[request.subscriber]
-        if not self.routes.hosts:
-            raise InputError("no node of the topology may carry detectors")
-        self.plan = Plan()
         self.definitions = _definitions(brokers.detectors, request)
-        self.wanted = self.definitions[REQUEST].definition
         self.bodies = {name: known.definition.body for name, known in self.definitions.items() if name != REQUEST}
         self.places = {d.name: d.node for d in brokers.detectors}
-        self.loads = dict.fromkeys(brokers.nodes, 0)
-        for detector in brokers.detectors:
-            self.loads[detector.node] += atoms(self.bodies[detector.name])
-        self._names = (f"N{number}" for number in count(1))
-        self._naming = naming or self._numbered
-
-    @cached_property
-    def decomposition(self) -> Decomposition:
-        composites = {name: Composite(name, body) for name, body in self.bodies.items()}
-        kept = frozenset(canonical_text(_expression(text)) for text in self.request.keep)
-        return Decomposition(self.wanted.body, self.wanted.computed, composites, kept)
-
-    # Costs.
 
     def rate(self, expression: Expression) -> float:
         if isinstance(expression, Atom):
@@ -132,13 +111,39 @@ class Planner:
 
     def inputs(self, body: Expression) -> list[tuple[str, float]]:
         """(node, rate) of each publisher and detector that it hears."""
-        found = []
-        for name in self.heard(body):
-            if name in self.places:
-                found.append((self.places[name], self.rate_of_type(name)))
-            else:
-                found += [(p.node, p.rate) for p in self.brokers.publishers if p.type == name]
-        return found
+        return [one for name in self.heard(body) for one in self.made(name)]
+
+    def made(self, name: str) -> list[tuple[str, float]]:
+        """Where events of a type come from: (node, rate)."""
+        if name in self.places:
+            return [(self.places[name], self.rate_of_type(name))]
+        return [(p.node, p.rate) for p in self.brokers.publishers if p.type == name]
+
+
+class Planner(Installation):
+    """A request in a network, and the plan that is being made for it."""
+
+    def __init__(self, brokers: Brokers, request: Request, naming: Naming | None = None, routes: Routes | None = None) -> None:
+        super().__init__(brokers, routes, request)
+        self.request = request
+        if request.subscriber not in brokers.subscribers:
+            raise InputError(f"the topology has no subscriber '{request.subscriber}'")
+        self.here = brokers.subscribers[request.subscriber]
+        if not self.routes.hosts:
+            raise InputError("no node of the topology may carry detectors")
+        self.plan = Plan()
+        self.wanted = self.definitions[REQUEST].definition
+        self.loads = dict.fromkeys(brokers.nodes, 0)
+        for detector in brokers.detectors:
+            self.loads[detector.node] += atoms(self.bodies[detector.name])
+        self._names = (f"N{number}" for number in count(1))
+        self._naming = naming or self._numbered
+
+    @cached_property
+    def decomposition(self) -> Decomposition:
+        composites = {name: Composite(name, body) for name, body in self.bodies.items()}
+        kept = frozenset(canonical_text(_expression(text)) for text in self.request.keep)
+        return Decomposition(self.wanted.body, self.wanted.computed, composites, kept)
 
     def costs(self, body: Expression) -> Costs:
         return Costs(self.routes, self.here, self.inputs(body), self.rate(body))
@@ -349,10 +354,11 @@ def identity(body: Expression, attributes: Sequence[Attribute], restart: bool) -
     return canonical_text(body, _aliases(attributes)), _with(attributes), restart
 
 
-def _definitions(running: Sequence[Running], request: Request) -> dict[str, Known]:
+def _definitions(running: Sequence[Running], request: Request | None) -> dict[str, Known]:
     """Of all running detectors and of the request, by name; a bare name of a running detector stands for its expression."""
     found: dict[str, Known] = {}
-    texts = [(d.name, d.expr, d.restart) for d in running] + [(REQUEST, request.expr, request.restart)]
+    texts = [(d.name, d.expr, d.restart) for d in running]
+    texts += [] if request is None else [(REQUEST, request.expr, request.restart)]
     for number, given in enumerate(texts):
         found[given[0]] = _alone(*given) or _behind(texts[:number], *given)
     return found

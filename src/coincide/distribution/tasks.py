@@ -8,8 +8,8 @@ from typing import Any
 
 from coincide.distribution.exact import exact
 from coincide.distribution.gossip import collect
-from coincide.distribution.network import Topology, network_of, read_json
-from coincide.distribution.placement import Algorithm, Domain, Setting, heuristic, local_graphs
+from coincide.distribution.network import Network, Topology, network_of, read_json
+from coincide.distribution.placement import Algorithm, Domain, Placement, Setting, heuristic, local_graphs
 from coincide.distribution.replacement import replace_description
 from coincide.distribution.restrictions import RestrictionGraph, parse_graph
 from coincide.errors import InputError, nearest
@@ -29,9 +29,23 @@ def result_of(graphs: Sequence[Path], topology_file: Path, algorithm: str = "heu
         raise InputError(f"{topology_file}: unknown task '{topology.task}': place, replace or rcp")
     if len(graphs) != 1:
         raise InputError(f"task '{topology.task}' takes one restriction graph (.rg.xml), not {len(graphs)}")
-    graph = parse_graph(SourceText(str(graphs[0]), _read(graphs[0])))
-    setting = Setting(network_of(topology), topology.sigma, topology.tau, topology.advertisements)
+    graph, setting = _graph(graphs[0]), _setting(topology)
     return TASKS[topology.task](graph, setting, topology, ALGORITHMS[algorithm])
+
+
+def placed(graph_file: Path, topology_file: Path) -> tuple[RestrictionGraph, Network, Placement]:
+    """Descriptions in a network, and where they go."""
+    topology: Topology = read_json(_read(topology_file).encode(), Topology, str(topology_file))
+    graph, setting = _graph(graph_file), _setting(topology)
+    return graph, setting.network, heuristic(graph, setting)
+
+
+def _graph(path: Path) -> RestrictionGraph:
+    return parse_graph(SourceText(str(path), _read(path)))
+
+
+def _setting(topology: Topology) -> Setting:
+    return Setting(network_of(topology), topology.sigma, topology.tau, topology.advertisements)
 
 
 def _read(path: Path) -> str:
