@@ -21,6 +21,9 @@ demo: $(BASE)  ## a day's events, seven rules, what they find and why; a picture
 live: $(LIVE)  ## a broker, a generator, rules that run for 20 seconds, and detections as they happen
 	@$(BIN)/python examples/live/run.py
 
+network: $(LIVE)  ## a broker and five nodes that detect together; one is killed, and nothing is lost
+	@$(BIN)/python examples/network/run.py demo-output
+
 setup: $(FULL)  ## the environment for all that follows, in .venv
 
 test: $(FULL)  ## lint, types, and the tests; what to run before every commit

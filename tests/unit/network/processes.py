@@ -93,7 +93,9 @@ class Processes:
 
     def _start(self, name: str, command: Sequence[str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
-            self.running[name] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env={**os.environ, **self.environment})
+            self.running[name] = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=self.folder, env={**os.environ, **self.environment}
+            )
 
 
 def _listens(port: int) -> bool:
