@@ -170,7 +170,7 @@ def subscribe(given: Given) -> int:
             name=given.name,
             rules=rules,
             ending="".join(given.rules.suffixes) if given.rules is not None else "",
-            type=given.type,
+            type=given.type or ("" if given.rules is None else given.rules.name.partition(".")[0]),
         )
         print(f"subscribed as '{subscriber.name}': {', '.join(subscriber.subscription.detectors)}", file=sys.stderr, flush=True)
         try:
