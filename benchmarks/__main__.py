@@ -10,6 +10,7 @@ QUESTIONS = (
     "monitor_kernel",
     "many_monitors",
     "many_sigma",
+    "many_eql",
     "eql_sequences",
     "sigma_sqlite",
     "workload_k",

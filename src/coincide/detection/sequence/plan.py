@@ -86,11 +86,11 @@ class SequencePlan(PlanOfOne):
     @cached_property
     def _kernel(self) -> Any:
         from coincide.detection.sequence.kernel import Kernel
-        from coincide.detection.sequence.masks import SharedMasks
+        from coincide.detection.sequence.rowset import SharedRows
 
-        if "masks" not in self.shared:
-            self.shared["masks"] = SharedMasks(self.shared.get("queries", [self.program.query]))
-        return Kernel(self.program, self._interpreter, self.shared["masks"])
+        if "rows" not in self.shared:
+            self.shared["rows"] = SharedRows(self.shared.get("queries", [self.program.query]))
+        return Kernel(self.program, self._interpreter, self.shared["rows"])
 
     def initial(self) -> State:
         if self._interpreted or not self._kernel.compiled:
