@@ -20,6 +20,7 @@ from coincide.engines.spark.bucket import Arrived, Bucket
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import to_bytes
+from coincide.engines.spark.timing import BELIEVED
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.rulebook import loads
 
@@ -34,7 +35,7 @@ def arrived(kind: str, keys: np.ndarray, second: int) -> Arrived:
     columns = {"hi": pa.array(table.hi), "lo": pa.array(table.lo), **{name: table.fields[name] for name in ("type", "id")}}
     columns |= {".k": table.fields["k"], "page": pa.array(keys % PAGES, pa.int32())}
     now = second * 1_000_000
-    return Arrived(now, now, [to_bytes(pa.table(columns))])
+    return Arrived([(now, now, 1)], [to_bytes(pa.table(columns))])
 
 
 def measured(size: int) -> tuple[float, float, int]:
@@ -46,7 +47,7 @@ def measured(size: int) -> tuple[float, float, int]:
     store, random = Memory(), np.random.default_rng(1)
 
     def take(kind: str, keys: np.ndarray, second: int) -> None:
-        Bucket(task, 0, True, ([], 1, PAGES), store).advance(arrived(kind, keys, second))
+        Bucket(task, BELIEVED, True, ([], 1, PAGES), store).advance(arrived(kind, keys, second))
 
     def touch(second: int) -> None:
         keys = random.choice(size, TOUCHED, replace=False)

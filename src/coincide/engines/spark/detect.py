@@ -17,6 +17,7 @@ from coincide.engines.spark.outputs import LATENCY, ORDER
 from coincide.engines.spark.policies import goes_by_arrival
 from coincide.engines.spark.rejects import ROWS, with_rejected
 from coincide.engines.spark.report import Report
+from coincide.engines.spark.timing import AHEAD, timing
 from coincide.errors import CoincideError
 from coincide.rulebook import Rulebook, RuleSource, rulebook
 from coincide.unmet import Unmet, warn
@@ -40,6 +41,8 @@ def detect(
     late: bool = False,
     latency: bool = False,
     rejects: bool = False,
+    ahead: str | None = AHEAD,
+    idle: str | None = None,
     report: Report | None = None,
     keys: bool = False,
 ) -> Transformation: ...
@@ -60,6 +63,8 @@ def detect(
     late: bool = False,
     latency: bool = False,
     rejects: bool = False,
+    ahead: str | None = AHEAD,
+    idle: str | None = None,
     report: Report | None = None,
     keys: bool = False,
 ) -> DataFrame: ...
@@ -79,6 +84,8 @@ def detect(
     late: bool = False,
     latency: bool = False,
     rejects: bool = False,
+    ahead: str | None = AHEAD,
+    idle: str | None = None,
     report: Report | None = None,
     keys: bool = False,
 ) -> DataFrame | Transformation:
@@ -91,10 +98,15 @@ def detect(
     Under a `policy` (`best-effort`, `guaranteed`, `probabilistic 0.95`; for definitions that name none) events are consumed as
     they come, by the column `arrival`, mostly in one task (see docs/decisions/0007).
 
-    With `late=True` the frame holds late events too, with `rejects=True` rows that are no events, for lack of a type or a time:
-    `split` parts them from the detections. A `report` tells what became of the rows of a batch once the run is done; a stream
-    counts them in its progress. With `latency=True` the column `_latency` has the milliseconds from a detection's hi to the
-    clock at which it was made.
+    In a stream an event whose time is more than `ahead` beyond the others of its micro-batch, or beyond the wall clock if the
+    stream is live, is set aside: it does not move the clock (None: every time is believed). When nothing has come for `idle`,
+    the clock follows the wall, so that deadlines pass; sources that a policy waits for and that are silent for so long are
+    not waited for.
+
+    With `late=True` the frame holds late events too, with `rejects=True` rows that are no events, for lack of a type or a time,
+    and those that are set aside: `split` parts them from the detections. A `report` tells what became of the rows of a batch once
+    the run is done; a stream counts them in its progress. With `latency=True` the column `_latency` has the milliseconds from a
+    detection's hi to the clock at which it was made.
 
     With `keys=True` the column `_key` has the key of each detection: the same in every run and on every engine, if events have
     ids of their own.
@@ -116,7 +128,10 @@ def detect(
             warn(book.streaming_warnings)
             if report is not None:
                 raise CoincideError(f"a report is for batches; a stream counts its rows in its progress, as '{ROWS}'")
-            found = detect_streaming(book, source, delay, tier, buckets, pages, None, default, late, latency, keys)
+            if until is not None:
+                raise CoincideError("a stream has no end: `until` is for batches; `idle=` lets time pass when nothing comes")
+            clock = timing(delay, ahead, idle)
+            found = detect_streaming(book, source, clock, tier, buckets, pages, None, default, late, latency, keys, rejects)
         else:
             counted = source if report is None else report.watch(source, Unmet(book, source.mapping))
             end = until_microseconds(until)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_type
 
 from coincide.adapters.write import KEY
 from coincide.detection.base import Attributes, Copied, DetectorPlan
@@ -18,6 +19,7 @@ from coincide.engines.identity import Digests, Keys
 from coincide.engines.spark.bytype import Types, metadata
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.latecomers import LATE, LateShape, late_shape
+from coincide.engines.spark.rejects import REJECTED
 from coincide.engines.spark.values import MOMENT, TIME, WHOLE, arrow_kind, kind_of, spark_kind, spark_time, values
 from coincide.errors import RuleError
 from coincide.expr.functions import NUMBER
@@ -47,6 +49,7 @@ class Outputs:
     late: LateShape | None = None  # a column for late events
     digests: Digests | None = None  # of definitions, where a column for keys is wanted
     types: Types = ()  # the same attributes, by types of detections
+    rejected: T.StructType | None = None  # a column for rows that are set aside
 
     def spark(self) -> T.StructType:
         fields = [
@@ -59,6 +62,7 @@ class Outputs:
             *([T.StructField(KEY, T.StringType())] if self.digests is not None else []),
             *([T.StructField(LATENCY, T.LongType())] if self.latencies else []),
             *([T.StructField(LATE, self.late.spark())] if self.late is not None else []),
+            *([T.StructField(REJECTED, self.rejected)] if self.rejected is not None else []),
         ]
         return T.StructType(fields)
 
@@ -71,14 +75,26 @@ class Outputs:
         key = [(KEY, pa.string())] if self.digests is not None else []
         latency = [(LATENCY, pa.int64())] if self.latencies else []
         late = [(LATE, self.late.arrow())] if self.late is not None else []
-        return pa.schema([*envelope, *attributes, (ORDER, pa.list_(pa.int64())), *key, *latency, *late])
+        rejected = [(REJECTED, self._rejected)] if self.rejected is not None else []
+        return pa.schema([*envelope, *attributes, (ORDER, pa.list_(pa.int64())), *key, *latency, *late, *rejected])
+
+    @property
+    def _rejected(self) -> pa.DataType:
+        return to_arrow_type(self.rejected, timezone="UTC")
+
+    def _row_of(self, column: str, values: pa.Array) -> pa.RecordBatch:
+        """Rows that hold nothing but this."""
+        columns = [values if field.name == column else pa.nulls(len(values), field.type) for field in self.arrow()]
+        return pa.RecordBatch.from_arrays(columns, schema=self.arrow())
+
+    def rejected_batch(self, rows: pa.ChunkedArray) -> pa.RecordBatch:
+        """Rows that hold what was set aside, and no detections."""
+        return self._row_of(REJECTED, rows.combine_chunks().cast(self._rejected))
 
     def late_batch(self, late: EventTable, policies: Sequence[Sequence[str]] | None = None) -> pa.RecordBatch:
         """Rows that hold late events and no detections."""
         assert self.late is not None
-        schema = self.arrow()
-        nothing = [pa.nulls(len(late), field.type) for field in schema][:-1]
-        return pa.RecordBatch.from_arrays([*nothing, self.late.structs(late, policies)], schema=schema)
+        return self._row_of(LATE, self.late.structs(late, policies))
 
     def record_batch(
         self, detections: EventBatch, latencies: Sequence[int | None] | None = None, keys: Keys | None = None
@@ -97,6 +113,7 @@ class Outputs:
             *([pa.array((keys or Keys(self.digests)).of(detections), pa.string())] if self.digests is not None else []),
             *([pa.array(latencies or [None] * len(table), pa.int64())] if self.latencies else []),
             *([pa.nulls(len(table), self.late.arrow())] if self.late is not None else []),
+            *([pa.nulls(len(table), self._rejected)] if self.rejected is not None else []),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow())
 

@@ -1,7 +1,7 @@
 """Events on their way to the state: packed to one Arrow blob a bucket, so that Spark moves few rows.
 
 A row of the packed frame is for one bucket, from one task of one micro-batch. Every task sends one to every bucket, if only to
-tell what time it has seen; where sources are waited for, how far each of them has come (marks.py)."""
+tell what time it has seen and what the wall clock says; where sources are waited for, how far each has come (marks.py)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from coincide.detection.snapshots import damaged, opened, sealed
+from coincide.engines.ahead import Guard, Run
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.marks import REACHED, marks_of
+from coincide.engines.spark.rejects import SHOWN
 
-PACKED = "bucket int, first bigint, last bigint, closing bigint, marks binary, blob binary"
-TIMES = [("first", pa.int64()), ("last", pa.int64()), ("closing", pa.int64())]
+PACKED = "bucket int, runs binary, closing bigint, wall bigint, marks binary, blob binary"
+TIMES = [("runs", pa.binary()), ("closing", pa.int64()), ("wall", pa.int64())]
 PACKED_ARROW = pa.schema([("bucket", pa.int32()), *TIMES, ("marks", pa.binary()), ("blob", pa.binary())])
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 BARE = -1
@@ -73,11 +76,13 @@ def fitting(table: pa.Table, *numbers: str) -> pa.Table:
 
 @dataclass(frozen=True)
 class Packing:
-    """Sent to workers. The rows that come in have the layout's columns, then page, bucket and closing."""
+    """Sent to workers. The rows that come in have the layout's columns and, if some are to be shown, SHOWN; then page, bucket,
+    closing and wall."""
 
     layout: Layout
     buckets: tuple[int, ...]
     marked: bool = False  # by source: rows are in the order of arrival then, and events carry what their source had reached
+    guard: Guard | None = None
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         received = [batch for batch in batches if batch.num_rows]
@@ -88,22 +93,28 @@ class Packing:
         hi = table.column(self.layout.fields.index("hi")).to_numpy()
         numbers = table.column("bucket").to_numpy()
         closing = table.column("closing").drop_null()
-        events = table.drop_columns(["bucket", "closing"]).rename_columns([*self.layout.fields, "page"])
+        wall = table.column("wall")[0].as_py()
+        shown = [SHOWN] if SHOWN in table.column_names else []
+        events = table.drop_columns(["bucket", "closing", "wall"]).rename_columns([*self.layout.fields, *shown, "page"])
+        runs = self._runs(hi, wall)
         marks = None
         if self.marked:
-            reached, marks = marks_of(events)
+            reached, marks = marks_of(events, runs)
             events = events.append_column(REACHED, reached)
         blobs = self._blobs(events, numbers)
         size = len(self.buckets)
         columns = [
             pa.array(self.buckets, pa.int32()),
-            pa.array(np.full(size, hi.min())),
-            pa.array(np.full(size, hi.max())),
+            pa.array([msgspec.msgpack.encode(runs)] * size, pa.binary()),
             pa.array([closing[0].as_py() if len(closing) else None] * size, pa.int64()),
+            pa.array([wall] * size, pa.int64()),
             pa.array([marks] * size, pa.binary()),
             pa.array([blobs.get(number) for number in range(size)], pa.binary()),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PACKED_ARROW)
+
+    def _runs(self, hi: Any, wall: int | None) -> list[Run]:
+        return [(int(hi.min()), int(hi.max()), len(hi))] if self.guard is None else self.guard.runs(hi, wall)
 
     def _blobs(self, events: pa.Table, numbers: Any) -> dict[int, bytes]:
         if len(self.buckets) == 1 and (numbers == 0).all():

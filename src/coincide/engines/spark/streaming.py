@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -25,14 +26,12 @@ from coincide.engines.spark.groups import Group, groups
 from coincide.engines.spark.outputs import Outputs, outputs
 from coincide.engines.spark.packing import BARE, PACKED, Packing, balanced_buckets, unpacked
 from coincide.engines.spark.policies import arrivals_streaming, goes_by_arrival, sources_by_key
-from coincide.engines.spark.rejects import ROWS, row_counts
+from coincide.engines.spark.rejects import ROWS, row_counts, shown_if_ahead, shown_type
 from coincide.engines.spark.session import ROCKSDB, STATE_STORE
-from coincide.engines.spark.stateful import RESULT, Processor
+from coincide.engines.spark.stateful import COUNTS, RESULT, Processor
 from coincide.engines.spark.tables import Tables, tables_of
+from coincide.engines.spark.timing import Timing
 from coincide.engines.spark.worker import Task, sources_of
-from coincide.errors import Diagnostic, InputError
-from coincide.expr.parse import parse_duration
-from coincide.expr.quantities import QuantityError
 from coincide.model.event import HEARTBEAT
 from coincide.rulebook import Rulebook
 
@@ -44,7 +43,7 @@ SAMPLE = 8
 def detect_streaming(
     rules: Rulebook,
     source: Source,
-    delay: str = "10 seconds",
+    timing: Timing,
     tier: str = "kernel",
     buckets: int | None = None,
     pages: int | None = None,
@@ -53,39 +52,33 @@ def detect_streaming(
     late: bool = False,
     latency: bool = False,
     keys: bool = False,
+    rejects: bool = False,
 ) -> DataFrame:
     """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY;
-    with `keys`, in the column KEY, those. A value in the column `closing` (microseconds) says that the input has ended and that
-    time goes on until then."""
+    with `keys`, in the column KEY, those; with `rejects`, in the column REJECTED, events that are set aside. A value in the
+    column `closing` (microseconds) says that the input has ended and that time goes on until then."""
     spark = source.original.sparkSession
     want_rocksdb(spark)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
+    shape = replace(shape, rejected=shown_type(source)) if rejects and timing.guard is not None else shape
     divided = groups(rules, source.several)
     counted = source.observed(lambda frame: frame.observe(ROWS, *row_counts(source)))
     marked = () if latency or closing is not None or buckets == 1 else sources_by_key(rules, divided, policy)
     if goes_by_arrival(rules, policy) and not marked:
-        return arrivals_streaming(rules, counted, replace(shape, latencies=latency), policy, parse_delay(delay), tier, closing)
+        return arrivals_streaming(rules, counted, replace(shape, latencies=latency), policy, timing, tier, closing)
     tables = tables_of(rules, spark)
-    branches = [
-        _Branch(
-            rules,
-            source if number else counted,
-            group,
-            shape,
-            parse_delay(delay),
-            tier,
-            buckets or partitions,
-            pages or PAGES,
-            closing,
-            tables,
-            marked,
-        ).detected(partitions, f"coincide_{number}")
-        for number, group in enumerate(divided)
-    ]
+    branches: list[_Branch] = []
+    for group in divided:
+        read = source if branches else counted
+        divisions = buckets or partitions, pages or PAGES
+        others = reduce(or_, (branch.wanted for branch in branches), F.lit(False))
+        branches.append(_Branch(rules, read, group, shape, timing, tier, *divisions, closing, tables, marked, others))
     if not branches:
         return source.frame.filter(F.lit(False)).select().mapInArrow(unpacked, shape.spark())
-    return reduce(DataFrame.unionAll, branches)
+    return reduce(
+        DataFrame.unionAll, [branch.detected(partitions, f"coincide_{number}") for number, branch in enumerate(branches)]
+    )
 
 
 class _Branch:
@@ -97,38 +90,41 @@ class _Branch:
         source: Source,
         group: Group,
         shape: Outputs,
-        delay: int,
+        timing: Timing,
         tier: str,
         buckets: int,
         pages: int,
         closing: str | None,
         tables: Tables | None,
         marked: tuple[str, ...],
+        others: Column,
     ) -> None:
         self.source = source
         self.marked = marked
         self.group = group
-        self.delay = delay
+        self.timing = timing
+        self.others = others  # rows that other groups show if they are set aside
         self.closing = closing
         self.plans: Sequence[DetectorPlan] = group.plans(rules)
         self.timed = any(plan.timed for plan in self.plans)
         self.buckets, self.pages = (1, 1) if group.key is None else (buckets, pages)
         self.layout: Layout = pushdown.layout(source, self.plans, everything=shape.late is not None, arriving=bool(marked))
         self.task = Task(sources_of(rules), group.members, tier, self.layout, shape, tables)
+        self.wanted = F.coalesce(pushdown.wanted(source, self.plans, group), F.lit(False))
 
     def detected(self, partitions: int, name: str) -> DataFrame:
         division = (list(self.group.key or ()), self.buckets, self.pages)
-        packing = Packing(self.layout, balanced_buckets(self.buckets, partitions), bool(self.marked))
-        processor = Processor(self.task, self.delay, self.timed, division, self.marked)
+        packing = Packing(self.layout, balanced_buckets(self.buckets, partitions), bool(self.marked), self.timing.guard)
+        processor = Processor(self.task, self.timing, self.timed, division, self.marked)
         packed = self._rows().mapInArrow(packing, PACKED)
-        stepped = packed.groupBy("bucket").transformWithStateInPandas(processor, RESULT, "Append", "None")
-        counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in ("late", "consumed", "waiting")]
+        stepped = packed.groupBy("bucket").transformWithStateInPandas(processor, RESULT, "Append", self.timing.mode)
+        counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
         return stepped.observe(name, *counts).select("blob").mapInArrow(unpacked, self.task.outputs.spark())
 
     def _rows(self) -> DataFrame:
         """Events with the numbers of their page and bucket; the bare ones have neither, nor anything but what tells the time."""
         source = self.source
-        keep = F.coalesce(pushdown.wanted(source, self.plans, self.group), F.lit(False))
+        keep = self.wanted
         sampled = (source.type == HEARTBEAT) | (F.pmod(F.xxhash64(source.hi), F.lit(SAMPLE)) == 0)
         tells = F.lit(True) if self.timed or self.marked else sampled
         rows = source.frame.filter(source.is_event & (keep | tells))
@@ -141,9 +137,11 @@ class _Branch:
         page, bucket = self._place()
         return rows.select(
             *bare,
+            *shown_if_ahead(source, self.task.outputs.rejected, self.timing.guard, keep & ~self.others),
             page.alias("page"),
             F.when(keep, bucket).otherwise(F.lit(BARE)).alias("bucket"),
             self._closing().alias("closing"),
+            self.timing.wall().alias("wall"),
         )
 
     def _place(self) -> tuple[Column, Column]:
@@ -156,14 +154,6 @@ class _Branch:
 
     def _closing(self) -> Column:
         return F.lit(None).cast("bigint") if self.closing is None else self.source.column(self.closing)
-
-
-def parse_delay(text: str) -> int:
-    """`10 seconds`, `5min`, `1 hour 30 minutes`: microseconds."""
-    try:
-        return parse_duration(text)
-    except QuantityError as error:
-        raise InputError(Diagnostic(f"the delay: {error}", hint="such as '10 seconds', '5 min', '1 hour 30 minutes'")) from None
 
 
 def want_rocksdb(spark: SparkSession) -> None:

@@ -109,15 +109,16 @@ class _Kept:
     def put_entry(self, page: int, number: int, data: bytes) -> None: ...
     def drop_entry(self, page: int, number: int) -> None: ...
     def put_rules(self, digest: str, data: bytes) -> None: ...
+    def wake(self, before: int | None, at: int | None) -> None: ...
 
 
 class _Ending:
     """Sent to workers: a bucket's rest."""
 
     def __init__(self, stream: TableStream) -> None:
-        self.task, self.delay, self.timed, self.division = stream.task, stream.delay, stream.timed, stream.division
+        self.task, self.timing, self.timed, self.division = stream.task, stream.timing, stream.timed, stream.division
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        bucket = Bucket(self.task, self.delay, self.timed, self.division, _Kept(rows))
-        outcome = bucket.advance(Arrived(bucket.meta.clock, bucket.meta.clock, [], FOREVER))
+        bucket = Bucket(self.task, self.timing, self.timed, self.division, _Kept(rows))
+        outcome = bucket.advance(Arrived([(bucket.meta.clock, bucket.meta.clock, 0)], [], FOREVER))
         return pa.Table.from_batches(self.task.rows(outcome.made, None), self.task.result)

@@ -21,8 +21,9 @@ from coincide.engines.spark.bucket import Division
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.instants import interval
 from coincide.engines.spark.packing import PACKED, Packing, balanced_buckets, unpacked
-from coincide.engines.spark.stateful import RESULT, Processor
-from coincide.engines.spark.streaming import PAGES, parse_delay, want_rocksdb
+from coincide.engines.spark.stateful import COUNTS, RESULT, Processor
+from coincide.engines.spark.streaming import PAGES, want_rocksdb
+from coincide.engines.spark.timing import Timing, parse_delay
 from coincide.errors import Diagnostic, RuleError
 from coincide.source import SourceText
 from coincide.tables.foreign import parsed
@@ -83,7 +84,7 @@ class TableTask:
     def logged(self, table: pa.Table) -> pa.Table:
         return self.batch(table)
 
-    def rows(self, made: list[pa.Table], late: Any) -> list[pa.RecordBatch]:
+    def rows(self, made: list[pa.Table], late: Any, set_aside: Any = None) -> list[pa.RecordBatch]:
         whole = pa.concat_tables([self.result.empty_table(), *(table.cast(self.result, safe=False) for table in made)])
         return whole.combine_chunks().to_batches() if len(whole) else []
 
@@ -101,7 +102,7 @@ class TableStream:
     task: TableTask
     keys: tuple[str, ...]
     timed: bool
-    delay: int
+    timing: Timing
     buckets: int
     pages: int
 
@@ -111,7 +112,7 @@ class TableStream:
 
     @property
     def processor(self) -> Processor:
-        return Processor(self.task, self.delay, self.timed, self.division)
+        return Processor(self.task, self.timing, self.timed, self.division)
 
     @property
     def result(self) -> T.StructType:
@@ -124,7 +125,7 @@ class TableStream:
         packing = Packing(self.task.layout, balanced_buckets(self.buckets, partitions))
         packed = self._rows().mapInArrow(packing, PACKED)
         stepped = packed.groupBy("bucket").transformWithStateInPandas(self.processor, RESULT, "Append", "None")
-        counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in ("late", "consumed", "waiting")]
+        counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
         name = f"match_recognize_{blake2b(self.task.rules(), digest_size=4).hexdigest()}"
         return stepped.observe(name, *counts).select("blob").mapInArrow(unpacked, self.result)
 
@@ -136,7 +137,8 @@ class TableStream:
         page = F.pmod(F.shiftright(spread, 32), F.lit(self.pages)).cast("int")
         bucket = F.pmod(spread, F.lit(self.buckets)).cast("int")
         closing = F.lit(None).cast("bigint")
-        rows = self.frame.select(hi, *columns, page.alias("page"), bucket.alias("bucket"), closing.alias("closing"))
+        places = (page.alias("page"), bucket.alias("bucket"), closing.alias("closing"), self.timing.wall().alias("wall"))
+        rows = self.frame.select(hi, *columns, *places)
         return rows.filter(F.col("w0").isNotNull())
 
     def _hi(self) -> Column:
@@ -170,7 +172,7 @@ def table_stream(
     keys = tuple(column.name for column in table.clause.partition)
     partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     divided = (buckets or partitions, pages or PAGES) if keys else (1, 1)
-    return TableStream(frame, task, keys, table.clause.within is not None, _delay(frame, time, delay), *divided)
+    return TableStream(frame, task, keys, table.clause.within is not None, Timing(_delay(frame, time, delay)), *divided)
 
 
 def _time_of(frame: DataFrame, table: TableQuery) -> str:

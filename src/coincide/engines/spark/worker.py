@@ -92,11 +92,12 @@ class Task:
         columns: dict[str, Any] = {name: table.column(name).combine_chunks() for name in table.column_names}
         return EventBatch(table=events_of(Layout(tuple(columns)), columns))
 
-    def rows(self, made: list[EventBatch], late: EventBatch) -> list[pa.RecordBatch]:
+    def rows(self, made: list[EventBatch], late: EventBatch, set_aside: pa.ChunkedArray | None = None) -> list[pa.RecordBatch]:
         """Rows of the resulting frame."""
         detections = merged(made)
         rows = [self.outputs.record_batch(detections)] if len(detections) else []
-        return rows + ([self.outputs.late_batch(late.table)] if len(late) else [])
+        rows += [self.outputs.late_batch(late.table)] if len(late) else []
+        return rows + ([self.outputs.rejected_batch(set_aside)] if set_aside else [])
 
 
 @dataclass(frozen=True)
