@@ -165,7 +165,7 @@ def test_a_stream_that_falls_silent(spark: Any, tmp_path: Path) -> None:
         query.stop()
     assert query.exception() is None
     assert detections == ["Missing"]
-    far = "time is more than 1d in the future of the other events, or of the clock on the wall"
+    far = "time is more than 1d ahead of other events, or of the wall clock"
     assert sorted(rejected) == [("far", far), ("no type", "missing type")]
 
 

@@ -46,7 +46,7 @@ def no_instant(field: str) -> str:
 
 
 def too_far_ahead(ahead: str) -> str:
-    return f"time is more than {ahead} in the future of the other events, or of the clock on the wall"
+    return f"time is more than {ahead} ahead of other events, or of the wall clock"
 
 
 def out_of_range(field: str) -> str:

@@ -66,11 +66,15 @@ class Guard:
         median = median_run(runs)
         at = median[1] if clock is None else clock
         if wall is None or at > self._reach(wall):
-            return median[1]
+            return median[1]  # simulated time
         if at >= wall - self.ahead:
             return self._reach(wall)
         plausible = [run for run in runs if run[1] <= self._reach(wall)]
         return median_run(plausible)[1] if plausible else self._reach(wall)
+
+    def limit_by_wall(self, wall: int, clock: int) -> int:
+        """The same where only the wall clock counts: for events that come one by one. Simulated time may be beyond it."""
+        return FOREVER if clock > self._reach(wall) else self._reach(wall)
 
     def _reach(self, wall: int | None) -> int:
         return FOREVER if wall is None else min(wall + self.ahead, FOREVER)

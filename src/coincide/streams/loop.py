@@ -8,6 +8,7 @@ from coincide.engines.live import Live
 from coincide.model.batch import EventBatch
 from coincide.streams.arrivals import Arrival, Arrivals
 from coincide.streams.base import Position
+from coincide.streams.future import FarFuture
 
 LONGEST = 1.0
 """Seconds after which the loop looks around even if nothing comes: for signals, and checkpoints that are due."""
@@ -44,8 +45,9 @@ class LiveLoop:
     """Runs until the arrivals end. `positions` tells, for each source, how far it has been dealt with: its position, and the
     number of records."""
 
-    def __init__(self, live: Live, clock: str, now: Callable[[], float]) -> None:
+    def __init__(self, live: Live, clock: str, now: Callable[[], float], future: FarFuture | None = None) -> None:
         self.live = live
+        self._future = future
         self.clock = Clock(clock == "wall", now)
         self.clock.note(live.mark)
         self.positions: dict[int, tuple[Position, int]] = {}
@@ -64,7 +66,7 @@ class LiveLoop:
     def turn(self, arrived: Sequence[Arrival]) -> Iterator[EventBatch]:
         """What has come, and the time that has passed."""
         for source, (batch, position, records), _ in arrived:
-            yield from self.live.arrive(batch)
+            yield from self.live.arrive(batch if self._future is None else self._future.believed(source, batch, self.live.mark))
             self.positions[source] = position, records
         self.clock.note(self.live.mark)
         if self.clock.by_the_wall and (time := self.clock.time()) is not None:
