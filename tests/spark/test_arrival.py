@@ -22,7 +22,7 @@ from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.groups import groups
 from coincide.engines.spark.latecomers import LateShape
 from coincide.engines.spark.outputs import Outputs
-from coincide.engines.spark.packing import BARE, Packing, from_bytes, to_bytes
+from coincide.engines.spark.packing import BARE, Packing, Road, from_bytes, to_bytes
 from coincide.engines.spark.policies import sources_by_key
 from coincide.engines.spark.stateful import arrived_rows
 from coincide.engines.spark.timing import BELIEVED
@@ -207,7 +207,7 @@ def test_streaming_from_a_checkpoint_with_both_frames_of_one_query(spark: Any, t
             .start()
         )
         query.awaitTermination()
-        counts += [progress.observedMetrics["coincide_0"].late for progress in query.recentProgress if progress.numInputRows]
+        counts += [progress.observedMetrics["coincide"].late for progress in query.recentProgress if progress.numInputRows]
     expected = outcome(OPERA, events, "guaranteed")
     assert sorted(detections) == expected[0]
     assert sorted(late) == expected[2]
@@ -241,7 +241,9 @@ def test_guaranteed_by_keys(sizes: list[int]) -> None:
     stores = [Memory() for _ in buckets]
     made, late = [], []
     for stop, size in zip(accumulate(sizes), sizes, strict=True):
-        packed = pa.Table.from_batches(Packing(layout, buckets, marked=True)([_placed(events[stop - size : stop], buckets)]))
+        packed = pa.Table.from_batches(
+            Packing(layout, (Road("by k", layout, buckets),), marked=True)([_placed(events[stop - size : stop], buckets)])
+        )
         for number, store in enumerate(stores):
             arrived = arrived_rows(packed.filter(pc.equal(packed.column("bucket"), number)).to_pandas())
             outcome = Bucket(task, BELIEVED, True, (["k"], 3, 1), store, ("p", "q")).advance(arrived)
@@ -260,8 +262,8 @@ def _placed(events: list[Event], buckets: tuple[int, ...]) -> pa.RecordBatch:
     here = [int(e.attributes["k"]) % len(buckets) if e.type in "ab" else BARE for e in some]
     columns = dict(zip(FIELDS, _columns(some), strict=True))
     places = {
-        "page": [0] * len(some),
-        "bucket": here,
+        "page0": [0] * len(some),
+        "bucket0": here,
         "closing": pa.nulls(len(some), pa.int64()),
         "wall": pa.nulls(len(some), pa.int64()),
     }

@@ -230,11 +230,12 @@ def test_a_checkpoint_of_another_division_is_refused() -> None:
 
 
 def test_buckets_are_spread_evenly() -> None:
-    for count, partitions in ((2, 2), (8, 8), (200, 200), (6, 4)):
-        chosen = balanced_buckets(count, partitions)
+    for count, partitions in ((2, 2), (8, 2), (8, 4), (8, 200), (200, 200)):
+        chosen = balanced_buckets("by user", count)
         assert chosen[0] == 0
         assert len(set(chosen)) == count
-        loads_of = [sum(spark_hash(number) % partitions == p for number in chosen) for p in range(partitions)]
+        hashes = [spark_hash(number.to_bytes(4, "little"), spark_hash(b"by user")) for number in chosen]
+        loads_of = [sum(found % partitions == p for found in hashes) for p in range(partitions)]
         assert max(loads_of) <= -(-count // partitions)
 
 

@@ -20,7 +20,7 @@ from coincide.engines.spark import arrival
 from coincide.engines.spark.bucket import Arrived, Bucket, Outcome
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
-from coincide.engines.spark.packing import PACKED_ARROW, Packing
+from coincide.engines.spark.packing import PACKED_ARROW, Packing, Road
 from coincide.engines.spark.stateful import arrived_rows
 from coincide.engines.spark.timing import Timing
 from coincide.engines.spark.worker import Task, sources_of
@@ -32,6 +32,7 @@ SECOND = 1_000_000
 MINUTE = 60 * SECOND
 NOW = 1_800_000_000 * SECOND
 LAYOUT = Layout(("hi", "type", "id", "source"))
+ROADS = (Road("all", LAYOUT, (0,)),)
 Row = tuple[str, int, str]
 
 MISSING = "detect Missing = ([A], [T in {T, B}]) T = 10s"
@@ -47,7 +48,7 @@ class Stream:
         self.timing, self.sources, self.store = timing, sources, Memory()
 
     def take(self, *tasks: Iterable[Row], wall: int = NOW) -> tuple[list[str], Outcome]:
-        packing = Packing(LAYOUT, (0,), bool(self.sources), self.timing.guard)
+        packing = Packing(LAYOUT, ROADS, bool(self.sources), self.timing.guard)
         packed = [batch for rows in tasks for batch in packing([_batch(list(rows), wall)])]
         return self._advance(arrived_rows(pa.Table.from_batches(packed, PACKED_ARROW).to_pandas()))
 
@@ -66,7 +67,7 @@ def _batch(rows: list[Row], wall: int) -> pa.RecordBatch:
     kinds, times, sources = (list(column) for column in zip(*rows, strict=True))
     size = len(rows)
     columns = {"w0": times, "w1": kinds, "w2": [f"{kind}{at}" for kind, at, _ in rows], "w3": sources}
-    places = {"page": [0] * size, "bucket": [0] * size, "closing": pa.nulls(size, pa.int64()), "wall": [wall] * size}
+    places = {"page0": [0] * size, "bucket0": [0] * size, "closing": pa.nulls(size, pa.int64()), "wall": [wall] * size}
     return pa.record_batch({**columns, **places})
 
 
@@ -129,7 +130,7 @@ def test_silence_under_policies(policy: str) -> None:
         return blob is not None, counts
 
     rows = [("A", NOW, "p"), ("X", NOW + 1, "q"), ("X", NOW + 3 * DAY, "q")]
-    packed = Packing(LAYOUT, (0,), guard=job.timing.guard)([_batch(rows, NOW)])
+    packed = Packing(LAYOUT, ROADS, guard=job.timing.guard)([_batch(rows, NOW)])
     found, counts = take(arrived_rows(pa.Table.from_batches(packed, PACKED_ARROW).to_pandas()))
     assert (found, counts.ahead) == (False, 1)
     assert store.wakes == (NOW + MINUTE) // 1000

@@ -18,9 +18,9 @@ from coincide.engines.spark.bucket import Arrived
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.groups import Group
 from coincide.engines.spark.outputs import Outputs
-from coincide.engines.spark.packing import BARE, PACKED, Packing, unpacked
+from coincide.engines.spark.packing import BARE, PACKED, Packing, Road
 from coincide.engines.spark.rejects import shown_if_ahead
-from coincide.engines.spark.stateful import COUNTS, RESULT, arrived_rows, result, set_timer, value_bytes
+from coincide.engines.spark.stateful import arrived_rows, result, set_timer, stepped, value_bytes
 from coincide.engines.spark.tables import tables_of
 from coincide.engines.spark.timing import BELIEVED, Timing
 from coincide.engines.spark.worker import Task, sources_of
@@ -71,15 +71,13 @@ def arrivals_streaming(
     rows = source.frame.filter(source.is_event).select(
         *source.wire_columns(job.task.layout),
         *shown_if_ahead(source, shape.rejected, timing.guard, F.lit(True)),
-        F.lit(0).alias("page"),
-        F.when(ends.isNull(), F.lit(0)).otherwise(F.lit(BARE)).alias("bucket"),
+        F.lit(0).alias("page0"),
+        F.when(ends.isNull(), F.lit(0)).otherwise(F.lit(BARE)).alias("bucket0"),
         ends.alias("closing"),
         timing.wall().alias("wall"),
     )
-    packed = rows.mapInArrow(Packing(job.task.layout, (0,), guard=timing.guard), PACKED)
-    stepped = packed.groupBy("bucket").transformWithStateInPandas(ArrivalProcessor(job), RESULT, "Append", timing.mode)
-    counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
-    return stepped.observe("coincide_0", *counts).select("blob").mapInArrow(unpacked, shape.spark())
+    packing = Packing(job.task.layout, (Road("arrivals", job.task.layout, (0,)),), guard=timing.guard)
+    return stepped(rows.mapInArrow(packing, PACKED), ArrivalProcessor(job), shape.spark())
 
 
 def _job(rules: Rulebook, source: Source, shape: Outputs, policy: StabilityPolicy, tier: str, timing: Timing = BELIEVED) -> Job:
@@ -99,6 +97,7 @@ class ArrivalProcessor(StatefulProcessor):  # type: ignore[misc]
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.timing = job.timing
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 import pandas as pd
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from coincide.engines.ahead import Run
 from coincide.engines.spark.bucket import Arrived, Bucket, Division
 from coincide.engines.spark.marks import told_marks
-from coincide.engines.spark.packing import to_bytes
+from coincide.engines.spark.packing import to_bytes, unpacked
 from coincide.engines.spark.pages import Work
 from coincide.engines.spark.timing import Timing
 
+METRICS = "coincide"
+"""The observed metrics of a stream's state."""
 COUNTS = ("late", "consumed", "waiting", "ahead")
 RESULT = f"blob binary, {', '.join(f'{count} bigint' for count in COUNTS)}"
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """What is known of a group where its state is kept."""
+
+    task: Work
+    timed: bool
+    division: Division
 
 
 class Processor(StatefulProcessor):  # type: ignore[misc]
     """Called once a bucket and micro-batch: every bucket hears from every micro-batch. Timers are for when none come."""
 
-    def __init__(self, task: Work, timing: Timing, timed: bool, division: Division, sources: Sequence[str] = ()) -> None:
+    def __init__(self, keepers: Mapping[str, Keeper], timing: Timing, sources: Sequence[str] = ()) -> None:
+        self.keepers = keepers
         self.sources = sources
-        self.task = task
         self.timing = timing
-        self.timed = timed
-        self.division = division
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -40,15 +53,16 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
         self._rules = handle.getMapState("rules", "digest string", "data binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        yield self._advanced(arrived_rows(pd.concat(rows)))
+        yield self._advanced(self.keepers[key[0]], arrived_rows(pd.concat(rows)))
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
-        yield self._advanced(Arrived(wall=timerValues.getCurrentProcessingTimeInMs() * 1000))
+        if key[0] in self.keepers:  # else no rule is left of the group
+            arrived = Arrived(wall=timerValues.getCurrentProcessingTimeInMs() * 1000)
+            yield self._advanced(self.keepers[key[0]], arrived)
 
-    def _advanced(self, arrived: Arrived) -> pd.DataFrame:
-        bucket = Bucket(self.task, self.timing, self.timed, self.division, self, self.sources)
-        outcome = bucket.advance(arrived)
-        rows = self.task.rows(outcome.made, outcome.late_events, outcome.set_aside)
+    def _advanced(self, keeper: Keeper, arrived: Arrived) -> pd.DataFrame:
+        outcome = Bucket(keeper.task, self.timing, keeper.timed, keeper.division, self, self.sources).advance(arrived)
+        rows = keeper.task.rows(outcome.made, outcome.late_events, outcome.set_aside)
         return result(to_bytes(pa.Table.from_batches(rows)) if rows else None, outcome)
 
     def close(self) -> None:
@@ -112,6 +126,13 @@ def set_timer(handle: StatefulProcessorHandle, before: int | None, at: int | Non
 
 def value_bytes(found: Any) -> bytes | None:
     return None if found is None or found[0] is None else bytes(found[0])
+
+
+def stepped(packed: DataFrame, processor: StatefulProcessor, made: T.StructType, name: str = METRICS) -> DataFrame:
+    """What the state makes of packed rows."""
+    found = packed.groupBy("name", "bucket").transformWithStateInPandas(processor, RESULT, "Append", processor.timing.mode)
+    counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
+    return found.observe(name, *counts).select("blob").mapInArrow(unpacked, made)
 
 
 class Counts(Protocol):

@@ -116,9 +116,10 @@ class _Ending:
     """Sent to workers: a bucket's rest."""
 
     def __init__(self, stream: TableStream) -> None:
-        self.task, self.timing, self.timed, self.division = stream.task, stream.timing, stream.timed, stream.division
+        self.keeper, self.timing, self.made = stream.keeper, stream.timing, stream.task.result
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        bucket = Bucket(self.task, self.timing, self.timed, self.division, _Kept(rows))
+        task = self.keeper.task
+        bucket = Bucket(task, self.timing, self.keeper.timed, self.keeper.division, _Kept(rows))
         outcome = bucket.advance(Arrived([(bucket.meta.clock, bucket.meta.clock, 0)], [], FOREVER))
-        return pa.Table.from_batches(self.task.rows(outcome.made, None), self.task.result)
+        return pa.Table.from_batches(task.rows(outcome.made, None), self.made)
