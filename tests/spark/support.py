@@ -112,3 +112,6 @@ class Memory:
 
     def put_rules(self, digest: str, data: bytes) -> None:
         self.data["rules", digest] = data
+
+    def drop_rules(self, digest: str) -> None:
+        del self.data["rules", digest]

@@ -70,6 +70,18 @@ class Meta(msgspec.Struct, array_like=True):
     wakes: Word | None = None  # the timer of Spark's that is set, in milliseconds
 
 
+def read_meta(data: bytes) -> Meta:
+    """Raises InputError or RunError."""
+    with reading_state(CHECKPOINT):
+        meta = msgspec.msgpack.decode(opened(data), type=Meta)
+        check_numbers([segment.number for segment in meta.segments], meta.next)
+        for page in meta.pages.values():
+            check_numbers(page.log, page.next)
+    if meta.version != VERSION:
+        raise RunError(f"the checkpoint is of version {meta.version}; this release reads version {VERSION}")
+    return meta
+
+
 class Store(PageStore, Protocol):
     """Where a bucket keeps its parts."""
 
@@ -123,13 +135,7 @@ class Bucket:
         data = self.store.meta()
         if data is None:
             return Meta(division)
-        with reading_state(CHECKPOINT):
-            meta = msgspec.msgpack.decode(opened(data), type=Meta)
-            check_numbers([segment.number for segment in meta.segments], meta.next)
-            for page in meta.pages.values():
-                check_numbers(page.log, page.next)
-        if meta.version != VERSION:
-            raise RunError(f"the checkpoint is of version {meta.version}; this release reads version {VERSION}")
+        meta = read_meta(data)
         if meta.division != division:
             was, now = (f"key {', '.join(d[0] or ['none'])}, {d[1]} buckets, {d[2]} pages" for d in (meta.division, division))
             raise RunError(f"the checkpoint divides its state otherwise ({was}) than this query does ({now})")

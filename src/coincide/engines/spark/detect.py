@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike, fspath
 from typing import overload
 
 from pyspark.sql import DataFrame
@@ -45,6 +46,8 @@ def detect(
     idle: str | None = None,
     report: Report | None = None,
     keys: bool = False,
+    versions: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> Transformation: ...
 
 
@@ -67,6 +70,8 @@ def detect(
     idle: str | None = None,
     report: Report | None = None,
     keys: bool = False,
+    versions: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> DataFrame: ...
 
 
@@ -88,12 +93,16 @@ def detect(
     idle: str | None = None,
     report: Report | None = None,
     keys: bool = False,
+    versions: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> DataFrame | Transformation:
     """The detections that the rules make of the events in a DataFrame; without one, a function for `df.transform`.
 
     `mapping` tells which columns are the envelope of events. A batch run ends with its last event, or goes on `until`
     (milliseconds since the epoch, ISO-8601 text, a datetime or inf). In a streaming run events may come `delay` late; `buckets`
-    and `pages` divide its state (see docs/decisions/0003) and must stay as they are over the life of a checkpoint.
+    and `pages` divide its state (see docs/decisions/0003) and stay as they are over the life of a checkpoint. If `checkpoint`,
+    that of the query, is given, they are found there; what does not fit is an error here and now, and the log tells which rules
+    keep their state and which start afresh.
 
     Under a `policy` (`best-effort`, `guaranteed`, `probabilistic 0.95`; for definitions that name none) events are consumed as
     they come, by the column `arrival`, mostly in one task (see docs/decisions/0007).
@@ -109,7 +118,7 @@ def detect(
     detection's hi to the clock at which it was made.
 
     With `keys=True` the column `_key` has the key of each detection: the same in every run and on every engine, if events have
-    ids of their own.
+    ids of their own. With `versions=True` the column `_version` has the digest of the definition that made it.
 
     Columns that the rules read and that are missing, or of a type that makes a comparison pointless, are told as DataWarning."""
     book = rulebook(rules)
@@ -122,6 +131,7 @@ def detect(
         unmet = Unmet(book, source.mapping)
         warn(unmet.in_table(source.kinds))
         if frame.isStreaming:
+            from coincide.engines.spark.checkpoint import kept
             from coincide.engines.spark.streaming import detect_streaming
 
             book.check_endless()
@@ -131,11 +141,13 @@ def detect(
             if until is not None:
                 raise CoincideError("a stream has no end: `until` is for batches; `idle=` lets time pass when nothing comes")
             clock = timing(delay, ahead, idle)
-            found = detect_streaming(book, source, clock, tier, buckets, pages, None, default, late, latency, keys, rejects)
+            before = None if checkpoint is None else kept(frame.sparkSession, fspath(checkpoint))
+            parts = clock, tier, buckets, pages, None, default, late, latency
+            found = detect_streaming(book, source, *parts, keys, rejects, versions, before)
         else:
             counted = source if report is None else report.watch(source, Unmet(book, source.mapping))
             end = until_microseconds(until)
-            found = detect_batch(book, source, end, tier, default, late, latency, None, counted, unmet, keys)
+            found = detect_batch(book, source, end, tier, default, late, latency, None, counted, unmet, keys, versions=versions)
         found = found.drop(ORDER)
         found = found.withColumn(LATENCY, F.col(LATENCY) / 1000) if latency else found
         return with_rejected(found, source) if rejects else found

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from coincide.adapters.write import KEY
 from coincide.detection.base import Attributes, Copied, DetectorPlan
-from coincide.engines.identity import Digests, Keys
+from coincide.engines.identity import Digests, Keys, versions_of
 from coincide.engines.spark.bytype import Types, metadata
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.latecomers import LATE, LateShape, late_shape
@@ -35,6 +35,8 @@ from coincide.syntax import walk
 UNKNOWN = "unknown"
 ORDER = "_order"
 """A column for ourselves: where among the detections of one event a detection stands."""
+VERSION = "_version"
+"""The digest of the definition that made a detection."""
 LATENCY = "_latency"
 """Microseconds from a detection's hi to the clock at which it was made."""
 
@@ -50,6 +52,7 @@ class Outputs:
     digests: Digests | None = None  # of definitions, where a column for keys is wanted
     types: Types = ()  # the same attributes, by types of detections
     rejected: T.StructType | None = None  # a column for rows that are set aside
+    versions: Digests | None = None  # of definitions, where a column for those is wanted
 
     def spark(self) -> T.StructType:
         fields = [
@@ -60,6 +63,7 @@ class Outputs:
             *(T.StructField(name, spark_kind(kind, self.compounds)) for name, kind in self.attributes),
             T.StructField(ORDER, T.ArrayType(T.LongType())),
             *([T.StructField(KEY, T.StringType())] if self.digests is not None else []),
+            *([T.StructField(VERSION, T.StringType())] if self.versions is not None else []),
             *([T.StructField(LATENCY, T.LongType())] if self.latencies else []),
             *([T.StructField(LATE, self.late.spark())] if self.late is not None else []),
             *([T.StructField(REJECTED, self.rejected)] if self.rejected is not None else []),
@@ -73,6 +77,7 @@ class Outputs:
         envelope = [("type", pa.string()), ("time", TIME), ("from", pa.list_(pa.string())), ("source", pa.string())]
         attributes = [(name, self._arrow_kind(kind)) for name, kind in self.attributes]
         key = [(KEY, pa.string())] if self.digests is not None else []
+        key += [(VERSION, pa.string())] if self.versions is not None else []
         latency = [(LATENCY, pa.int64())] if self.latencies else []
         late = [(LATE, self.late.arrow())] if self.late is not None else []
         rejected = [(REJECTED, self._rejected)] if self.rejected is not None else []
@@ -111,6 +116,7 @@ class Outputs:
             *(values(name, table.column(name), kind, self._arrow_kind(kind)) for name, kind in self.attributes),
             _orders(table),
             *([pa.array((keys or Keys(self.digests)).of(detections), pa.string())] if self.digests is not None else []),
+            *([pa.array(versions_of(self.versions, detections), pa.string())] if self.versions is not None else []),
             *([pa.array(latencies or [None] * len(table), pa.int64())] if self.latencies else []),
             *([pa.nulls(len(table), self.late.arrow())] if self.late is not None else []),
             *([pa.nulls(len(table), self._rejected)] if self.rejected is not None else []),

@@ -115,6 +115,9 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
     def put_rules(self, digest: str, data: bytes) -> None:
         self._rules.updateValue((digest,), (data,))
 
+    def drop_rules(self, digest: str) -> None:
+        self._rules.removeKey((digest,))
+
 
 def set_timer(handle: StatefulProcessorHandle, before: int | None, at: int | None) -> None:
     """One timer a key, in milliseconds: another one than before."""

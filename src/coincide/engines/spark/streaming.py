@@ -22,6 +22,7 @@ from coincide.detection.base import DetectorPlan
 from coincide.engines.identity import digests_of
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.spark import pushdown
+from coincide.engines.spark.checkpoint import Kept, report_changes
 from coincide.engines.spark.frame import Layout, Source
 from coincide.engines.spark.groups import Group, groups
 from coincide.engines.spark.outputs import Outputs, outputs
@@ -57,15 +58,24 @@ def detect_streaming(
     latency: bool = False,
     keys: bool = False,
     rejects: bool = False,
+    versions: bool = False,
+    before: Kept | None = None,
 ) -> DataFrame:
     """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY;
     with `keys`, in the column KEY, those; with `rejects`, in the column REJECTED, events that are set aside. A value in the
-    column `closing` (microseconds) says that the input has ended and that time goes on until then."""
+    column `closing` (microseconds) says that the input has ended and that time goes on until then. `before` is the checkpoint
+    that the query is to go on from."""
     spark = source.original.sparkSession
     want_rocksdb(spark)
     shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
     shape = replace(shape, rejected=shown_type(source)) if rejects and timing.guard is not None else shape
+    shape = replace(shape, versions=digests_of(rules)) if versions else shape
     divided = groups(rules, source.several)
+    if before is not None:
+        before.check_timing(timing)
+        for group in divided:
+            before.check(group, buckets, pages)
+        report_changes(before, divided)
     counted = source.observed(lambda frame: frame.observe(ROWS, *row_counts(source)))
     marked = () if latency or closing is not None or buckets == 1 else sources_by_key(rules, divided, policy)
     if goes_by_arrival(rules, policy) and not marked:
@@ -73,8 +83,12 @@ def detect_streaming(
     if not divided:
         return source.frame.filter(F.lit(False)).select().mapInArrow(unpacked, shape.spark())
     tables = tables_of(rules, spark)
-    division = buckets or BUCKETS, pages or PAGES
-    lanes = [_Lane(rules, counted, group, shape, tier, *division, tables, marked) for group in divided]
+    wish = buckets or BUCKETS, pages or PAGES
+    divisions = [(before and before.division(group)) or wish for group in divided]
+    lanes = [
+        _Lane(rules, counted, group, shape, tier, *division, tables, marked)
+        for group, division in zip(divided, divisions, strict=True)
+    ]
     return _Stream(counted, lanes, timing, closing, marked).detected(shape)
 
 

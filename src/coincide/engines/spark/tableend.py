@@ -8,18 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from coincide.detection.rowpattern.search import STEPS
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket
+from coincide.engines.spark.checkpoint import PARTS, state_part
 from coincide.engines.spark.rowpatterns import streamed
 from coincide.engines.spark.tablework import TableStream
 from coincide.errors import CoincideError
 from coincide.source import SourceText
 
 ENDS = ("closed", "open")
-PARTS = {"meta": "value", "segments": "map", "bases": "map", "logs": "map", "rules": "map"}
-"""The variables of a bucket's state (stateful.py)."""
 
 
 def match_recognize_to_end(
@@ -55,7 +53,7 @@ def match_recognize_to_end(
 
 def _rest(stream: TableStream, checkpoint: str) -> DataFrame:
     spark: SparkSession = stream.frame.sparkSession
-    parts = [_part(spark, checkpoint, name, kind) for name, kind in PARTS.items()]
+    parts = [state_part(spark, checkpoint, name) for name in PARTS]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part)
@@ -66,17 +64,6 @@ def _rest(stream: TableStream, checkpoint: str) -> DataFrame:
 
     ending.__annotations__ = {"rows": pa.Table, "return": pa.Table}
     return whole.groupBy("bucket").applyInArrow(ending, stream.result)
-
-
-def _part(spark: SparkSession, checkpoint: str, name: str, kind: str) -> DataFrame:
-    """Bucket, variable, key (as text) and bytes."""
-    reader = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", name)
-    bucket = F.col("key")["bucket"].alias("bucket")
-    if kind == "value":
-        item, value = F.lit("{}"), F.col("value")
-    else:
-        item, value = F.to_json(F.col("user_map_key")), F.col("user_map_value")
-    return reader.load().select(bucket, F.lit(name).alias("part"), item.alias("item"), value["data"].alias("data"))
 
 
 class _Kept:
@@ -109,6 +96,7 @@ class _Kept:
     def put_entry(self, page: int, number: int, data: bytes) -> None: ...
     def drop_entry(self, page: int, number: int) -> None: ...
     def put_rules(self, digest: str, data: bytes) -> None: ...
+    def drop_rules(self, digest: str) -> None: ...
     def wake(self, before: int | None, at: int | None) -> None: ...
 
 

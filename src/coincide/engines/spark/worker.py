@@ -140,6 +140,11 @@ def _rules(sources: Sources, tables: Tables | None) -> Rulebook:
         return load(*(_unpacked(*text) for text in texts if is_rule_file(text[0])))
 
 
+def rules_of(sources: Sources) -> Rulebook:
+    """Rules as they were sent, or kept in a checkpoint."""
+    return _rules(sources, None)
+
+
 def rules_for(task: Task) -> Rulebook:
     return _rules(task.sources, task.tables)
 
