@@ -231,7 +231,7 @@ def test_a_checkpoint_of_another_division_is_refused() -> None:
 
 def test_buckets_are_spread_evenly() -> None:
     for count, partitions in ((2, 2), (8, 2), (8, 4), (8, 200), (200, 200)):
-        chosen = balanced_buckets("by user", count)
+        chosen = balanced_buckets(count, "by user")
         assert chosen[0] == 0
         assert len(set(chosen)) == count
         hashes = [spark_hash(number.to_bytes(4, "little"), spark_hash(b"by user")) for number in chosen]

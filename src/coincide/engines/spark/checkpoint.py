@@ -40,6 +40,40 @@ def state_part(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
     return reader.load().select(key["name"], key["bucket"], F.lit(name).alias("part"), item.alias("item"), value["data"])
 
 
+class StoredBucket:
+    """A bucket's store, to read."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self.parts: dict[tuple[str, tuple[Any, ...]], bytes] = {}
+        for row in rows:
+            self.parts[row["part"], tuple(json.loads(row["item"]).values())] = row["data"]
+
+    def meta(self) -> bytes | None:
+        return self.parts.get(("meta", ()))
+
+    def segment(self, number: int) -> bytes:
+        return self.parts["segments", (number,)]
+
+    def base(self, page: int) -> bytes | None:
+        return self.parts.get(("bases", (page,)))
+
+    def entry(self, page: int, number: int) -> bytes:
+        return self.parts["logs", (page, number)]
+
+    def rules(self, digest: str) -> bytes:
+        return self.parts["rules", (digest,)]
+
+    def put_meta(self, data: bytes) -> None: ...
+    def put_segment(self, number: int, data: bytes) -> None: ...
+    def drop_segment(self, number: int) -> None: ...
+    def put_base(self, page: int, data: bytes) -> None: ...
+    def put_entry(self, page: int, number: int, data: bytes) -> None: ...
+    def drop_entry(self, page: int, number: int) -> None: ...
+    def put_rules(self, digest: str, data: bytes) -> None: ...
+    def drop_rules(self, digest: str) -> None: ...
+    def wake(self, before: int | None, at: int | None) -> None: ...
+
+
 @dataclass(frozen=True)
 class Kept:
     """What a checkpoint holds of a query. `metas` by the names of groups; `rules` by their digests."""
@@ -63,9 +97,9 @@ class Kept:
 
     def check_timing(self, timing: Timing) -> None:
         """Spark keeps timers in a checkpoint from the first micro-batch on, or never."""
-        kept = self.properties.get("timeMode", timing.mode)
-        if kept.casefold() != timing.mode.casefold():
-            had = "without" if kept.casefold() == "none" else "with"
+        had_timers = self.properties.get("timeMode", "NoTime") != "NoTime"
+        if had_timers != (timing.idle is not None):
+            had = "with" if had_timers else "without"
             raise CoincideError(f"the checkpoint '{self.path}' is of a query {had} `idle`: that cannot change")
 
     def digests(self, name: str) -> dict[str, str]:
@@ -79,21 +113,28 @@ class Kept:
         return found
 
 
-def kept(spark: SparkSession, path: str) -> Kept | None:
-    """None: no micro-batch has been committed there. Raises CoincideError."""
+def properties_of(spark: SparkSession, path: str) -> dict[str, Any] | None:
+    """What Spark knows of the stateful operator; None: no micro-batch has been committed."""
     try:
         operators = spark.read.format("state-metadata").load(path).collect()
-    except PySparkException:
-        return None  # not there, or nothing in it
-    if not operators:
+    except PySparkException as error:
+        raise CoincideError(f"the checkpoint '{path}' cannot be read: {str(error).splitlines()[0]}") from error
+    return json.loads(operators[0].operatorProperties or "{}") if operators else None
+
+
+def variables(properties: Mapping[str, Any]) -> set[str]:
+    return {variable["stateName"] for variable in properties.get("stateVariables", ())}
+
+
+def kept(spark: SparkSession, path: str) -> Kept | None:
+    """None: no micro-batch has been committed there. Raises CoincideError."""
+    properties = properties_of(spark, path)
+    if properties is None:
         return None
-    properties = json.loads(operators[0].operatorProperties or "{}")
+    if not set(PARTS) <= variables(properties):  # under a policy all is one state
+        return Kept(path, properties, {}, {})
     with reading_state(CHECKPOINT):
-        try:
-            metas = state_part(spark, path, "meta").collect()
-            rules = state_part(spark, path, "rules").collect()
-        except PySparkException:
-            return Kept(path, properties, {}, {})  # under a policy all is one state
+        metas, rules = (state_part(spark, path, name).collect() for name in ("meta", "rules"))
         by_name: dict[str, list[Meta]] = {}
         for row in metas:
             by_name.setdefault(row["name"], []).append(read_meta(bytes(row["data"])))

@@ -28,6 +28,8 @@ PACKED_ARROW = pa.schema(
     ]
 )
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+SEED = 42
+"""Of Spark's hash."""
 BARE = -1
 """Number of the bucket of rows that only tell the time."""
 
@@ -159,11 +161,12 @@ def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
                 yield from from_bytes(blob.as_py()).to_batches()
 
 
-def balanced_buckets(name: str, count: int) -> tuple[int, ...]:
-    """Numbers for a group's buckets that Spark's hash spreads evenly over so many partitions, so also over a divisor or multiple
-    of that. They depend on nothing else: a checkpoint keeps them whatever machine it is on, and whatever other groups there are.
-    The first is that of a group of one bucket, so that a run which divides its state otherwise finds a bucket and can tell."""
-    seed = spark_hash(name.encode())
+def balanced_buckets(count: int, name: str | None = None) -> tuple[int, ...]:
+    """Numbers for buckets, of the group of this name if there are several, that Spark's hash spreads evenly over so many
+    partitions, so also over a divisor or a multiple of that. They depend on nothing else: a checkpoint keeps them whatever
+    machine it is on, and whatever other groups there are. The first is that of a group of one bucket, so that a run which
+    divides its state otherwise finds a bucket and can tell."""
+    seed = SEED if name is None else spark_hash(name.encode())
     taken: dict[int, int] = {}
     number = 0
     while len(taken) < count:
@@ -172,7 +175,7 @@ def balanced_buckets(name: str, count: int) -> tuple[int, ...]:
     return tuple(sorted(taken.values()))
 
 
-def spark_hash(data: bytes, seed: int = 42) -> int:
+def spark_hash(data: bytes, seed: int = SEED) -> int:
     """Murmur3 of a text, or of a 32-bit integer in little endian, as Spark distributes rows by it (as a signed number)."""
     mask = 0xFFFFFFFF
     whole = len(data) // 4 * 4

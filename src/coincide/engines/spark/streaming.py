@@ -118,7 +118,7 @@ class _Lane:
 
     @property
     def road(self) -> Road:
-        return Road(self.group.name, self.layout, balanced_buckets(self.group.name, self.buckets))
+        return Road(self.group.name, self.layout, balanced_buckets(self.buckets, self.group.name))
 
     @property
     def keeper(self) -> Keeper:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from coincide.detection.rowpattern.search import STEPS
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket
-from coincide.engines.spark.checkpoint import PARTS, state_part
+from coincide.engines.spark.checkpoint import PARTS, StoredBucket, state_part
 from coincide.engines.spark.rowpatterns import streamed
 from coincide.engines.spark.tablework import TableStream
 from coincide.errors import CoincideError
@@ -66,40 +64,6 @@ def _rest(stream: TableStream, checkpoint: str) -> DataFrame:
     return whole.groupBy("bucket").applyInArrow(ending, stream.result)
 
 
-class _Kept:
-    """A bucket's store, to read."""
-
-    def __init__(self, rows: pa.Table) -> None:
-        self.parts: dict[tuple[str, tuple[Any, ...]], bytes] = {}
-        for row in rows.to_pylist():
-            self.parts[row["part"], tuple(json.loads(row["item"]).values())] = row["data"]
-
-    def meta(self) -> bytes | None:
-        return self.parts.get(("meta", ()))
-
-    def segment(self, number: int) -> bytes:
-        return self.parts["segments", (number,)]
-
-    def base(self, page: int) -> bytes | None:
-        return self.parts.get(("bases", (page,)))
-
-    def entry(self, page: int, number: int) -> bytes:
-        return self.parts["logs", (page, number)]
-
-    def rules(self, digest: str) -> bytes:
-        return self.parts["rules", (digest,)]
-
-    def put_meta(self, data: bytes) -> None: ...
-    def put_segment(self, number: int, data: bytes) -> None: ...
-    def drop_segment(self, number: int) -> None: ...
-    def put_base(self, page: int, data: bytes) -> None: ...
-    def put_entry(self, page: int, number: int, data: bytes) -> None: ...
-    def drop_entry(self, page: int, number: int) -> None: ...
-    def put_rules(self, digest: str, data: bytes) -> None: ...
-    def drop_rules(self, digest: str) -> None: ...
-    def wake(self, before: int | None, at: int | None) -> None: ...
-
-
 class _Ending:
     """Sent to workers: a bucket's rest."""
 
@@ -108,6 +72,6 @@ class _Ending:
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         task = self.keeper.task
-        bucket = Bucket(task, self.timing, self.keeper.timed, self.keeper.division, _Kept(rows))
+        bucket = Bucket(task, self.timing, self.keeper.timed, self.keeper.division, StoredBucket(rows.to_pylist()))
         outcome = bucket.advance(Arrived([(bucket.meta.clock, bucket.meta.clock, 0)], [], FOREVER))
         return pa.Table.from_batches(task.rows(outcome.made, None), self.made)

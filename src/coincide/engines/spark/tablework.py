@@ -122,7 +122,7 @@ class TableStream:
 
     def matched(self) -> DataFrame:
         want_rocksdb(self.frame.sparkSession)
-        layout, buckets = self.task.layout, balanced_buckets(GROUP, self.buckets)
+        layout, buckets = self.task.layout, balanced_buckets(self.buckets, GROUP)
         packed = self._rows().mapInArrow(Packing(layout, (Road(GROUP, layout, buckets),)), PACKED)
         name = f"match_recognize_{blake2b(self.task.rules(), digest_size=4).hexdigest()}"
         return stepped(packed, Processor({GROUP: self.keeper}, self.timing), self.result, name)
