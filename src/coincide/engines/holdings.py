@@ -3,7 +3,7 @@ snapshots, checkpoints of live runs, and checkpoints of streams on Spark (spark/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from coincide.detection.base import Unfinished
 from coincide.detection.snapshots import reading_state
 from coincide.engines import deltas
 from coincide.engines.graph import Graph
-from coincide.engines.instance import Instance
+from coincide.engines.instance import StabilityPolicy
 from coincide.engines.live import TOTAL_ORDER
-from coincide.engines.policies import PolicyEngine
+from coincide.engines.policies import PolicyEngine, policies_of
 from coincide.engines.snapshots import GraphSnapshot, PolicySnapshot, is_snapshot, read_snapshot
 from coincide.rulebook import Rulebook
 from coincide.stages import NEVER, StageState
@@ -32,15 +32,26 @@ class Holding:
 def snapshot_holdings(data: bytes, book: Rulebook) -> list[Holding]:
     """Of what `--snapshot` writes. Raises InputError."""
     if is_snapshot(data, PolicySnapshot):
-        engine = PolicyEngine(book)
-        engine.restore(data, changed=True)
-        return [_instance_holding(each) for each in engine.instances]
+        return [*_policy_holdings(data, book)]
     return [graph_holding("", read_snapshot(data, GraphSnapshot), book)]
 
 
-def _instance_holding(each: Instance) -> Holding:
-    stage = each.stage.state()
-    return Holding(str(each.policy), stage.clock, len(stage.buffer), [*each.graph.unfinished(each.state)])
+def _policy_holdings(data: bytes, book: Rulebook) -> Iterator[Holding]:
+    """Rules that name no policy were under one that the run had been given."""
+    own = {str(policy) for policy in policies_of(book).values()}
+    kept = read_snapshot(data, PolicySnapshot).instances
+    given = [policy_named(name) for name in kept if name not in own]
+    engine = PolicyEngine(book, given[0] if given else None)
+    engine.restore(data, changed=True)
+    for each in engine.instances:
+        stage = each.stage.state()
+        clock = None if stage.clock == NEVER else stage.clock
+        yield Holding(str(each.policy), clock, len(stage.buffer), [*each.graph.unfinished(each.state)])
+
+
+def policy_named(name: str) -> StabilityPolicy:
+    """As a snapshot names it."""
+    return StabilityPolicy(name) if name in ("in-order", "delayed") else StabilityPolicy.parse(name)
 
 
 def checkpoint_holdings(state: bytes, changes: Sequence[bytes], book: Rulebook) -> list[Holding]:
