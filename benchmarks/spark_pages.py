@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measure import show
-from benchmarks.snapshots import RULES, SIZES, TOUCHED, batch, timed
+from benchmarks.snapshots import AMIT, SIZES, TOUCHED, batch, timed
 from coincide.engines.spark import pages
 from coincide.engines.spark.bucket import Arrived, Bucket
 from coincide.engines.spark.frame import Layout
@@ -42,7 +42,7 @@ def measured(size: int) -> tuple[float, float, int]:
     """Milliseconds of CPU: a micro-batch, the first of a worker that has just started; bytes that are stored for one."""
     from support import Memory
 
-    rules = loads(RULES, "amit")
+    rules = loads(AMIT, "amit")
     task = Task(sources_of(rules), tuple(d.order for d in rules.detectors), "kernel", Layout(FIELDS), Outputs(()))
     store, random = Memory(), np.random.default_rng(1)
 
