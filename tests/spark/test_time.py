@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.streaming.tws_tester import TwsTester
 from support import Memory
 from test_arrival import StateStore
 
@@ -21,7 +22,7 @@ from coincide.engines.spark.bucket import Arrived, Bucket, Outcome
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import PACKED_ARROW, Packing, Road
-from coincide.engines.spark.stateful import arrived_rows
+from coincide.engines.spark.stateful import Keeper, Processor, arrived_rows
 from coincide.engines.spark.timing import Timing
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.errors import CoincideError, InputError
@@ -178,3 +179,19 @@ def test_what_is_refused(spark: Any, tmp_path: Path) -> None:
         on_spark.detect(ABSENT, stream, until="2026-01-01")
     with pytest.raises(InputError, match="idle: "):
         on_spark.detect(ABSENT, stream, idle="a while")
+
+
+def test_timers_as_spark_keeps_them() -> None:
+    """The processor in Spark's own tester: micro-batches, then silence, and the timer that it has set goes off."""
+    timing = Timing(0, Guard(), SECOND)
+    task = Task(sources_of(ABSENT), (0,), "interpreter", LAYOUT, Outputs(()))
+    keeper = Keeper(task, True, ([], 1, 1))
+    tester = TwsTester(Processor({"all": keeper}, timing), timeMode="ProcessingTime")
+    wall = NOW
+    tester.setProcessingTime(wall // 1000)
+    packed = Packing(LAYOUT, ROADS, guard=timing.guard)([_batch([("A", NOW, "s"), ("X", NOW + 3 * DAY, "s")], wall)])
+    rows = pa.Table.from_batches(packed, PACKED_ARROW).to_pandas()
+    first = tester.testInPandas("all", rows)
+    assert (first["ahead"].tolist(), first["waiting"].tolist()) == ([1], [1])
+    made = [tester.setProcessingTime((wall + seconds * SECOND) // 1000) for seconds in (2, 9, 12)]
+    assert [[blob is not None for blob in frame["blob"]] if len(frame) else [] for frame in made] == [[False], [], [True]]

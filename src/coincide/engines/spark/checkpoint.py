@@ -37,7 +37,8 @@ def state_part(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
         item, value = F.lit("{}"), F.col("value")
     else:
         item, value = F.to_json(F.col("user_map_key")), F.col("user_map_value")
-    return reader.load().select(key["name"], key["bucket"], F.lit(name).alias("part"), item.alias("item"), value["data"])
+    place = key["name"].alias("name"), key["bucket"].alias("bucket"), F.lit(name).alias("part")
+    return reader.load().select(*place, item.alias("item"), value["data"].alias("data"))
 
 
 class StoredBucket:

@@ -53,7 +53,7 @@ def shown_if_ahead(source: Source, kind: T.StructType | None, guard: Guard | Non
 
 
 def shown_type(source: Source) -> T.StructType:
-    kind: T.StructType = source.frame.select(shown(source, F.lit("")).alias(REJECTED)).schema[REJECTED].dataType
+    kind: T.StructType = source.frame.select(shown(source, F.lit(None).cast("string")).alias(REJECTED)).schema[REJECTED].dataType
     return kind
 
 
