@@ -102,7 +102,7 @@ def _check_checkpoint(given: Given) -> None:
     if given.snapshot or given.resume:
         raise CoincideError("--checkpoint keeps the state itself: --snapshot and --resume are for runs without")
     if given.out is not None and given.out.lower().endswith(".parquet"):
-        raise CoincideError("--checkpoint is not offered with Parquet: give a .jsonl file")
+        raise CoincideError(f"--checkpoint needs a folder for files of Parquet: --out {given.out}/")
     if not is_live(given):
         raise CoincideError("--checkpoint is for live events: tail:FILE, nats://…, kafka://… and others")
 
@@ -175,11 +175,15 @@ def live_sources(urls: Sequence[str], mapping: FieldMapping, format: str | None 
     return [open_source(url, Reading(mapping, own, format)) for url, own in zip(urls, intakes, strict=True)]
 
 
-def open_named_sink(name: str) -> Sink:
-    """By its URL, or a file."""
+def open_named_sink(name: str, keys: bool = False) -> Sink:
+    """By its URL, or a file, or a folder of Parquet; that may have keys."""
     from coincide.streams.files import GrowingFile
     from coincide.streams.registry import SINKS, open_sink, scheme_of
 
+    if name.lower().endswith(".parquet/"):
+        from coincide.streams.parquetfolder import ParquetFolder
+
+        return ParquetFolder(name, keys)
     return GrowingFile(name) if scheme_of(name, SINKS) is None else open_sink(name)
 
 
@@ -190,7 +194,7 @@ def output_sink(given: Given) -> Sink:
     from coincide.streams.files import GrowingFile
     from coincide.streams.standard import StandardOutput
 
-    sink = open_named_sink(given.out or "-")
+    sink = open_named_sink(given.out or "-", given.keys)
     if not given.columns:
         return sink
     if not isinstance(sink, (StandardOutput, GrowingFile)) or (given.out or "").lower().endswith((".parquet", ".jsonl")):

@@ -168,7 +168,7 @@ def _setup(given: Given, stack: ExitStack) -> Setup:
         files,
         Reading(mapping, Intake(before=len(sources) * APART)),
         sources,
-        [*map(open_named_sink, given.out), *open_actions(files.rules.running, given)],
+        [*(open_named_sink(name, given.keys) for name in given.out), *open_actions(files.rules.running, given)],
         pace_of(given),
         given.delay,
         given.checkpoint,

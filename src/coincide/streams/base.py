@@ -111,6 +111,10 @@ class Sink(ABC):
     @abstractmethod
     def write(self, made: Sequence[Made]) -> None: ...
 
+    def take(self, batch: EventBatch, made: Sequence[Made]) -> None:
+        """The same detections as a batch and as they are `made`: what a run calls. Most sinks write the latter."""
+        self.write(made)
+
     def commit(self) -> Position:
         """Has all that was written come through; then tells the position to go on from after a restart. Called before a
         checkpoint, so what was written after it is written again."""

@@ -164,7 +164,7 @@ class LiveRun:
         if len(batch):
             made = self.encoder.made(batch) if self.sinks else []
             for sink in self.sinks:
-                sink.write(made)
+                sink.take(batch, made)
             yield batch
 
     def _keep_if_due(self) -> None:
