@@ -125,7 +125,7 @@ def soaked(minutes: float, rate: int) -> tuple[list[Sample], int, int]:
     """Samples, the events that were published, and the exit code of the service."""
     count = int(minutes * 60 * rate)
     with broker() as address, tempfile.TemporaryDirectory() as folder:
-        stream_of(address, "IN", max_msgs=20 * rate)
+        stream_of(address, "IN", max_msgs=150 * rate)
         service = Service(Path(folder), address)
         try:
             work = multiprocessing.get_context("spawn").Process(target=publish, args=(address, "IN", count, rate), daemon=True)

@@ -70,6 +70,11 @@ class Source(ABC):
     def acknowledge(self, position: Position) -> None:  # noqa: B027 - most sources need not be told
         """Everything up to this position is safe: it need not be given again."""
 
+    def more(self) -> bool:
+        """Is there something that it has not given out yet, as far as it knows? Then nothing is absent because it has not come.
+        Called by another thread than that of `deliveries`."""
+        return False
+
     def close(self) -> None:
         """Nothing more is wanted. Called by another thread than that of `deliveries`."""
         self.closed.set()
