@@ -25,11 +25,15 @@ class Tail(Source):
         super().__init__(url, reading)
         self.path = Path(url.removeprefix("tail:"))
         self._ending = format_of(str(self.path), reading.format)
+        self._followed: Followed | None = None
+
+    def more(self) -> bool:
+        return self._followed is not None and self._followed.has_more()
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         if position is not None and self._ending == ".csv":
             raise InputError(f"'{self.url}': CSV cannot be gone on with in its middle; JSON Lines can")
-        followed = Followed(self.path, self.closed, position)
+        self._followed = followed = Followed(self.path, self.closed, position)
         with readable(str(self.path)):
             for batch in read_lines(followed, str(self.path), self._ending, self.reading.mapping, self.reading.intake):
                 yield self.delivery(batch, followed.position)
@@ -52,6 +56,13 @@ class Followed:
     @property
     def position(self) -> Position:
         return [self._number, self._given]
+
+    def has_more(self) -> bool:
+        """Is the file longer than what was read of it? May be asked by another thread."""
+        try:
+            return self._file is not None and os.fstat(self._file.fileno()).st_size > self._given + len(self._part)
+        except (OSError, ValueError):  # it has been closed meanwhile
+            return False
 
     def read(self, size: int) -> bytes:
         while True:

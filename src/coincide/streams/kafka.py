@@ -107,6 +107,10 @@ class KafkaSource(Source):
         self.group = self.topic.address.options.get("group")
         self._consumer: Any = None
         self._closing = Lock()  # the thread that reads closes it, another one acknowledges
+        self._left = False
+
+    def more(self) -> bool:
+        return self._left
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         settings = self.topic.settings(enable_auto_commit=False, enable_partition_eof=True, auto_offset_reset="error")
@@ -153,6 +157,7 @@ class KafkaSource(Source):
             came += self._consumer.consume(FETCHED, 0) if came else []
             for message in came:
                 self._sort(message, step)
+            self._left = bool(came) and step.has_more
             if ready := step.ready() if came else step.all():
                 yield ready
             if time.monotonic() - looked > LOOK:
@@ -192,6 +197,11 @@ class InStep:
         self.partitions: dict[int, deque[Message]] = {number: deque() for number in partitions}
         self._more = {*partitions}
         self._count = 0
+
+    @property
+    def has_more(self) -> bool:
+        """Has any partition not come to its end?"""
+        return bool(self._more)
 
     def join(self, partition: int) -> None:
         self.partitions[partition] = deque()

@@ -118,6 +118,9 @@ class MqttSource(Source):
         self._connection = Connection(self.address, begin=self._subscribe, subscribed=self.subscribed)
         self._connection.client.on_message = self._take
 
+    def more(self) -> bool:
+        return not self._came.empty()
+
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         self._digests = dict(position or ())
         self._goes_on = position is not None

@@ -94,3 +94,18 @@ def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
     assert [event.id for event in next(deliveries).batch.events] == ["4"]
     again = open_source(f"watch:{tmp_path}", Reading()).deliveries(first.position)
     assert [[event.id for event in next(again).batch.events] for _ in range(2)] == [["3"], ["4"]]
+
+
+def test_a_followed_file_knows_whether_there_is_more(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"type": "a", "time": 1}\n')
+    source = open_source(f"tail:{path}", Reading())
+    deliveries = source.deliveries(None)
+    assert not source.more()
+    next(deliveries)
+    assert not source.more()
+    with path.open("a") as file:
+        file.write('{"type": "a", "time": 2}\n')
+    assert source.more()
+    next(deliveries)
+    assert not source.more()
