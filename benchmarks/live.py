@@ -140,12 +140,10 @@ def publish(address: str, subject: str, count: int, rate: float) -> None:
     wire.close()
 
 
-def stream_of(address: str, subject: str, **limits: int) -> None:
-    """Makes a stream of a subject, which has the subject's name."""
-
+def make_stream(address: str, subject: str) -> None:
     async def make() -> None:
         client = await nats.connect(f"nats://{address}")
-        await client.jetstream().add_stream(name=subject, subjects=[subject], **limits)
+        await client.jetstream().add_stream(name=subject, subjects=[subject])
         await client.close()
 
     asyncio.run(make())
@@ -191,7 +189,7 @@ def measured(address: str, subject: str, count: int, folder: Path | None = None)
 def at_a_rate(address: str, subject: str, folder: Path | None = None) -> Seen:
     """While somebody publishes. The first half is left out: until all is compiled and warm."""
     count = RATE * SECONDS
-    stream_of(address, subject)
+    make_stream(address, subject)
     work = multiprocessing.get_context("spawn").Process(target=publish, args=(address, subject, count, RATE), daemon=True)
     work.start()
     seen = measured(address, subject, count, folder)
@@ -208,7 +206,7 @@ def main() -> None:
     figures = {}
     prepare()
     with broker() as address:
-        stream_of(address, "WHOLE")
+        make_stream(address, "WHOLE")
         publish(address, "WHOLE", EVENTS, 0)
         measured(address, "WHOLE", EVENTS)  # imports, and compiles what is not compiled yet
         seen = measured(address, "WHOLE", EVENTS)

@@ -38,7 +38,8 @@ AMIT = """<amit>
   </situation>
 </amit>"""
 EQL = "sequence by k with maxspan=30d [order where true] [payment where true] [refund where true]"
-RULES = {"amit": AMIT, "eql": EQL}
+OPERA = "detect K = ([order(k = ?k)], [payment(k = ?k)] [refund(k = ?k)]) T = 30d"
+RULES = {"amit": AMIT, "eql": EQL, "ce": OPERA}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 TOUCHED = 1_000
 TIMES = 9

@@ -39,6 +39,7 @@ def test_state_kept_by_a_digest_of_older_releases(rules: str, tier: str) -> None
 
 AS_OBJECTS = [
     *(f"amit/{case}" for case in ("key-global", "after", "mode-delayed")),
+    *(f"opera/{case}" for case in ("timing-concurrent-pair", "timing-timer-restarts-in-iteration", "with-attributes")),
     *(f"eql/{case}" for case in ("missing-trailing", "sample", "pipes", "runs")),
 ]
 

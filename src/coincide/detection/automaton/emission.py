@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coincide.detection.automaton.attributes import json_text
+from coincide.detection.automaton.layout import NODE
 from coincide.detection.automaton.memory import Memory
 from coincide.detection.automaton.moments import Moments
 from coincide.detection.automaton.pools import MADE, STEP
@@ -46,7 +47,8 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """The events of detection i, in order, are those from offsets[i] to offsets[i + 1]; with the bits of their aliases."""
+    """The events of detection i, in order, are those from offsets[i] to offsets[i + 1] (-1 - timer for a time event); with
+    the bits of their aliases."""
 
     events: Numbers
     aliases: Numbers
@@ -55,13 +57,13 @@ class Paths:
 
 def detections(memory: Memory, table: EventTable, base: int) -> EventBatch:
     """`table` is the batch; its rows are the events from number `base` on."""
-    p, program = memory.pools, memory.tables.program
-    count = int(p.n[MADE])
+    nodes, program = memory.nodes, memory.tables.program
+    count = int(memory.n[MADE])
     if not count:
         return EMPTY
-    cause, node, slot, bound = (p.made[name][:count].copy() for name in ("cause", "node", "slot", "bound"))
+    cause, node, slot, bound = (memory.made[name][:count].copy() for name in ("cause", "node", "slot", "bound"))
     found = Found(np.where(cause >= 0, cause - base, cause), node, slot, bound)
-    p.n[[MADE, STEP]] = 0
+    memory.n[[MADE, STEP]] = 0
     moments = Moments(memory, [*memory.store.chunks, table])
     fields: dict[str, pa.Array] = {}
     if program.definition.computed:
@@ -71,8 +73,8 @@ def detections(memory: Memory, table: EventTable, base: int) -> EventBatch:
     elif program.definition.parameters:
         fields = _parameters(memory, table, moments, found)
     kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(found.cause), np.int32)), pa.array([program.name]))
-    origins = _origins(memory, moments, _paths(p.nodes, found.node))
-    made = EventTable(p.nodes["lo"][found.node], p.nodes["hi"][found.node], {"type": kind, **fields}, origins=origins)
+    origins = _origins(memory, moments, _paths(nodes.rows, found.node))
+    made = EventTable(nodes.column("lo")[found.node], nodes.column("hi")[found.node], {"type": kind, **fields}, origins=origins)
     return EventBatch(table=_placed(made, table, moments, found, program.order))
 
 
@@ -103,7 +105,7 @@ def _row_places(table: EventTable, causes: Numbers) -> tuple[list[int], list[Any
 
 
 def _paths(nodes: Any, ends: Numbers) -> Paths:
-    offsets = np.concatenate(([0], np.cumsum(nodes["depth"][ends] + 1)))
+    offsets = np.concatenate(([0], np.cumsum(nodes[ends, NODE.depth] + 1)))
     events, aliases = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int64)
     _walk(nodes, ends, offsets, events, aliases)
     return Paths(events, aliases, offsets)
@@ -114,8 +116,9 @@ def _walk(nodes: Any, ends: Any, offsets: Any, events: Any, aliases: Any) -> Non
     for i in range(len(ends)):
         node = ends[i]
         for at in range(offsets[i + 1] - 1, offsets[i] - 1, -1):
-            events[at], aliases[at] = nodes[node].event, nodes[node].aliases
-            node = nodes[node].parent
+            event, timer = nodes[node, NODE.event], nodes[node, NODE.timer]
+            events[at], aliases[at] = event if timer < 0 else -1 - timer, nodes[node, NODE.aliases]
+            node = nodes[node, NODE.parent]
 
 
 def _origins(memory: Memory, moments: Moments, paths: Paths) -> Origins:
@@ -143,8 +146,7 @@ def _parameters(memory: Memory, table: EventTable, moments: Moments, found: Foun
     if found.cause.min() >= 0:
         arrays = {parameter: table.column(attribute).singles.take(found.cause).to_arrow() for attribute, parameter in pairs}
     else:
-        keys = moments.keys()
-        some = [keys[slot] for slot in found.slot.tolist()]
+        some = [memory.keys.values[slot] for slot in found.slot.tolist()]
         arrays = {parameter: column_of([key_value(k[n]) for k in some]).to_arrow() for n, (_, parameter) in enumerate(pairs)}
     if found.bound.all():
         return arrays
@@ -159,8 +161,8 @@ Kept = dict[tuple[int, tuple[Place, ...], str], tuple[int, dict[str, Value]]]
 def _computed(memory: Memory, moments: Moments, found: Found) -> tuple[Found, dict[str, pa.Array]]:
     """With a `with` or `where` clause: one by one. Of equal events and attributes one is kept; the attributes' text decides
     ties."""
-    paths = _paths(memory.pools.nodes, found.node)
-    events, keys, of = moments.events(paths.events), moments.keys(), memory.tables.program.attributes.of
+    paths = _paths(memory.nodes.rows, found.node)
+    events, keys, of = moments.events(paths.events), memory.keys.values, memory.tables.program.attributes.of
     parameters = [parameter for _, parameter in key(memory.tables.program)]
     kept: Kept = {}
     for number, (cause, slot, bound) in enumerate(

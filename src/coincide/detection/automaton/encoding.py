@@ -1,4 +1,4 @@
-"""The state as bytes: versioned, readable by every tier. Events stand in one table; runs refer to them by number."""
+"""States as earlier releases have written them, object by object. Events stand in one table; runs refer to them by number."""
 
 from __future__ import annotations
 
@@ -11,53 +11,13 @@ from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState, Instance, Match, Run, RunTimer
 from coincide.detection.eventsets import FREE, Assignment
 from coincide.detection.eventwise import Timer
-from coincide.detection.keys import key_value
 from coincide.detection.snapshots import check_stamp, damaged, decoded, item, items, key_of, place_of, timer_place_of
 from coincide.model.bounds import Count, Instant
-from coincide.model.event import Event, Place, StoredValue, Value
+from coincide.model.event import Event, StoredValue, Value
 from coincide.model.space import Space
 from coincide.model.stamp import order_key
 
 VERSION = 1
-
-
-def encode(program: Program, state: DetectorState) -> bytes:
-    writer = _Writer(program)
-    instances = [writer.instance(assignment, instance) for assignment, instance in state.instances.items()]
-    timers = [[timer.place, *timer.payload] for timer in state.timers.live()]
-    failures = [[*key, count] for key, count in state.failures.items()]
-    return msgspec.msgpack.encode([VERSION, writer.events, timers, instances, failures])
-
-
-class _Writer:
-    def __init__(self, program: Program) -> None:
-        self.read = program.read_later
-        self.events: list[Any] = []
-        self._numbers: dict[Place, int] = {}
-
-    def instance(self, assignment: Assignment, instance: Instance) -> list[Any]:
-        runs = [[self._run(run) for by_key in states.values() for run in by_key.values()] for states in instance.runs]
-        return [_values(assignment), [sorted(ended) for ended in instance.ended], runs]
-
-    def _run(self, run: Run) -> list[Any]:
-        match = run.match
-        state = sorted(sorted(group) for group in run.state)
-        events = [self._event(event) for event in match.events]
-        aliases = [[alias, self._numbers[place]] for alias, place in sorted(match.aliases)]
-        timers = [[t.timing, t.due, t.place] for t in run.timers]
-        return [sorted(run.choices), state, run.prev, run.entry, events, _values(match.bindings), aliases, timers]
-
-    def _event(self, event: Event) -> int:
-        if event.place not in self._numbers:
-            self._numbers[event.place] = len(self.events)
-            self.events.append(self._written(event))
-        return self._numbers[event.place]
-
-    def _written(self, event: Event) -> list[Any]:
-        """Only the attributes that the `with` clause can still read."""
-        attributes = {name: value for name, value in event.attributes.items() if name in self.read}
-        origin = [[hi, lo, identifier] for hi, lo, _, _, identifier in event.origin]
-        return [event.type, event.lo, event.hi, event.id, attributes, origin, event.source, event.space, event.place]
 
 
 class EventPart(msgspec.Struct, array_like=True):
@@ -177,10 +137,6 @@ def _read_event(raw: EventPart) -> Event:
     check_stamp(raw.lo, raw.hi)
     origin = tuple(order_key(lo, hi, identifier) for hi, lo, identifier in raw.origin)
     return Event(raw.type, raw.lo, raw.hi, raw.id, raw.attributes, origin, raw.source, raw.space, place_of(raw.place))
-
-
-def _values(assignment: Assignment) -> list[tuple[str, Value]]:
-    return sorted((parameter, key_value(part)) for parameter, part in assignment)
 
 
 def _assignment(program: Program, values: list[tuple[str, Value]]) -> Assignment:

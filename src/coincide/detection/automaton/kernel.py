@@ -11,25 +11,25 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.automaton import emission
-from coincide.detection.automaton.conversion import compiled_state, interpreted
 from coincide.detection.automaton.interpreter import Interpreter
+from coincide.detection.automaton.layout import RUN, TIMER
 from coincide.detection.automaton.loop import fire, run
-from coincide.detection.automaton.memory import Memory, fresh, settle, sweep, with_room, with_slots
-from coincide.detection.automaton.pools import DONE, FAILED, NODES, ROW, RUNS, Cells, Rows
+from coincide.detection.automaton.memory import Memory
+from coincide.detection.automaton.objects import kept_fields, objects_of, relations_of
+from coincide.detection.automaton.pools import DONE, FAILED, ROW, Cells, Rows
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
+from coincide.detection.automaton.storage import loaded, whole
 from coincide.detection.automaton.support import key
 from coincide.detection.automaton.tables import Tables
 from coincide.detection.base import Clock, Pending
+from coincide.detection.columns.codec import Relations
 from coincide.detection.columns.keys import key_codes
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.eventwise import step_eventwise
 from coincide.model.batch import EventBatch
 from coincide.model.table import EventTable
-
-KEPT = frozenset({"type", "id", "source", "space"})
-"""Fields of events in runs that a snapshot has, whatever the `with` clause reads."""
 
 State = Memory | DetectorState
 """The interpreter's own where it has made the last step."""
@@ -41,18 +41,18 @@ class Kernel:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.tables = Tables(program)
-        self.columns = KEPT | program.read_later
+        self.columns = kept_fields(program)
         self._key = [attribute for attribute, _ in key(program)]
 
     def fresh(self) -> Memory:
-        return fresh(self.tables, self.columns)
+        return Memory(self.tables, self.columns)
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         if clock.arrival is not None or (len(batch) and batch.table.foreign_places is not None):
             return self._interpreted(state, batch, clock)
         memory = self.taken_up(state) if isinstance(state, DetectorState) else state
         table = batch.table if len(batch) else NOTHING
-        base, known = len(memory.store), int(memory.pools.n[NODES])
+        base, known = len(memory.store), (len(memory.nodes), len(memory.timers))
         cells = self._consume(memory, table, base)
         self._fire(memory, cells, clock.bound)
         self._report_ends(memory, table)
@@ -68,19 +68,24 @@ class Kernel:
 
     def taken_up(self, state: DetectorState) -> Memory:
         """The interpreter's state, to go on from."""
-        return compiled_state(self.tables, state, self.columns)
+        return self.loaded(relations_of(self.program, state))
+
+    def loaded(self, relations: Relations) -> Memory:
+        return loaded(self.tables, relations, self.columns)
+
+    def relations(self, state: State) -> Relations:
+        return whole(state) if isinstance(state, Memory) else relations_of(self.program, state)
 
     def objects(self, state: State) -> DetectorState:
         """As the interpreter would hold it."""
-        return interpreted(state) if isinstance(state, Memory) else state
+        return objects_of(self.program, whole(state)) if isinstance(state, Memory) else state
 
     def pending(self, state: State) -> Pending | None:
         if isinstance(state, DetectorState):
             return state.timers.pending()
-        settle(state, self.tables.cells())
-        p = state.pools
-        held = p.held[: p.n[RUNS]][p.runs["config"][: p.n[RUNS]] >= 0]
-        dues = p.timers["due"][held[held >= 0]]
+        state.settle(self.tables.cells())
+        held = state.runs.rows[state.runs.live(), RUN.parts :]
+        dues = state.timers.rows[held[held >= 0], TIMER.due]
         return Pending(int(dues.min()), True) if len(dues) else None
 
     # Rows.
@@ -88,7 +93,7 @@ class Kernel:
     def _consume(self, memory: Memory, table: EventTable, base: int) -> Cells:
         if not len(table):
             cells = self.tables.cells()
-            with_slots(memory, [])
+            memory.slots([])
             return cells
         detections = None if table.given_places is None else np.asarray(table.generation > 0, np.int32)
         classes = self.tables.classifier.classify(TableRows(table), detections)
@@ -98,27 +103,27 @@ class Kernel:
         at = table.hi if table.given_places is None or not memory.timings else table.place_matrix()[:, 0]
         lo, hi, at = (_read_only(instants, np.int64) for instants in (table.lo, table.hi, at))
         rows = Rows(_read_only(codes, np.int32), numbers, _read_only(keys, np.int32), slots, lo, hi, at, base)
-        memory.pools.n[ROW] = 0
+        memory.n[ROW] = 0
         while run(memory.pools, cells, rows, self.program.restart) != DONE:  # it stops for want of room
-            memory.pools = with_room(memory.pools, len(cells.starts))
+            memory.make_room(len(cells.starts))
         return cells
 
     def _slots(self, memory: Memory, table: EventTable) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """The number of each row's key, and the slot of each number. A row whose key is null is of no leaf's."""
         if not self._key:
-            return np.zeros(len(table), np.int32), with_slots(memory, [()])
+            return np.zeros(len(table), np.int32), memory.slots([()])
         codes, keys = key_codes([table.column(attribute) for attribute in self._key])
-        return codes, with_slots(memory, keys)
+        return codes, memory.slots(keys)
 
     def _fire(self, memory: Memory, cells: Cells, bound: int) -> None:
         memory.now = max(memory.now, bound)
         while memory.timings and fire(memory.pools, cells, bound) != DONE:
-            memory.pools = with_room(memory.pools, len(cells.starts))
+            memory.make_room(len(cells.starts))
 
     def _report_ends(self, memory: Memory, table: EventTable) -> None:
-        p = memory.pools
-        failed = list(zip(*(p.failed[name][: p.n[FAILED]].tolist() for name in ("row", "start")), strict=True))
-        p.n[FAILED] = 0
+        found = memory.failed[: memory.n[FAILED]]
+        failed = list(zip(*(found[name].tolist() for name in ("row", "start")), strict=True))
+        memory.n[FAILED] = 0
         for row, start in failed:
             if (0, start) in memory.failures:
                 memory.failures[0, start] += 1
@@ -128,16 +133,17 @@ class Kernel:
 
     # What is kept.
 
-    def _retain(self, memory: Memory, cells: Cells, table: EventTable, base: int, known: int) -> None:
-        """The rows that runs refer to go to the store, under new numbers. The first `known` nodes were there before."""
-        if memory.pools.n[NODES] > memory.swept:
-            sweep(memory, cells, base)
-            base, known = len(memory.store), 0
-        events = memory.pools.nodes["event"][known : memory.pools.n[NODES]]
-        new = events >= base
-        rows = np.unique(events[new]) - base
+    def _retain(self, memory: Memory, cells: Cells, table: EventTable, base: int, known: tuple[int, int]) -> None:
+        """The rows that runs refer to go to the store, under new numbers. So many nodes and timers were known before."""
+        if len(memory.nodes) > memory.swept:
+            memory.sweep(cells, base)
+            base, known = len(memory.store), (0, 0)
+        events, setters = memory.nodes.column("event")[known[0] :], memory.timers.column("event")[known[1] :]
+        rows = np.unique(events[events >= base]) - base
         memory.store.add(table, rows)
-        events[new] = base + np.searchsorted(rows, events[new] - base)
+        for column in (events, setters):
+            new = column >= base
+            column[new] = base + np.searchsorted(rows, column[new] - base)
 
 
 def _read_only(array: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:

@@ -6,6 +6,7 @@ is not fired: whoever meets the run next sees that it is due. Only where a run w
 
 from __future__ import annotations
 
+from coincide.detection.automaton.layout import KEY, NODE, OF_KEYS, OF_RUNS, OF_TIMERS, RUN, TIMER
 from coincide.detection.automaton.paths import child, order, sort, sort_made
 from coincide.detection.automaton.pools import (
     DONE,
@@ -19,12 +20,10 @@ from coincide.detection.automaton.pools import (
     QUEUE,
     ROOT,
     ROW,
-    RUNS,
     SEQUENCE,
     STAY,
     STEP,
     TAKE,
-    TIMERS,
     Cells,
     Consumed,
     Pools,
@@ -36,9 +35,12 @@ from coincide.detection.automaton.pools import (
     pop,
     release,
     room,
+    timings,
     unlink,
 )
-from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.columns.compiling import compiled, inlined
+from coincide.detection.columns.linked import added, touch
+from coincide.detection.columns.tables import COUNT, FREE, IN_USE
 
 
 @compiled
@@ -53,15 +55,15 @@ def run(p: Pools, c: Cells, rows: Rows, restart: bool) -> int:
         if kind < 0:
             continue
         slot = rows.slots[rows.keys[i]]
-        if not room(p, c, (p.slots[slot].live + len(c.starts)) * c.most):
+        if not room(p, c, (p.keys[slot, KEY.live] + len(c.starts)) * c.most):
             return FULL
         _begin(p)
         event = Consumed(rows.base + i, rows.lo[i], rows.hi[i], kind, -1)
         _starts(p, c, slot, event, i, restart)
         for j in range(c.classes[kind].first, c.classes[kind].last):
-            one = p.heads[slot, c.concerned[j]]
+            one = p.firsts[slot, c.concerned[j]]
             while one >= 0:
-                following = p.runs[one].next
+                following = p.runs[one, RUN.next]
                 if _expire(p, c, one, rows.at[i], -1):
                     _consume(p, c, one, event)
                 one = following
@@ -74,19 +76,19 @@ def run(p: Pools, c: Cells, rows: Rows, restart: bool) -> int:
 def fire(p: Pools, c: Cells, bound: int) -> int:
     """The queued timers that are due before the bound, by (due, order of setting). Runs share a timer: one step for all."""
     n, runs, timers = p.n, p.runs, p.timers
-    while n[QUEUE] > 0 and timers[p.queue[0].timer].due < bound:
+    while n[QUEUE] > 0 and timers[p.queue[0].timer, TIMER.due] < bound:
         timer = p.queue[0].timer
-        due, timing = timers[timer].due, timers[timer].timing
+        due, timing = timers[timer, TIMER.due], timers[timer, TIMER.timing]
         if n[FIRING] != timer:
             n[FIRING] = timer
             _begin(p)
-        event = Consumed(-1 - timer, due, due, timing, timer)
+        event = Consumed(-1, due, due, timing, timer)
         while n[QUEUE] > 0 and p.queue[0].timer == timer:
             if not room(p, c, c.most):
                 return FULL
             one = pop(p)
-            waits = runs[one].config >= 0 and p.held[one, timing] == timer
-            if waits and _expire(p, c, one, due, timer) and p.held[one, timing] == timer:
+            waits = runs[one, FREE] == IN_USE and runs[one, RUN.parts + timing] == timer
+            if waits and _expire(p, c, one, due, timer) and runs[one, RUN.parts + timing] == timer:
                 _consume(p, c, one, event)
         _finish(p, c, event)
         n[FIRING] = -1
@@ -96,45 +98,46 @@ def fire(p: Pools, c: Cells, bound: int) -> int:
 @compiled
 def purge(p: Pools, c: Cells, now: int) -> None:
     """Nothing is left that a timer due before now would have failed."""
-    for one in range(p.n[RUNS]):
-        if p.runs[one].config >= 0:
+    for one in range(p.heads[OF_RUNS, COUNT]):
+        if p.runs[one, FREE] == IN_USE:
             _expire(p, c, one, now, -1)
 
 
 # A step: what one event does.
 
 
-@inner
+@inlined
 def _begin(p: Pools) -> None:
     p.n[SEQUENCE] += 1
     p.n[STEP] = p.n[MADE]
     p.n[ROOT] = -1
 
 
-@inner
+@inlined
 def _starts(p: Pools, c: Cells, slot: int, event: Consumed, row: int, restart: bool) -> None:
     for start in range(len(c.starts)):
         config = c.starts[start]
         letter = 2 * event.kind + 1
         kind = c.cells[config, letter].kind
-        if kind == STAY or p.slots[slot].ended >> start & 1:
+        if kind == STAY or p.keys[slot, KEY.ended] >> start & 1:
             continue
         if kind == TAKE:
             for entry in range(c.cells[config, letter].first, c.cells[config, letter].last):
                 _advance(p, c, -1, entry, slot, event)
         elif not restart:
-            p.slots[slot].ended |= 1 << start
+            p.keys[slot, KEY.ended] |= 1 << start
+            touch(p.keys, p.heads[OF_KEYS], slot)
             p.failed[p.n[FAILED]].row = row
             p.failed[p.n[FAILED]].start = start
             p.n[FAILED] += 1
 
 
-@inner
+@inlined
 def _consume(p: Pools, c: Cells, one: int, event: Consumed) -> None:
     """What the event does to a run that sees it."""
     runs = p.runs
-    config = runs[one].config
-    follows = event.timer >= 0 or p.nodes[runs[one].node].hi < event.lo
+    config = runs[one, RUN.configuration]
+    follows = event.timer >= 0 or p.nodes[runs[one, RUN.node], NODE.hi] < event.lo
     letter = 2 * event.kind + (1 if follows else 0)
     kind = c.cells[config, letter].kind
     if kind == STAY:
@@ -149,19 +152,19 @@ def _consume(p: Pools, c: Cells, one: int, event: Consumed) -> None:
             enter(p, one)
     else:
         for entry in range(c.cells[config, letter].first, c.cells[config, letter].last):
-            _advance(p, c, one, entry, runs[one].slot, event)
+            _advance(p, c, one, entry, runs[one, RUN.key], event)
         release(p, one)
 
 
-@inner
+@inlined
 def _advance(p: Pools, c: Cells, one: int, entry: int, slot: int, event: Consumed) -> None:
     """A run (-1: a start) makes a transition; what it becomes waits until the step ends."""
     runs, nodes, n = p.runs, p.nodes, p.n
-    node = child(p, runs[one].node if one >= 0 else -1, event, c.entries[entry].aliases)
-    bound = c.entries[entry].bound | (runs[one].bound if one >= 0 else 0)
-    if c.entries[entry].accept and not nodes[node].accepted >> bound & 1:
-        nodes[node].accepted |= 1 << bound
-        p.made[n[MADE]].cause = event.event
+    node = child(p, runs[one, RUN.node] if one >= 0 else -1, event, c.entries[entry].aliases)
+    bound = c.entries[entry].bound | (runs[one, RUN.bound] if one >= 0 else 0)
+    if c.entries[entry].accept and not nodes[node, NODE.accepted] >> bound & 1:
+        nodes[node, NODE.accepted] |= 1 << bound
+        p.made[n[MADE]].cause = event.event if event.timer < 0 else -1 - event.timer
         p.made[n[MADE]].node = node
         p.made[n[MADE]].slot = slot
         p.made[n[MADE]].bound = bound
@@ -170,40 +173,40 @@ def _advance(p: Pools, c: Cells, one: int, entry: int, slot: int, event: Consume
         return
     new = allocate(p, slot)
     target, sets = c.entries[entry].target, c.entries[entry].sets
-    runs[new].config, runs[new].node, runs[new].bound, runs[new].sets = target, node, bound, sets
+    runs[new, RUN.configuration], runs[new, RUN.node], runs[new, RUN.bound], runs[new, RUN.sets] = target, node, bound, sets
     kept = c.configurations[target].domain & ~sets
-    for t in range(p.held.shape[1]):
-        timer = p.held[one, t] if one >= 0 and kept >> t & 1 else -1
-        p.held[new, t] = timer if timer != event.timer else -1
-    other = nodes[node].runs
+    for t in range(timings(p)):
+        timer = p.runs[one, RUN.parts + t] if one >= 0 and kept >> t & 1 else -1
+        p.runs[new, RUN.parts + t] = timer if timer != event.timer else -1
+    other = nodes[node, NODE.runs]
     while other >= 0:
         if _same(p, other, new):
             release(p, new)
             return
-        other = runs[other].same
-    runs[new].same = nodes[node].runs
-    nodes[node].runs = new
+        other = runs[other, RUN.same]
+    runs[new, RUN.same] = nodes[node, NODE.runs]
+    nodes[node, NODE.runs] = new
     enter(p, new)
 
 
-@inner
+@inlined
 def _same(p: Pools, one: int, other: int) -> bool:
     """Are two runs of one node equal? Of timers only the due time counts."""
     runs, timers = p.runs, p.timers
     if (
-        runs[one].config != runs[other].config
-        or runs[one].bound != runs[other].bound
-        or runs[one].sets != runs[other].sets
+        runs[one, RUN.configuration] != runs[other, RUN.configuration]
+        or runs[one, RUN.bound] != runs[other, RUN.bound]
+        or runs[one, RUN.sets] != runs[other, RUN.sets]
     ):  # fmt: skip
         return False
-    for t in range(p.held.shape[1]):
-        a, b = p.held[one, t], p.held[other, t]
-        if a != b and (a < 0 or b < 0 or timers[a].due != timers[b].due):
+    for t in range(timings(p)):
+        a, b = p.runs[one, RUN.parts + t], p.runs[other, RUN.parts + t]
+        if a != b and (a < 0 or b < 0 or timers[a, TIMER.due] != timers[b, TIMER.due]):
             return False
     return True
 
 
-@inner
+@inlined
 def _finish(p: Pools, c: Cells, event: Consumed) -> None:
     """Detections in order, timers set in order, then the new runs wait."""
     if p.n[MADE] - p.n[STEP] > 1:
@@ -211,9 +214,9 @@ def _finish(p: Pools, c: Cells, event: Consumed) -> None:
     one = p.n[ENTERED]
     if one < 0:
         return
-    _set_timers(p, c, event.hi)
+    _set_timers(p, c, event)
     while one >= 0:
-        following = p.runs[one].next
+        following = p.runs[one, RUN.next]
         link(p, one)
         await_timers(p, c, one)
         one = following
@@ -221,46 +224,46 @@ def _finish(p: Pools, c: Cells, event: Consumed) -> None:
     p.n[ENTERING] = 0
 
 
-@inner
-def _set_timers(p: Pools, c: Cells, hi: int) -> None:
+@inlined
+def _set_timers(p: Pools, c: Cells, event: Consumed) -> None:
     """Order of setting: consumption numbers of the events, place in the text. Runs with the same events share a timer."""
     runs, timers, n, count = p.runs, p.timers, p.n, 0
     one = n[ENTERED]
     while one >= 0:
-        if runs[one].sets:
-            p.scratch[count] = runs[one].node << 32 | one
+        if runs[one, RUN.sets]:
+            p.scratch[count] = runs[one, RUN.node] << 32 | one
             count += 1
-        one = runs[one].next
+        one = runs[one, RUN.next]
     sort(p, count)
     first, rank = 0, 0
     while first < count:
         last, sets = first, 0
         while last < count and order(p.nodes, p.scratch[first] >> 32, p.scratch[last] >> 32) == 0:
-            sets |= runs[p.scratch[last] & 0xFFFFFFFF].sets
+            sets |= runs[p.scratch[last] & 0xFFFFFFFF, RUN.sets]
             last += 1
-        for t in range(p.held.shape[1]):
+        for t in range(timings(p)):
             if sets >> t & 1:
-                timer = n[TIMERS]
-                n[TIMERS] += 1
-                timers[timer].due = max(hi + c.timings[t].duration, c.timings[t].instant)
-                timers[timer].timing, timers[timer].node, timers[timer].rank = t, p.scratch[first] >> 32, rank
+                timer = added(timers, p.heads[OF_TIMERS])
+                timers[timer, TIMER.due] = max(event.hi + c.timings[t].duration, c.timings[t].instant)
+                timers[timer, TIMER.timing], timers[timer, TIMER.rank] = t, rank
+                timers[timer, TIMER.event], timers[timer, TIMER.timer] = event.event, event.timer
                 rank += 1
                 for k in range(first, last):
                     one = p.scratch[k] & 0xFFFFFFFF
-                    if runs[one].sets >> t & 1:
-                        p.held[one, t] = timer
+                    if runs[one, RUN.sets] >> t & 1:
+                        p.runs[one, RUN.parts + t] = timer
         first = last
 
 
-@inner
+@inlined
 def _expire(p: Pools, c: Cells, one: int, due: int, timer: int) -> bool:
     """Timers before (due, timer) that could only fail the run have done so. False: nothing is left of it."""
     runs, timers = p.runs, p.timers
-    for t in range(p.held.shape[1]):
-        held = p.held[one, t]
-        if held < 0 or timers[held].due > due or (timers[held].due == due and held >= timer):
+    for t in range(timings(p)):
+        held = p.runs[one, RUN.parts + t]
+        if held < 0 or timers[held, TIMER.due] > due or (timers[held, TIMER.due] == due and held >= timer):
             continue
-        left = c.cells[runs[one].config, 2 * t + 1].first
+        left = c.cells[runs[one, RUN.configuration], 2 * t + 1].first
         unlink(p, one)
         if left < 0:
             release(p, one)
@@ -270,11 +273,12 @@ def _expire(p: Pools, c: Cells, one: int, due: int, timer: int) -> bool:
     return True
 
 
-@inner
+@inlined
 def _narrow(p: Pools, c: Cells, one: int, left: int, gone: int) -> None:
     """Only some groups are left, and only the timers in their domain."""
-    p.runs[one].config = left
-    p.runs[one].sets = 0
-    for t in range(p.held.shape[1]):
-        if not c.configurations[left].domain >> t & 1 or p.held[one, t] == gone:
-            p.held[one, t] = -1
+    touch(p.runs, p.heads[OF_RUNS], one)
+    p.runs[one, RUN.configuration] = left
+    p.runs[one, RUN.sets] = 0
+    for t in range(timings(p)):
+        if not c.configurations[left].domain >> t & 1 or p.runs[one, RUN.parts + t] == gone:
+            p.runs[one, RUN.parts + t] = -1

@@ -1,13 +1,13 @@
-"""The kernel's state: its arrays, how they grow, and how what nobody refers to is dropped."""
+"""The kernel's state: its tables, how they grow, and how what nobody refers to is dropped."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from coincide.detection.automaton.layout import KEY, KEYS, NODE, NODES, RUN, RUNS, TIMER, TIMERS
 from coincide.detection.automaton.loop import purge
 from coincide.detection.automaton.pools import (
     COUNTERS,
@@ -16,21 +16,13 @@ from coincide.detection.automaton.pools import (
     FAILED,
     FAILED_ONE,
     FIRING,
-    FREE,
     MADE,
     MADE_ONE,
     NEED,
-    NODE,
-    NODES,
     QUEUE,
     QUEUED,
     ROOT,
-    RUN,
-    RUNS,
-    SLOT,
     STEP,
-    TIMER,
-    TIMERS,
     Cells,
     Pools,
     relink,
@@ -38,7 +30,7 @@ from coincide.detection.automaton.pools import (
 from coincide.detection.automaton.tables import EARLY, Tables
 from coincide.detection.columns.compiling import compiled
 from coincide.detection.columns.store import Store
-from coincide.detection.columns.tables import longer
+from coincide.detection.columns.tables import UNASKED, Table, longer
 from coincide.detection.keys import Key
 from coincide.model.event import Place
 
@@ -48,109 +40,151 @@ LITTLE = 1 << 14
 """Nodes that may be there before anybody looks for those that are needed no more."""
 
 
-@dataclass
 class Memory:
-    """All that changes. The event with number i of the store is what nodes refer to; timers from an encoded state keep the
-    places that they had, those of others follow from what set them."""
+    """All that changes. Nodes refer to events by their numbers in the store; timers from another state keep the places that they
+    had, those of others follow from what set them."""
 
-    tables: Tables
-    pools: Pools
-    store: Store
-    keys: dict[Key, int] = field(default_factory=dict)
-    failures: dict[tuple[int, int], int] = field(default_factory=dict)
-    timer_places: dict[int, Place] = field(default_factory=dict)
-    now: int = EARLY  # timers due before have fired
-    swept: int = 0  # number of nodes at which those needed no more are looked for
+    def __init__(self, tables: Tables, columns: frozenset[str]) -> None:
+        self.tables = tables
+        self.timings = len(tables.program.timings)
+        self.heads = np.array([[0, -1, 0, UNASKED]] * 4, np.int64)
+        self.keys, self.timers, self.nodes = (Table(shape, head=self.heads[n]) for n, shape in enumerate((KEYS, TIMERS, NODES)))
+        self.runs = Table(RUNS, self.timings, head=self.heads[3])
+        self.store = Store(columns)
+        self.numbers: dict[Key, int] = {}  # of keys
+        self.firsts = np.zeros((0, 0), np.int64)
+        self.queue, self.made, self.failed = (np.zeros(0, kind) for kind in (QUEUED, MADE_ONE, FAILED_ONE))
+        self.scratch, self.n = np.zeros(0, np.int64), np.zeros(COUNTERS, np.int64)
+        self.n[[ENTERED, ROOT, FIRING]] = -1
+        self.failures: dict[tuple[int, int], int] = {}
+        self.timer_places: dict[int, Place] = {}
+        self.now = EARLY  # timers due before have fired
+        self.swept = LITTLE  # number of nodes at which those needed no more are looked for
+        # Of what was written last: the numbers that configurations have there (by number and whether they are bound), how many
+        # of these, of nodes, timers and events were there; whether rows have been numbered anew since.
+        self.configurations: dict[tuple[int, int], int] = {}
+        self.written = (0, 0, 0, 0)
+        self.renewed = True
 
     @property
-    def timings(self) -> int:
-        return len(self.tables.program.timings)
+    def all(self) -> tuple[Table, ...]:
+        return self.keys, self.timers, self.nodes, self.runs
 
+    @property
+    def pools(self) -> Pools:
+        """What the loops work on."""
+        return Pools(
+            self.keys.rows, self.timers.rows, self.nodes.rows, self.runs.rows, self.heads, self.firsts,
+            self.queue, self.made, self.failed, self.scratch, self.n,
+        )  # fmt: skip
 
-def fresh(tables: Tables, columns: frozenset[str]) -> Memory:
-    return Memory(tables, empty_pools(len(tables.program.timings)), Store(columns), swept=LITTLE)
+    def make_room(self, starts: int) -> None:
+        """For what the loop said that it needs."""
+        n = self.n
+        more, set_more = int(n[NEED]), self.timings * int(n[ENTERING] + n[NEED])
+        self.runs.reserve(len(self.runs) + more)
+        self.nodes.reserve(len(self.nodes) + more)
+        self.timers.reserve(len(self.timers) + set_more)
+        self.queue = longer(self.queue, n[QUEUE] + set_more)
+        self.made = longer(self.made, n[MADE] + more)
+        self.failed = longer(self.failed, n[FAILED] + starts)
+        self.scratch = np.zeros(len(self.runs.rows) + n[MADE] - n[STEP] + more, np.int64)
 
+    def slots(self, keys: list[Key]) -> Numbers:
+        """The numbers of these keys, and room for all configurations in each."""
+        known = self.numbers
+        new = [key for key in keys if key not in known]
+        if new:
+            rows = self.keys.add(len(new))
+            self.keys.rows[rows, KEY.ended], self.keys.rows[rows, KEY.live] = 0, 0
+            for row, key in zip(rows.tolist(), new, strict=True):
+                known[key], self.keys.values[row] = row, key
+        self._widen()
+        return np.array([known[key] for key in keys], np.int64)
 
-def empty_pools(timings: int) -> Pools:
-    n = np.zeros(COUNTERS, np.int64)
-    n[[FREE, ENTERED, ROOT, FIRING]] = -1
-    runs, nodes, timers, queue, made, failed, slots = (
-        np.zeros(0, kind) for kind in (RUN, NODE, TIMER, QUEUED, MADE_ONE, FAILED_ONE, SLOT)
-    )
-    held, heads = np.zeros((0, timings), np.int64), np.zeros((0, 0), np.int64)
-    return Pools(runs, held, nodes, timers, queue, made, failed, slots, heads, np.zeros(0, np.int64), n)
+    def _widen(self) -> None:
+        shape = len(self.keys.rows), max(len(self.tables.configurations), self.firsts.shape[1])
+        if shape != self.firsts.shape:
+            firsts = np.full(shape, -1, np.int64)
+            firsts[: self.firsts.shape[0], : self.firsts.shape[1]] = self.firsts
+            self.firsts = firsts
 
+    def link(self, cells: Cells) -> None:
+        """Lists and the queue, made anew from the runs."""
+        self.queue = longer(self.queue, len(self.runs) * self.timings)
+        self.firsts = np.zeros((0, self.firsts.shape[1]), np.int64)
+        self._widen()
+        relink(self.pools, cells)
 
-def with_room(p: Pools, starts: int) -> Pools:
-    """Room for what the loop said that it needs."""
-    n, timings = p.n, p.held.shape[1]
-    more, set_more = int(n[NEED]), timings * int(n[ENTERING] + n[NEED])
-    runs = longer(p.runs, n[RUNS] + more)
-    return p._replace(
-        runs=runs,
-        held=longer(p.held, len(runs)),
-        nodes=longer(p.nodes, n[NODES] + more),
-        timers=longer(p.timers, n[TIMERS] + set_more),
-        queue=longer(p.queue, n[QUEUE] + set_more),
-        made=longer(p.made, n[MADE] + more),
-        failed=longer(p.failed, n[FAILED] + starts),
-        scratch=np.zeros(len(runs) + n[MADE] - n[STEP] + more, np.int64),
-    )
+    # What nobody refers to.
 
+    def settle(self, cells: Cells) -> None:
+        """Runs that timers have failed are gone."""
+        if self.timings:
+            purge(self.pools, cells, self.now)
 
-def with_slots(memory: Memory, keys: list[Key]) -> Numbers:
-    """The slots of these keys, and room for all configurations in each."""
-    known, p = memory.keys, memory.pools
-    numbers = np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
-    slots, width = longer(p.slots, max(len(known), 1)), max(len(memory.tables.configurations), p.heads.shape[1])
-    if (len(slots), width) != p.heads.shape:
-        heads = np.full((len(slots), width), -1, np.int64)
-        heads[: p.heads.shape[0], : p.heads.shape[1]] = p.heads
-        memory.pools = p._replace(slots=slots, heads=heads)
-    return numbers
+    def paths(self, runs: Numbers, above: int = 0) -> Numbers:
+        """The nodes on the paths of these runs, from a number on."""
+        marks = np.zeros(len(self.nodes) - above, np.bool_)
+        _mark(self.nodes.rows, self.runs.rows, runs, marks, above)
+        return np.flatnonzero(marks) + above
 
+    def used_timers(self, runs: Numbers, nodes: Numbers) -> Numbers:
+        """Those that runs wait for or that are among their events. What set one is among the events, too."""
+        held = self.runs.rows[runs, RUN.parts :].reshape(-1)
+        found = np.unique(np.concatenate((held, self.nodes.rows[nodes, NODE.timer])))
+        return found[found >= 0]
 
-# What nobody refers to.
+    def sweep(self, cells: Cells, base: int) -> None:
+        """Runs, nodes, timers, keys and stored events that are needed no more go. Events from `base` on are of the batch at
+        hand."""
+        self.settle(cells)
+        alive = self.runs.live()
+        needed = self.paths(alive)
+        timers = self.used_timers(alive, needed)
+        node, timer = _renumbering(needed, len(self.nodes)), _renumbering(timers, len(self.timers))
+        for table, kept in ((self.runs, alive), (self.nodes, needed), (self.timers, timers)):
+            table.keep(kept)
+        runs, nodes = self.runs.rows, self.nodes.rows
+        runs[:, RUN.node], runs[:, RUN.parts :] = node[runs[:, RUN.node]], timer[runs[:, RUN.parts :]]
+        nodes[:, NODE.parent], nodes[:, NODE.timer] = node[nodes[:, NODE.parent]], timer[nodes[:, NODE.timer]]
+        nodes[:, NODE.child], nodes[:, NODE.sibling] = -1, -1
+        self.timers.rows[:, TIMER.timer] = timer[self.timers.rows[:, TIMER.timer]]
+        self.timer_places = {int(timer[t]): place for t, place in self.timer_places.items() if timer[t] >= 0}
+        self._sweep_keys()
+        self._sweep_store(base)
+        self.n[ROOT] = -1
+        self.link(cells)
+        self.swept = max(LITTLE, 2 * len(needed))
+        self.renewed = True
 
+    def _sweep_keys(self) -> None:
+        """Keys that wait for nothing and have lost no start."""
+        used = self.keys.column("ended") != 0
+        used[self.runs.rows[:, RUN.key]] = True
+        number = _renumbering(np.flatnonzero(used), len(used))
+        self.keys.keep(np.flatnonzero(used))
+        self.runs.rows[:, RUN.key] = number[self.runs.rows[:, RUN.key]]
+        self.numbers = {key: row for row, key in enumerate(self.keys.values)}
 
-def settle(memory: Memory, cells: Cells) -> None:
-    """Runs that timers have failed are gone."""
-    if memory.timings:
-        purge(memory.pools, cells, memory.now)
-
-
-def sweep(memory: Memory, cells: Cells, base: int) -> None:
-    """Runs, nodes, timers, keys and stored events that are needed no more go. Events from `base` on are of the batch at hand."""
-    settle(memory, cells)
-    p = memory.pools
-    alive = np.flatnonzero(p.runs["config"][: p.n[RUNS]] >= 0)
-    runs, held = p.runs[alive], p.held[alive]
-    marks = np.zeros(p.n[NODES], np.bool_)
-    _mark(p.nodes, runs, marks)
-    needed = np.flatnonzero(marks)
-    nodes, number = p.nodes[needed], _renumbering(needed, int(p.n[NODES]))
-    nodes["parent"], runs["node"] = number[nodes["parent"]], number[runs["node"]]
-    nodes["child"], nodes["sibling"] = -1, -1
-    timers = _sweep_timers(memory, held, nodes, number)
-    slots = _sweep_slots(memory, runs)
-    _sweep_store(memory.store, nodes, base)
-    p.n[[FREE, ROOT]] = -1
-    p.n[[RUNS, NODES, TIMERS]] = len(runs), len(nodes), len(timers)
-    queue = longer(p.queue, len(runs) * memory.timings)
-    heads = np.full((len(slots), p.heads.shape[1]), -1, np.int64)
-    memory.pools = p._replace(runs=runs, held=held, nodes=nodes, timers=timers, queue=queue, slots=slots, heads=heads)
-    relink(memory.pools, cells)
-    memory.swept = max(LITTLE, 2 * len(needed))
+    def _sweep_store(self, base: int) -> None:
+        events, setters = self.nodes.column("event"), self.timers.column("event")
+        used = np.unique(events[(events >= 0) & (events < base)])
+        if len(used) < base:
+            self.store.keep(used)
+            for column in (events, setters):
+                old, new = (column >= 0) & (column < base), column >= base
+                column[old] = _renumbering(used, base)[column[old]]
+                column[new] -= base - len(used)
 
 
 @compiled
-def _mark(nodes: Any, runs: Any, marks: Any) -> None:
-    """The nodes on the paths of runs."""
-    for one in range(len(runs)):
-        node = runs[one].node
-        while node >= 0 and not marks[node]:
-            marks[node] = True
-            node = nodes[node].parent
+def _mark(nodes: Any, runs: Any, some: Any, marks: Any, above: int) -> None:
+    for i in range(len(some)):
+        node = runs[some[i], RUN.node]
+        while node >= above and not marks[node - above]:
+            marks[node - above] = True
+            node = nodes[node, NODE.parent]
 
 
 def _renumbering(kept: Numbers, size: int) -> Numbers:
@@ -158,37 +192,3 @@ def _renumbering(kept: Numbers, size: int) -> Numbers:
     number = np.full(size + 1, -1, np.int64)
     number[kept] = np.arange(len(kept))
     return number
-
-
-def _sweep_timers(memory: Memory, held: Any, nodes: Any, node_number: Numbers) -> Any:
-    """Those that a run waits for or that are among its events."""
-    fired = nodes["event"] < 0
-    used = np.unique(np.concatenate((held[held >= 0], -1 - nodes["event"][fired])))
-    number = _renumbering(used, int(memory.pools.n[TIMERS]))
-    held[:] = number[held]
-    nodes["event"][fired] = -1 - number[-1 - nodes["event"][fired]]
-    timers = memory.pools.timers[used]
-    timers["node"] = node_number[timers["node"]]
-    memory.timer_places = {int(number[t]): place for t, place in memory.timer_places.items() if number[t] >= 0}
-    return timers
-
-
-def _sweep_slots(memory: Memory, runs: Any) -> Any:
-    """Keys that wait for nothing and have lost no start."""
-    slots = memory.pools.slots
-    used = slots["ended"] != 0
-    used[runs["slot"]] = True
-    number = _renumbering(np.flatnonzero(used), len(used))
-    runs["slot"] = number[runs["slot"]]
-    memory.keys = {key: int(number[slot]) for key, slot in memory.keys.items() if number[slot] >= 0}
-    return slots[used]
-
-
-def _sweep_store(store: Store, nodes: Any, base: int) -> None:
-    events = nodes["event"]
-    old, new = (events >= 0) & (events < base), events >= base
-    used = np.unique(events[old])
-    if len(used) < base:
-        store.keep(used)
-        events[old] = _renumbering(used, base)[events[old]]
-        events[new] -= base - len(used)

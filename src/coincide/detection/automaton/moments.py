@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from coincide.detection.automaton.layout import TIMER
 from coincide.detection.automaton.memory import Memory
 from coincide.detection.columns.store import gathered
-from coincide.detection.keys import Key
 from coincide.model.event import Event, Place, timer_place
 from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
+SETTING = [TIMER.due, TIMER.event, TIMER.timer, TIMER.rank]
 
 
 class Moments:
@@ -29,15 +30,12 @@ class Moments:
         """Where a timer fires."""
         known = self.memory.timer_places.get(timer) or self._timers.get(timer)
         if known is None:
-            timers, program = self.memory.pools.timers, self.memory.tables.program
-            setter = self._place(int(self.memory.pools.nodes[timers[timer]["node"]]["event"]))
-            known = timer_place(int(timers[timer]["due"]), setter, program.order, int(timers[timer]["rank"]))
-            self._timers[timer] = known
+            due, event, by, rank = (int(n) for n in self.memory.timers.rows[timer, SETTING])
+            setter = self.timer_place(by) if event < 0 else self._place(event)
+            self._timers[timer] = known = timer_place(due, setter, self.memory.tables.program.order, rank)
         return known
 
     def _place(self, event: int) -> Place:
-        if event < 0:
-            return self.timer_place(-1 - event)
         chunk = int(np.searchsorted(self._starts, event, "right")) - 1
         table, row = self.chunks[chunk], event - int(self._starts[chunk])
         if table.foreign_places is not None:
@@ -55,11 +53,5 @@ class Moments:
         return out
 
     def _time_event(self, timer: int) -> Event:
-        timers = self.memory.pools.timers
-        name = self.memory.tables.program.timings[int(timers[timer]["timing"])].timer
-        due = int(timers[timer]["due"])
-        return Event(name, due, due, None, {}, (), place=self.timer_place(timer))
-
-    def keys(self) -> dict[int, Key]:
-        """The key of each slot."""
-        return {slot: key for key, slot in self.memory.keys.items()}
+        due, timing = (int(n) for n in self.memory.timers.rows[timer, [TIMER.due, TIMER.timing]])
+        return Event(self.memory.tables.program.timings[timing].timer, due, due, None, {}, (), place=self.timer_place(timer))

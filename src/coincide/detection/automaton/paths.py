@@ -4,51 +4,53 @@ from __future__ import annotations
 
 from typing import Any
 
-from coincide.detection.automaton.pools import MADE, NODES, ROOT, SEQUENCE, STEP, Consumed, Pools
-from coincide.detection.columns.compiling import inner
+from coincide.detection.automaton.layout import NODE, OF_NODES
+from coincide.detection.automaton.pools import MADE, ROOT, SEQUENCE, STEP, Consumed, Pools
+from coincide.detection.columns.compiling import inlined
+from coincide.detection.columns.linked import added
 
 
-@inner
+@inlined
 def child(p: Pools, parent: int, event: Consumed, aliases: int) -> int:
     """The node of one event more; one that the step has made already is found again."""
     nodes, n = p.nodes, p.n
-    latest = nodes[parent].child if parent >= 0 else n[ROOT]
+    latest = nodes[parent, NODE.child] if parent >= 0 else n[ROOT]
     found = latest
-    while found >= 0 and nodes[found].sequence == n[SEQUENCE]:
-        if nodes[found].aliases == aliases:
+    while found >= 0 and nodes[found, NODE.sequence] == n[SEQUENCE]:
+        if nodes[found, NODE.aliases] == aliases:
             return int(found)
-        found = nodes[found].sibling
-    node = n[NODES]
-    n[NODES] += 1
-    nodes[node].parent, nodes[node].event, nodes[node].sequence = parent, event.event, n[SEQUENCE]
-    nodes[node].aliases, nodes[node].sibling = aliases, latest
-    nodes[node].child, nodes[node].runs, nodes[node].accepted = -1, -1, 0
+        found = nodes[found, NODE.sibling]
+    node = added(nodes, p.heads[OF_NODES])
+    nodes[node, NODE.parent], nodes[node, NODE.event], nodes[node, NODE.timer] = parent, event.event, event.timer
+    nodes[node, NODE.sequence] = n[SEQUENCE]
+    nodes[node, NODE.aliases], nodes[node, NODE.sibling] = aliases, latest
+    nodes[node, NODE.child], nodes[node, NODE.runs], nodes[node, NODE.accepted] = -1, -1, 0
     if parent >= 0:
-        nodes[node].lo, nodes[node].hi = min(nodes[parent].lo, event.lo), max(nodes[parent].hi, event.hi)
-        nodes[node].depth = nodes[parent].depth + 1
-        nodes[parent].child = node
+        nodes[node, NODE.lo], nodes[node, NODE.hi] = min(nodes[parent, NODE.lo], event.lo), max(nodes[parent, NODE.hi], event.hi)
+        nodes[node, NODE.depth] = nodes[parent, NODE.depth] + 1
+        nodes[parent, NODE.child] = node
     else:
-        nodes[node].lo, nodes[node].hi, nodes[node].depth = event.lo, event.hi, 0
+        nodes[node, NODE.lo], nodes[node, NODE.hi], nodes[node, NODE.depth] = event.lo, event.hi, 0
         n[ROOT] = node
     return int(node)
 
 
-@inner
+@inlined
 def order(nodes: Any, a: int, b: int) -> int:
     """By the lists of events, compared element by element; aliases do not count."""
-    result = (nodes[a].depth > nodes[b].depth) - (nodes[a].depth < nodes[b].depth)
-    while nodes[a].depth > nodes[b].depth:
-        a = nodes[a].parent
-    while nodes[b].depth > nodes[a].depth:
-        b = nodes[b].parent
+    result = (nodes[a, NODE.depth] > nodes[b, NODE.depth]) - (nodes[a, NODE.depth] < nodes[b, NODE.depth])
+    while nodes[a, NODE.depth] > nodes[b, NODE.depth]:
+        a = nodes[a, NODE.parent]
+    while nodes[b, NODE.depth] > nodes[a, NODE.depth]:
+        b = nodes[b, NODE.parent]
     while a != b:
-        if nodes[a].sequence != nodes[b].sequence:
-            result = (nodes[a].sequence > nodes[b].sequence) - (nodes[a].sequence < nodes[b].sequence)
-        a, b = nodes[a].parent, nodes[b].parent
+        if nodes[a, NODE.sequence] != nodes[b, NODE.sequence]:
+            result = (nodes[a, NODE.sequence] > nodes[b, NODE.sequence]) - (nodes[a, NODE.sequence] < nodes[b, NODE.sequence])
+        a, b = nodes[a, NODE.parent], nodes[b, NODE.parent]
     return int(result)
 
 
-@inner
+@inlined
 def sort_made(p: Pools) -> None:
     """The detections of the step; where the events are the same, the one with parameters comes first."""
     made, first, count = p.made, p.n[STEP], p.n[MADE] - p.n[STEP]
@@ -60,7 +62,7 @@ def sort_made(p: Pools) -> None:
         made[first + k].bound = 1 - (p.scratch[k] & 1)
 
 
-@inner
+@inlined
 def sort(p: Pools, count: int) -> None:
     """The first `count` pairs (node << 32 | number) in scratch: a heap sort."""
     a = p.scratch
@@ -80,7 +82,7 @@ def sort(p: Pools, count: int) -> None:
             top = lower
 
 
-@inner
+@inlined
 def _less(nodes: Any, a: int, b: int) -> bool:
     found = order(nodes, a >> 32, b >> 32)
     return bool(found < 0 or (found == 0 and (a & 0xFFFFFFFF) < (b & 0xFFFFFFFF)))

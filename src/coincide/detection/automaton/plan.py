@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 from coincide.detection.automaton import encoding
@@ -15,9 +14,9 @@ from coincide.detection.automaton.produces import produced
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
 from coincide.detection.automaton.support import reasons
-from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
+from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
 from coincide.detection.eventwise import step_eventwise
-from coincide.expr.quantities import counted
+from coincide.detection.parts import tables_of, with_tables
 from coincide.expr.tree import Expr, Literal, Or, Reference
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
@@ -95,23 +94,33 @@ class AutomatonPlan(PlanOfOne):
         return found
 
     def encode(self, state: State) -> dict[str, bytes]:
-        objects = state if self._interpreted else self._kernel.objects(state)
-        return {self.detector.digest: encoding.encode(self.program, objects)}
+        from coincide.detection.automaton.objects import relations_of
+        from coincide.detection.columns.codec import encode
+
+        relations = relations_of(self.program, state) if self._interpreted else self._kernel.relations(state)
+        return with_tables(self.detector, encode(relations))
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        data = self.detector.part_of(parts)
+        data, tables = self.detector.part_of(parts), tables_of(self.detector, parts)
         if data is None:
             return self.initial()
-        objects = encoding.decode(self.program, data)
-        return objects if self._interpreted else self._kernel.taken_up(objects)
+        if tables is None:
+            objects = encoding.decode(self.program, data)
+            return objects if self._interpreted else self._kernel.taken_up(objects)
+        from coincide.detection.automaton.objects import objects_of
+        from coincide.detection.automaton.relations import read
 
-    def unfinished(self, state: State) -> Iterator[Unfinished]:
-        for assignment, instance in state.instances.items():
-            key = tuple(value for _, value in sorted(assignment, key=itemgetter(0)))
-            for run in (run for runs in instance.runs for some in runs.values() for run in some.values()):
-                events, dues = run.match.events, [timer.due for timer in run.timers]
-                since = min((event.lo for event in events), default=None)
-                yield Unfinished(self.name, key, f"{counted(len(events), 'event')} matched", since, min(dues, default=None))
+        relations = read(self.program, *tables)
+        return objects_of(self.program, relations) if self._interpreted else self._kernel.loaded(relations)
+
+    def tells_changes(self, state: State) -> bool:
+        return not isinstance(state, DetectorState)
+
+    def changes(self, state: State, everything: bool = False) -> Changes:
+        from coincide.detection.automaton.storage import changes
+
+        data, whole = changes(state, everything)
+        return Changes(with_tables(self.detector, data), {}) if whole else Changes({}, {self.detector.digest: data})
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.automaton.layout import KEY, OF_KEYS, OF_NODES, OF_RUNS, OF_TIMERS, RUN, TIMER
+from coincide.detection.columns.compiling import compiled, inlined
+from coincide.detection.columns.linked import free, occupy
 from coincide.detection.columns.records import record
+from coincide.detection.columns.tables import COUNT, FREE, IN_USE
 
 STAY, FAIL, TAKE = 0, 1, 2  # what a class does in a configuration
 DONE, FULL = 0, 1
 
 # Numbers that change, in `Pools.n`.
-RUNS, FREE, NODES, TIMERS, QUEUE, MADE, FAILED, SEQUENCE, ENTERED, ENTERING, ROOT, STEP, FIRING, ROW, NEED = range(15)
-COUNTERS = 15
+QUEUE, MADE, FAILED, SEQUENCE, ENTERED, ENTERING, ROOT, STEP, FIRING, ROW, NEED = range(11)
+COUNTERS = 11
 
 
 # The automaton: see `tables.py`. A letter is 2 * class, + 1 where the row strongly follows the run.
@@ -35,18 +38,7 @@ class Cells(NamedTuple):
     most: int  # runs that one run can become
 
 
-# What changes.
-
-RUN = record("config slot node bound sets next previous same")
-"""config -1: free; bound: have its events used the parameters? sets: timers to be set when the step ends, as bits; next and
-previous: in its list; same: the next of those that the step has made at its node."""
-
-NODE = record("parent event sequence lo hi aliases depth child sibling runs accepted")
-"""event: its number in the store, -1 - timer for a time event; sequence orders all events that were consumed; lo and hi of
-the whole path; child: the latest; runs: those that the step has made here."""
-
-TIMER = record("due timing node rank")
-"""In the order of setting. node: of the events that set it (-1: unknown); rank: its number among those that they set."""
+# What changes: the tables of the state (layout.py), and what belongs to a step.
 
 QUEUED = record("timer run")
 """A heap by (due, timer). Entries that have lost their run are passed over."""
@@ -55,19 +47,18 @@ MADE_ONE = record("cause node slot bound")
 """A detection: the event that made it, the node of its events, the slot of its key, whether it has parameters."""
 
 FAILED_ONE = record("row start")
-SLOT = record("ended live")  # of a key: starts that have ended, as bits; number of runs
 
 
 class Pools(NamedTuple):
-    runs: Any
-    held: Any  # by run and timing: its timer, or -1
-    nodes: Any
+    keys: Any
     timers: Any
+    nodes: Any
+    runs: Any
+    heads: Any  # of these tables
+    firsts: Any  # by key and configuration: the first run
     queue: Any
     made: Any
     failed: Any
-    slots: Any
-    heads: Any  # by slot and configuration: the first run
     scratch: Any
     n: Any
 
@@ -87,7 +78,7 @@ class Rows(NamedTuple):
 
 
 class Consumed(NamedTuple):
-    """The event: its reference, stamp and class; of a time event the timer, otherwise -1."""
+    """The event: its number, stamp and class; of a time event the timer (and no number), otherwise -1."""
 
     event: int
     lo: int
@@ -96,86 +87,87 @@ class Consumed(NamedTuple):
     timer: int
 
 
-# Runs: free ones, those that the step has made, and the lists by key and configuration.
+# Runs: those that the step has made, and the lists by key and configuration.
 
 
-@inner
+@inlined
 def room(p: Pools, c: Cells, more: int) -> bool:
     """Is there room for so many new runs, with all that may come with each?"""
-    n, timings = p.n, p.held.shape[1]
+    n, heads = p.n, p.heads
     n[NEED] = more
+    set_more = timings(p) * (n[ENTERING] + more)
     return bool(
-        n[RUNS] + more <= len(p.runs)
-        and n[NODES] + more <= len(p.nodes)
+        heads[OF_RUNS, COUNT] + more <= len(p.runs)
+        and heads[OF_NODES, COUNT] + more <= len(p.nodes)
         and n[MADE] + more <= len(p.made)
         and n[MADE] - n[STEP] + more <= len(p.scratch)
         and n[FAILED] + len(c.starts) <= len(p.failed)
-        and n[TIMERS] + timings * (n[ENTERING] + more) <= len(p.timers)
-        and n[QUEUE] + timings * (n[ENTERING] + more) <= len(p.queue)
+        and heads[OF_TIMERS, COUNT] + set_more <= len(p.timers)
+        and n[QUEUE] + set_more <= len(p.queue)
     )
 
 
-@inner
+@inlined
+def timings(p: Pools) -> int:
+    return int(p.runs.shape[1] - RUN.parts)
+
+
+@inlined
 def allocate(p: Pools, slot: int) -> int:
-    one = p.n[FREE]
-    if one >= 0:
-        p.n[FREE] = p.runs[one].next
-    else:
-        one = p.n[RUNS]
-        p.n[RUNS] += 1
-    p.runs[one].slot = slot
-    p.slots[slot].live += 1
+    one = occupy(p.runs, p.heads[OF_RUNS])
+    p.runs[one, RUN.key] = slot
+    p.keys[slot, KEY.live] += 1
     return int(one)
 
 
-@inner
+@inlined
 def release(p: Pools, one: int) -> None:
-    p.slots[p.runs[one].slot].live -= 1
-    p.runs[one].config = -1
-    p.runs[one].next = p.n[FREE]
-    p.n[FREE] = one
+    p.keys[p.runs[one, RUN.key], KEY.live] -= 1
+    free(p.runs, p.heads[OF_RUNS], one)
 
 
-@inner
+@inlined
 def enter(p: Pools, one: int) -> None:
     """It waits until the step ends: the event that made it does not concern it."""
-    p.runs[one].next = p.n[ENTERED]
+    p.runs[one, RUN.next] = p.n[ENTERED]
     p.n[ENTERED] = one
     p.n[ENTERING] += 1
 
 
-@inner
+@inlined
 def link(p: Pools, one: int) -> None:
-    runs, heads = p.runs, p.heads
-    slot, config = runs[one].slot, runs[one].config
-    first = heads[slot, config]
-    runs[one].next, runs[one].previous = first, -1
+    runs, firsts = p.runs, p.firsts
+    slot, config = runs[one, RUN.key], runs[one, RUN.configuration]
+    first = firsts[slot, config]
+    runs[one, RUN.next], runs[one, RUN.previous] = first, -1
     if first >= 0:
-        runs[first].previous = one
-    heads[slot, config] = one
+        runs[first, RUN.previous] = one
+    firsts[slot, config] = one
 
 
-@inner
+@inlined
 def unlink(p: Pools, one: int) -> None:
     runs = p.runs
-    before, after = runs[one].previous, runs[one].next
+    before, after = runs[one, RUN.previous], runs[one, RUN.next]
     if before >= 0:
-        runs[before].next = after
+        runs[before, RUN.next] = after
     else:
-        p.heads[runs[one].slot, runs[one].config] = after
+        p.firsts[runs[one, RUN.key], runs[one, RUN.configuration]] = after
     if after >= 0:
-        runs[after].previous = before
+        runs[after, RUN.previous] = before
 
 
 @compiled
 def relink(p: Pools, c: Cells) -> None:
     """All lists and the queue made anew from the runs."""
-    p.heads[:] = -1
-    for slot in range(len(p.slots)):
-        p.slots[slot].live = 0
+    p.firsts[:] = -1
+    for slot in range(p.heads[OF_KEYS, COUNT]):
+        p.keys[slot, KEY.live] = 0
     p.n[QUEUE] = 0
-    for one in range(p.n[RUNS]):
-        p.slots[p.runs[one].slot].live += 1
+    for one in range(p.heads[OF_RUNS, COUNT]):
+        if p.runs[one, FREE] != IN_USE:
+            continue
+        p.keys[p.runs[one, RUN.key], KEY.live] += 1
         link(p, one)
         await_timers(p, c, one)
 
@@ -183,15 +175,15 @@ def relink(p: Pools, c: Cells) -> None:
 # The queue of timers.
 
 
-@inner
+@inlined
 def await_timers(p: Pools, c: Cells, one: int) -> None:
-    wanted = c.configurations[p.runs[one].config].active
-    for t in range(p.held.shape[1]):
-        if wanted >> t & 1 and p.held[one, t] >= 0:
-            push(p, p.held[one, t], one)
+    wanted = c.configurations[p.runs[one, RUN.configuration]].active
+    for t in range(timings(p)):
+        if wanted >> t & 1 and p.runs[one, RUN.parts + t] >= 0:
+            push(p, p.runs[one, RUN.parts + t], one)
 
 
-@inner
+@inlined
 def push(p: Pools, timer: int, one: int) -> None:
     queue, at = p.queue, p.n[QUEUE]
     p.n[QUEUE] += 1
@@ -201,7 +193,7 @@ def push(p: Pools, timer: int, one: int) -> None:
     queue[at].timer, queue[at].run = timer, one
 
 
-@inner
+@inlined
 def pop(p: Pools) -> int:
     """The run of the first entry."""
     queue, size = p.queue, p.n[QUEUE] - 1
@@ -221,6 +213,6 @@ def pop(p: Pools) -> int:
     return int(first)
 
 
-@inner
+@inlined
 def sooner(timers: Any, a: int, b: int) -> bool:
-    return bool(timers[a].due < timers[b].due or (timers[a].due == timers[b].due and a < b))
+    return bool(timers[a, TIMER.due] < timers[b, TIMER.due] or (timers[a, TIMER.due] == timers[b, TIMER.due] and a < b))

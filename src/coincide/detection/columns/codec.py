@@ -301,6 +301,18 @@ def renumbered(relations: Relations) -> Relations:
     return Relations(relations.kind, rows, events, relations.events, relations.notes, 0, relations.epoch)
 
 
+def compact(relations: Relations) -> tuple[Relations, int, bool]:
+    """As they can be put into tables: numbered anew if far more numbers are unused than used. Also how many events have numbers
+    then, and whether these are the old ones, so that changes can be told in addition."""
+    events = relations.notes.get("events", np.zeros(0, np.int64))
+    if len(events) != 1 or not 0 <= events[0] <= MOST or (len(relations.refs) and events[0] <= relations.refs[-1]):
+        damaged("it does not tell how many events there were")
+    size = int(events[0])
+    if is_dense(relations, size) and len(relations.refs) >= min(size, 1):
+        return relations, size, True
+    return renumbered(relations), len(relations.refs), False
+
+
 # Dividing by key, and putting together again.
 
 

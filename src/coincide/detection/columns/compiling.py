@@ -11,7 +11,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
@@ -135,7 +135,12 @@ def compiled(function: F, allocates: bool = False) -> F:
     return result
 
 
-def inner(function: F, allocates: bool = False) -> F:
-    """For what only compiled code calls: nothing is made for Python to call it by, which would take its time."""
-    made: F = numba.njit(nogil=True, _nrt=allocates, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+def inner(function: F, allocates: bool = False, everywhere: bool = False) -> F:
+    """For what only compiled code calls: nothing is made for Python to call it by, which would take its time. `everywhere`: it
+    becomes part of all that calls it. A call hands over all arrays, so for a few lines it costs more than they do."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": everywhere}
+    made: F = numba.njit(nogil=True, _nrt=allocates, **options)(function)
     return made
+
+
+inlined = partial(inner, everywhere=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.compiling import inner
-from coincide.detection.columns.tables import CHANGED, CHANGES, COUNT, EPOCH, FIRST_FREE, FREE, IN_USE, NOW
+from coincide.detection.columns.tables import CHANGED, CHANGES, COUNT, EPOCH, FIRST_FREE, FREE, IN_USE, NOW, UNASKED
 from coincide.detection.columns.worlds import inner as allocating
 
 
@@ -38,9 +38,18 @@ def occupy(rows: Any, head: Any) -> Any:
     else:
         row = head[COUNT]
         head[COUNT] += 1
-        rows[row, EPOCH] = -1
+        rows[row, EPOCH] = UNASKED
     rows[row, FREE] = IN_USE
     touch(rows, head, row)
+    return row
+
+
+@inner
+def added(rows: Any, head: Any) -> Any:
+    """A new row of a table from which none are freed one by one: which are new is known by their numbers."""
+    row = head[COUNT]
+    head[COUNT] += 1
+    rows[row, FREE] = IN_USE
     return row
 
 

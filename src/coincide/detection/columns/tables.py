@@ -24,6 +24,8 @@ IN_USE = -2
 
 COUNT, FIRST_FREE, CHANGES, NOW = range(4)
 """What is known of a table, in its head: rows that have ever been used, a free one (-1: none), changed ones, the epoch."""
+UNASKED = -1
+"""An epoch before anybody asks for changes: new rows are of it already, and need not be listed."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ class Table:
         return np.sort(self.rows[: self.head[CHANGES], CHANGED])
 
     def next_epoch(self) -> None:
-        self.head[NOW] += 1
+        self.head[NOW] = max(self.head[NOW], 0) + 1
         self.head[CHANGES] = 0
 
     def keep(self, numbers: Numbers) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from coincide.detection.columns.codec import Relations, Rows, decode, encode, is_dense, owned_rows, put_rows, renumbered, rows_of
+from coincide.detection.columns.codec import Relations, Rows, compact, decode, encode, owned_rows, put_rows, rows_of
 from coincide.detection.columns.store import spread
 from coincide.detection.columns.tables import Numbers, distinct, numbered, taken
 from coincide.detection.situation.kernel import layout as at
@@ -103,13 +103,9 @@ def read(program: Program, base: bytes, later: Sequence[bytes] = ()) -> Tables:
 
 def load(program: Program, relations: Relations) -> Tables:
     """Without the lists that only the loop needs."""
-    size = _number_of_events(relations)
-    dense = is_dense(relations, size) and len(relations.refs) >= min(size, 1)
-    if not dense:
-        relations = renumbered(relations)
-        size = len(relations.refs)
+    relations, size, same = compact(relations)
     tables = _Reader(program, relations, size).tables
-    tables.renewed = not dense
+    tables.renewed = not same
     return tables
 
 
@@ -160,13 +156,6 @@ def _counts(counts: Numbers, new: Numbers) -> Numbers:
     found = np.zeros(new.max(initial=-1) + 1, np.int64)
     found[new[new >= 0]] = counts[: len(new)][new >= 0]
     return found
-
-
-def _number_of_events(relations: Relations) -> int:
-    events = relations.notes.get("events", np.zeros(0, np.int64))
-    if len(events) != 1 or events[0] > 1 << 40 or (len(relations.refs) and events[0] <= relations.refs[-1]):
-        damaged("it does not tell how many events there were")
-    return int(events[0])
 
 
 class _Reader:
