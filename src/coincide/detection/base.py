@@ -118,6 +118,7 @@ class Detector:
     awaited: frozenset[str] = frozenset()  # types of events that end limits on what it makes
     policy: Policy | None = None  # under which it is detected, where its definition says so
     stateless: bool = False  # is each event judged by itself?
+    prompt: bool = False  # does a detection end with the event or timer that completes it?
     null_keys: bool = False  # is null a key like any other? If not, events with a null among them are ignored
     former: Callable[[], str] | None = field(default=None, compare=False, repr=False)  # digest, in older snapshots
 

@@ -56,7 +56,8 @@ class Ecco(Language):
         evaluates what it refers to by itself."""
         others = [d for d in everyone if d.language != self.name]
         foreign = frozenset(output for d in others for output in d.outputs)
-        items = link([replace(d.definition, order=d.order) for d in own], foreign)
+        late = _late(everyone)
+        items = [_knowing(item, late) for item in link([replace(d.definition, order=d.order) for d in own], foreign)]
         inputs = {item.name: item.foreign for item in items}
         for group in components(items):
             joined: frozenset[str] = frozenset().union(*(item.foreign for item in group))
@@ -127,6 +128,18 @@ def _unknown_zones(definition: Definition) -> Iterator[Diagnostic]:
         for name in place.names if place.kind == "zone" and place.zones else ():
             if name not in place.zones:
                 yield Diagnostic(f"no file has a zone '{name}'", place.span, "warning", nearest(name, place.zones), "zone")
+
+
+def _knowing(item: Linked, late: frozenset[str]) -> Linked:
+    return replace(item, uses=tuple(_knowing(used, late) for used in item.uses), late=item.foreign & late)
+
+
+def _late(detectors: Sequence[Detector]) -> frozenset[str]:
+    """The types of detections that may have ended before they are made, or are made of such."""
+    found: set[str] = set()
+    while more := {o for d in detectors if not (d.prompt and found.isdisjoint(d.inputs.detections)) for o in d.outputs} - found:
+        found |= more
+    return frozenset(found)
 
 
 def _linked(detector: Detector, item: Linked, foreign: frozenset[str], key: tuple[str, ...] | None) -> Detector:

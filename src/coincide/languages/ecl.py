@@ -75,6 +75,7 @@ def _detector(definition: Monitor | Machine) -> Detector:
         partition=definition.keys or None,
         digest=definition.digest,
         kind="monitor",
+        prompt=True,
         span=definition.span,
     )
 

@@ -92,6 +92,7 @@ def _detector(definition: Definition) -> Detector:
         digest=digest_of("opera", definition_text(definition)),
         former=partial(_former_digest, definition),
         policy=definition.policy,
+        prompt=definition.policy is None,
         span=definition.span,
     )
 

@@ -234,3 +234,18 @@ def test_irrelevant_events_can_be_left_out() -> None:
     assert expression_text(plan.relevant) == "type in ('a') and v > 1 or type in ('b') or type in ('c')"
     assert loads("detect d per k = a{v > 1}", "ecco").plans()[0].partition == ("k",)
     assert loads("detect d = a ; NULL ; b", "ecco").plans()[0].relevant is None
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_what_other_languages_make_in_time_is_not_kept_for_ever(tier: str) -> None:
+    """A monitor's detections end when they are made, so those that are too old to be followed can go."""
+    book = load(
+        SourceText("m.ecl", "monitor m = parallel { repeat { push(x) { a } }, repeat { push(y) { b } } }"),
+        SourceText("r.ecco", "detect step = (x ; y) within 5"),
+    )
+    sizes = []
+    for count in (300, 3000):
+        engine = Engine(book, tier)
+        engine.process([{"type": "a", "time": 10 * number} for number in range(count)])
+        sizes.append(len(engine.snapshot()))
+    assert sizes[1] < 2 * sizes[0]

@@ -45,7 +45,7 @@ class Program:
 
     @cached_property
     def _built(self) -> tuple[Node, tuple[Node, ...]]:
-        builder = Builder(self.linked.definition, self.linked.setting, self.names, not self.linked.foreign)
+        builder = Builder(self.linked.definition, self.linked.setting, self.names, not self.linked.late)
         root = builder.build()
         return root, tuple(builder.nodes)
 

@@ -27,12 +27,13 @@ class Setting:
 @dataclass(frozen=True)
 class Linked:
     """A definition in its setting. `uses`: the definitions below it, each after those that it refers to. `foreign`: the
-    names in them that other languages make."""
+    names in them that other languages make; `late`: those of them that may have ended before they come."""
 
     definition: Definition
     setting: Setting
     uses: tuple[Linked, ...] = ()
     foreign: frozenset[str] = frozenset()
+    late: frozenset[str] = field(default=frozenset(), compare=False)
     order: int = field(default=0, compare=False)
 
     @property
