@@ -19,6 +19,7 @@ QUESTIONS = (
     "amit_worlds",
     "snapshots",
     "spark_pages",
+    "spark_flat",
     "cdl_visit",
     "ecco_windows",
     "match_recognize",

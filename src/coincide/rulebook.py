@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
@@ -14,6 +12,7 @@ from typing import Any
 from coincide.access import allowing
 from coincide.adapters.mapping import FieldMapping
 from coincide.attachments import Attachments, loading
+from coincide.collecting import all_is_kept
 from coincide.compile import Compiled, compile_rules
 from coincide.detection.base import Detector, DetectorPlan, in_tier
 from coincide.errors import Diagnostic, RuleError, nearest
@@ -122,7 +121,7 @@ def load(
 
     What rules name (tables, zones) must be regular files below the folder of the file that names them, or in `allow_paths`;
     databases are asked only with `allow_db`."""
-    with allowing(allow_paths, allow_db), loading() as attachments, _all_is_kept():
+    with allowing(allow_paths, allow_db), loading() as attachments, all_is_kept():
         mapping = None if sigma_mapping is None else _read(_mapping(sigma_mapping))
         given = Reading(mapping, keep_going, _level(level))
         texts = _texts(paths, mapping)
@@ -139,18 +138,6 @@ def rule_files(paths: Iterable[RuleSource], sigma_mapping: RuleSource | None = N
 
 def _texts(paths: Iterable[RuleSource], mapping: SourceText | None) -> list[SourceText]:
     return [_read(file) for path in paths for file in _files(path, mapping)]
-
-
-@contextmanager
-def _all_is_kept() -> Iterator[None]:
-    """Of what is made while rules are loaded nearly all stays: to look for what does not takes a third of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _reading(source: SourceText, given: Reading) -> SourceText:

@@ -271,3 +271,19 @@ def test_whatever_is_in_a_checkpoint(tier: str, monkeypatch: pytest.MonkeyPatch)
         except CoincideError:
             refused += 1
     assert 50 < refused < 200
+
+
+@pytest.mark.parametrize(("rules", "tier"), [(ABSENT, "kernel"), (ABSENT, "interpreter"), (KEYED, "kernel")])
+def test_what_is_stored_does_not_grow(rules: str, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule whose state is bounded, for as long as the job lives (`python -m benchmarks spark_flat` for longer)."""
+    monkeypatch.setattr(pages, "ROOM", 2_000)
+    run = Run(loads(rules, "amit" if rules is ABSENT else "ecl"), 2_000_000, tier=tier, timed=rules is ABSENT)
+    sizes = []
+    for number in range(50):
+        moved = [primitive(e.type, e.lo + number * 5_000_000, e.hi + number * 5_000_000, e.id or "", e.attributes) for e in SOME]
+        run.take(moved)
+        sizes.append(sum(map(len, run.store.data.values())))
+    assert max(sizes[30:]) <= 1.1 * max(sizes[10:30])
+
+
+SOME = random_events(40, span=5_000)

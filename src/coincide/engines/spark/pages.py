@@ -19,19 +19,20 @@ from typing import Any, Protocol
 import msgspec
 import pyarrow as pa
 
+from coincide.collecting import all_is_kept
 from coincide.detection.snapshots import damaged, reading_state
 from coincide.engines.spark.packing import fitting, recovered, stored
 from coincide.model.bounds import Count
 
 CHECKPOINT = "the checkpoint cannot be read"
 
-ROOM = 1_000_000
+ROOM = 64_000
 """Bytes that a log may always have; and it may have as many times the base's as GROWTH says."""
 GROWTH = 4
 STEPS = 64
 """So many steps a log may have: a worker that has just started takes all of them again."""
-ENTRIES = 1024
-"""So many entries a log may have at all."""
+ENTRIES = 128
+"""So many entries a log may have at all: each is a call of the store to who has to read it."""
 REMEMBERED = 64_000_000
 """Bytes of encoded state whose decoded form a worker keeps."""
 CHANGED = b"changes\x01"
@@ -158,7 +159,7 @@ class Pages:
 
     def _rebuilt(self, number: int, page: Page) -> Any:
         """Under changed rules, events of the log are none of the new definitions' business."""
-        with reading_state(CHECKPOINT):
+        with reading_state(CHECKPOINT), all_is_kept():
             graph = self.graph if page.rules == self._digest else self.task.graph_of_rules(self.store.rules(page.rules))
             entries = [self.store.entry(number, entry) for entry in page.log]
             changes = [entry.removeprefix(CHANGED) for entry in entries if entry.startswith(CHANGED)]

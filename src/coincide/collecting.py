@@ -1,0 +1,19 @@
+"""Python's search for garbage, where there is none to be found."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def all_is_kept() -> Iterator[None]:
+    """Nearly all that is made in here stays: to look for what does not would take a third of the time, or more."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
