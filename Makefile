@@ -1,7 +1,7 @@
 # The list of commands. Each makes what it needs first: `.venv` and the packages, from nothing but Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo live test test-all lint format types docs-check kill bench experiments clean
+.PHONY: help setup demo live network test test-all lint format types docs-check kill soak faults bench experiments clean
 
 PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell \
     $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
@@ -20,6 +20,9 @@ demo: $(BASE)  ## a day's events, seven rules, what they find and why; a picture
 
 live: $(LIVE)  ## a broker, a generator, rules that run for 20 seconds, and detections as they happen
 	@$(BIN)/python examples/live/run.py
+
+network: $(LIVE)  ## a broker and five nodes that detect together; one is killed, and nothing is lost
+	@$(BIN)/python examples/network/run.py demo-output
 
 setup: $(FULL)  ## the environment for all that follows, in .venv
 
@@ -49,8 +52,14 @@ types: $(FULL)  ## types only
 docs-check: $(FULL)  ## run the examples in docstrings, README and docs
 	@$(BIN)/python -m pytest --doctest-modules src/coincide/__init__.py src/coincide/api.py $(wildcard tests/docs)
 
-kill: $(FULL)  ## kill a live run 200 times, against files and NATS: nothing may be lost, nothing doubled
-	@COINCIDE_KILLS=200 $(BIN)/python -m pytest -q tests/unit/streams/test_kill.py
+kill: $(FULL)  ## kill live runs 200 times with files and 200 times with NATS: nothing may be lost, nothing doubled
+	@COINCIDE_KILLS=200 $(BIN)/python -m pytest -q -n 2 --dist load -rP tests/unit/streams/test_kill.py
+
+soak: $(FULL)  ## a service for MINUTES (30) at RATE (20000) events/s: its memory, lag and losses
+	@$(BIN)/python -m benchmarks soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),20000)
+
+faults: $(FULL)  ## networks of nodes whose nodes, links, clocks and broker fail, again and again: answers may not change
+	@for n in 1 2 3 4 5; do COINCIDE_CUT=10 $(BIN)/python -m pytest -q tests/unit/network/test_faults.py || exit 1; done
 
 bench: $(FULL)  ## measure; see benchmarks/
 	@$(BIN)/python -m benchmarks

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME …]`: all questions, or those named."""
+"""`python -m benchmarks [NAME …]`: all questions, or those named; `python -m benchmarks soak` takes as long as it is told."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ QUESTIONS = (
     "monitor_kernel",
     "many_monitors",
     "many_sigma",
+    "many_eql",
     "eql_sequences",
     "sigma_sqlite",
     "workload_k",
@@ -29,6 +30,9 @@ QUESTIONS = (
 
 
 def main(names: list[str]) -> int:
+    if names[:1] == ["soak"]:
+        importlib.import_module("benchmarks.soak").main(names[1:])
+        return 0
     unknown = [name for name in names if name not in QUESTIONS]
     if unknown:
         print(f"unknown: {', '.join(unknown)}; there are: {', '.join(QUESTIONS)}", file=sys.stderr)

@@ -140,10 +140,12 @@ def publish(address: str, subject: str, count: int, rate: float) -> None:
     wire.close()
 
 
-def make_stream(address: str, subject: str) -> None:
+def stream_of(address: str, subject: str, **limits: int) -> None:
+    """Makes a stream of a subject, which has the subject's name."""
+
     async def make() -> None:
         client = await nats.connect(f"nats://{address}")
-        await client.jetstream().add_stream(name=subject, subjects=[subject])
+        await client.jetstream().add_stream(name=subject, subjects=[subject], **limits)
         await client.close()
 
     asyncio.run(make())
@@ -189,7 +191,7 @@ def measured(address: str, subject: str, count: int, folder: Path | None = None)
 def at_a_rate(address: str, subject: str, folder: Path | None = None) -> Seen:
     """While somebody publishes. The first half is left out: until all is compiled and warm."""
     count = RATE * SECONDS
-    make_stream(address, subject)
+    stream_of(address, subject)
     work = multiprocessing.get_context("spawn").Process(target=publish, args=(address, subject, count, RATE), daemon=True)
     work.start()
     seen = measured(address, subject, count, folder)
@@ -206,7 +208,7 @@ def main() -> None:
     figures = {}
     prepare()
     with broker() as address:
-        make_stream(address, "WHOLE")
+        stream_of(address, "WHOLE")
         publish(address, "WHOLE", EVENTS, 0)
         measured(address, "WHOLE", EVENTS)  # imports, and compiles what is not compiled yet
         seen = measured(address, "WHOLE", EVENTS)

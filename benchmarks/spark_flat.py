@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from coincide.engines.spark.timing import BELIEVED
 
 from benchmarks.measure import show
 from benchmarks.snapshots import AMIT, batch
@@ -22,6 +21,7 @@ from coincide.engines.spark.bucket import Arrived, Bucket
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import to_bytes
+from coincide.engines.spark.timing import BELIEVED
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.rulebook import Rulebook, loads
 

@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measure import show
-from benchmarks.snapshots import RULES, SIZES, TOUCHED, batch, timed
+from benchmarks.snapshots import AMIT, SIZES, TOUCHED, batch, timed
 from coincide.engines.spark import pages
 from coincide.engines.spark.bucket import Arrived, Bucket
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import to_bytes
+from coincide.engines.spark.timing import BELIEVED
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.rulebook import loads
 
@@ -34,19 +35,19 @@ def arrived(kind: str, keys: np.ndarray, second: int) -> Arrived:
     columns = {"hi": pa.array(table.hi), "lo": pa.array(table.lo), **{name: table.fields[name] for name in ("type", "id")}}
     columns |= {".k": table.fields["k"], "page": pa.array(keys % PAGES, pa.int32())}
     now = second * 1_000_000
-    return Arrived(now, now, [to_bytes(pa.table(columns))])
+    return Arrived([(now, now, 1)], [to_bytes(pa.table(columns))])
 
 
 def measured(size: int) -> tuple[float, float, int]:
     """Milliseconds of CPU: a micro-batch, the first of a worker that has just started; bytes that are stored for one."""
     from support import Memory
 
-    rules = loads(RULES, "amit")
+    rules = loads(AMIT, "amit")
     task = Task(sources_of(rules), tuple(d.order for d in rules.detectors), "kernel", Layout(FIELDS), Outputs(()))
     store, random = Memory(), np.random.default_rng(1)
 
     def take(kind: str, keys: np.ndarray, second: int) -> None:
-        Bucket(task, 0, True, ([], 1, PAGES), store).advance(arrived(kind, keys, second))
+        Bucket(task, BELIEVED, True, ([], 1, PAGES), store).advance(arrived(kind, keys, second))
 
     def touch(second: int) -> None:
         keys = random.choice(size, TOUCHED, replace=False)

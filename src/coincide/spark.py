@@ -3,10 +3,23 @@
 from coincide.engines.spark.bytype import by_type
 from coincide.engines.spark.detect import detect
 from coincide.engines.spark.latecomers import split
+from coincide.engines.spark.progress import progress
 from coincide.engines.spark.report import Report
 from coincide.engines.spark.rowpatterns import match_recognize
 from coincide.engines.spark.rowsql import sql
 from coincide.engines.spark.session import session
 from coincide.engines.spark.tableend import match_recognize_to_end
+from coincide.engines.spark.watching import watched
 
-__all__ = ["Report", "by_type", "detect", "match_recognize", "match_recognize_to_end", "session", "split", "sql"]
+__all__ = [
+    "Report",
+    "by_type",
+    "detect",
+    "match_recognize",
+    "match_recognize_to_end",
+    "progress",
+    "session",
+    "split",
+    "sql",
+    "watched",
+]

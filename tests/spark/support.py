@@ -70,6 +70,11 @@ class Memory:
     def __init__(self) -> None:
         self.data: dict[object, bytes] = {}
         self.bases_read = 0
+        self.wakes: int | None = None
+
+    def wake(self, before: int | None, at: int | None) -> None:
+        assert before == self.wakes or before is None
+        self.wakes = at
 
     def meta(self) -> bytes | None:
         return self.data.get("meta")
@@ -107,3 +112,6 @@ class Memory:
 
     def put_rules(self, digest: str, data: bytes) -> None:
         self.data["rules", digest] = data
+
+    def drop_rules(self, digest: str) -> None:
+        del self.data["rules", digest]

@@ -22,9 +22,10 @@ from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.groups import groups
 from coincide.engines.spark.latecomers import LateShape
 from coincide.engines.spark.outputs import Outputs
-from coincide.engines.spark.packing import BARE, Packing, from_bytes, to_bytes
+from coincide.engines.spark.packing import BARE, Packing, Road, from_bytes, to_bytes
 from coincide.engines.spark.policies import sources_by_key
 from coincide.engines.spark.stateful import arrived_rows
+from coincide.engines.spark.timing import BELIEVED
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.errors import CoincideError
 from coincide.expr.functions import NUMBER
@@ -71,12 +72,24 @@ def outcome(rules: Rulebook, events: list[Event], policy: str | None, until: flo
 
 class StateStore:
     data: bytes | None = None
+    silent: bytes | None = None
+    wakes: int | None = None
 
     def state(self) -> bytes | None:
         return self.data
 
     def put_state(self, data: bytes) -> None:
         self.data = data
+
+    def silence(self) -> bytes | None:
+        return self.silent
+
+    def put_silence(self, data: bytes) -> None:
+        self.silent = data
+
+    def wake(self, before: int | None, at: int | None) -> None:
+        assert before == self.wakes or before is None
+        self.wakes = at
 
 
 class Run:
@@ -85,14 +98,14 @@ class Run:
     def __init__(self, rules: Rulebook, policy: StabilityPolicy) -> None:
         members = tuple(d.order for d in rules.detectors)
         outputs = Outputs((("k", NUMBER),), latencies=True)
-        self.job = arrival.Job(Task(sources_of(rules), members, "interpreter", Layout(FIELDS), outputs), policy)
+        self.job = arrival.Job(Task(sources_of(rules), members, "interpreter", Layout(FIELDS), outputs), policy, BELIEVED)
         self.store = StateStore()
         self.rows = self.late = self.consumed = 0
 
     def take(self, events: list[Event], closing: int | None = None) -> None:
         shuffled = random.Random(3).sample(events, len(events))
         blobs = [_blob(part) for part in (shuffled[::2], shuffled[1::2]) if part]  # of two tasks
-        blob, counts = arrival.advance(self.job, self.store, Arrived(0, 0, blobs, closing))
+        blob, counts = arrival.advance(self.job, self.store, Arrived([], blobs, closing))
         self.rows += 0 if blob is None else len(from_bytes(blob))
         self.late += counts.late
         self.consumed += counts.consumed
@@ -194,7 +207,7 @@ def test_streaming_from_a_checkpoint_with_both_frames_of_one_query(spark: Any, t
             .start()
         )
         query.awaitTermination()
-        counts += [progress.observedMetrics["coincide_0"].late for progress in query.recentProgress if progress.numInputRows]
+        counts += [progress.observedMetrics["coincide"].late for progress in query.recentProgress if progress.numInputRows]
     expected = outcome(OPERA, events, "guaranteed")
     assert sorted(detections) == expected[0]
     assert sorted(late) == expected[2]
@@ -228,10 +241,12 @@ def test_guaranteed_by_keys(sizes: list[int]) -> None:
     stores = [Memory() for _ in buckets]
     made, late = [], []
     for stop, size in zip(accumulate(sizes), sizes, strict=True):
-        packed = pa.Table.from_batches(Packing(layout, buckets, marked=True)([_placed(events[stop - size : stop], buckets)]))
+        packed = pa.Table.from_batches(
+            Packing(layout, (Road("by k", layout, buckets),), marked=True)([_placed(events[stop - size : stop], buckets)])
+        )
         for number, store in enumerate(stores):
             arrived = arrived_rows(packed.filter(pc.equal(packed.column("bucket"), number)).to_pandas())
-            outcome = Bucket(task, 0, True, (["k"], 3, 1), store, ("p", "q")).advance(arrived)
+            outcome = Bucket(task, BELIEVED, True, (["k"], 3, 1), store, ("p", "q")).advance(arrived)
             made += merged(outcome.made).events
             late += [event.id for event in outcome.late_events.events]
             assert outcome.late == len(outcome.late_events)
@@ -246,7 +261,12 @@ def _placed(events: list[Event], buckets: tuple[int, ...]) -> pa.RecordBatch:
     some = random.Random(4).sample(events, len(events))
     here = [int(e.attributes["k"]) % len(buckets) if e.type in "ab" else BARE for e in some]
     columns = dict(zip(FIELDS, _columns(some), strict=True))
-    places = {"page": [0] * len(some), "bucket": here, "closing": pa.nulls(len(some), pa.int64())}
+    places = {
+        "page0": [0] * len(some),
+        "bucket0": here,
+        "closing": pa.nulls(len(some), pa.int64()),
+        "wall": pa.nulls(len(some), pa.int64()),
+    }
     return pa.record_batch({**columns, **places})
 
 

@@ -16,7 +16,7 @@ from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import balanced_buckets, spark_hash, to_bytes
 from coincide.engines.spark.spool import fitted_array
-from coincide.engines.spark.streaming import parse_delay
+from coincide.engines.spark.timing import Timing, parse_delay
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.errors import CoincideError, InputError, RunError
 from coincide.model.batch import merged
@@ -46,8 +46,8 @@ class Run:
     def take(self, events: list[Event], closing: int | None = None) -> Outcome:
         blobs = [self._blob(part) for part in (events[::2], events[1::2]) if part]  # of two tasks
         stamps = [event.hi for event in events] or [0]
-        bucket = Bucket(self.task, self.delay, self.timed, ([], 1, self.pages), self.store)
-        outcome = bucket.advance(Arrived(min(stamps), max(stamps), blobs, closing))
+        bucket = Bucket(self.task, Timing(self.delay), self.timed, ([], 1, self.pages), self.store)
+        outcome = bucket.advance(Arrived([(min(stamps), max(stamps), len(stamps))], blobs, closing))
         self.made += merged(outcome.made).events
         self.late += outcome.late
         return outcome
@@ -230,11 +230,12 @@ def test_a_checkpoint_of_another_division_is_refused() -> None:
 
 
 def test_buckets_are_spread_evenly() -> None:
-    for count, partitions in ((2, 2), (8, 8), (200, 200), (6, 4)):
-        chosen = balanced_buckets(count, partitions)
+    for count, partitions in ((2, 2), (8, 2), (8, 4), (8, 200), (200, 200)):
+        chosen = balanced_buckets(count, "by user")
         assert chosen[0] == 0
         assert len(set(chosen)) == count
-        loads_of = [sum(spark_hash(number) % partitions == p for number in chosen) for p in range(partitions)]
+        hashes = [spark_hash(number.to_bytes(4, "little"), spark_hash(b"by user")) for number in chosen]
+        loads_of = [sum(found % partitions == p for found in hashes) for p in range(partitions)]
         assert max(loads_of) <= -(-count // partitions)
 
 

@@ -48,7 +48,7 @@ def test_late_events_heartbeats_and_the_clock(spark: Any, tmp_path: Path) -> Non
     )
     query.awaitTermination()
     assert out == [['{"k": 1, "time": 2000, "type": "x"}'], [], ['{"k": 2, "time": 9500, "type": "x"}']]
-    counts = [progress.observedMetrics["coincide_0"] for progress in query.recentProgress if progress.numInputRows]
+    counts = [progress.observedMetrics["coincide"] for progress in query.recentProgress if progress.numInputRows]
     assert [count.late for count in counts] == [0, 1, 0]
     assert [count.consumed for count in counts] == [2, 0, 3]
 

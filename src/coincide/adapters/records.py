@@ -45,6 +45,10 @@ def no_instant(field: str) -> str:
     return f"{field} must be a number, an ISO-8601 text or [lo, hi] of these"
 
 
+def too_far_ahead(ahead: str) -> str:
+    return f"time is more than {ahead} ahead of other events, or of the wall clock"
+
+
 def out_of_range(field: str) -> str:
     return f"{field} is out of range"
 

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
+from math import inf
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from coincide.rulebook import Rulebook
     from coincide.streams.arrivals import Arrival
     from coincide.streams.base import Sink, Source
-    from coincide.streams.run import LiveRun
+    from coincide.streams.run import LiveRun, Pace
 
 SECOND = 1_000_000
 APART = 10**12
@@ -40,6 +41,7 @@ def live_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--delay", metavar="TIME", default="0", help="events may come so much later than later ones, as in 5s")
     text = "does time go on when nothing comes? event (default): no; wall: yes"
     group.add_argument("--clock", metavar="NAME", help=text)
+    ahead_argument(group)
     group.add_argument("--sort", action="store_true", help="read all of standard input first, and sort it")
     text = "wait so long for more events to take with the first (default: 5ms)"
     group.add_argument("--latency", metavar="TIME", default="5ms", help=text)
@@ -49,11 +51,33 @@ def live_arguments(parser: argparse.ArgumentParser) -> None:
     action_arguments(parser)
 
 
+def ahead_argument(group: argparse._ArgumentGroup) -> None:
+    text = "reject events that are so far ahead of the wall clock, as in 1h; off: none (default: 1d, with the event clock off)"
+    group.add_argument("--ahead", metavar="TIME", help=text)
+
+
+def pace_of(given: Given) -> Pace:
+    """How the run goes, once its arguments are checked."""
+    from coincide.streams.run import Pace
+
+    return Pace(given.clock, given.latency / SECOND, given.checkpoint_every / SECOND, given.ahead)
+
+
+def check_ahead(given: Given) -> None:
+    """Becomes seconds."""
+    if given.ahead is None or given.ahead == "off":
+        given.ahead = None if given.ahead is None else inf
+    else:
+        check_durations(given, "ahead")
+        given.ahead /= SECOND
+
+
 def check_live_arguments(given: Given) -> None:
     """Durations become microseconds."""
     from coincide.engines.choice import check_name
 
     check_durations(given, "delay", "latency", "checkpoint_every", "on_every")
+    check_ahead(given)
     if given.clock is not None:
         check_name("clock", given.clock, ("event", "wall"))
     if given.checkpoint is not None:
@@ -78,7 +102,7 @@ def _check_checkpoint(given: Given) -> None:
     if given.snapshot or given.resume:
         raise CoincideError("--checkpoint keeps the state itself: --snapshot and --resume are for runs without")
     if given.out is not None and given.out.lower().endswith(".parquet"):
-        raise CoincideError("--checkpoint is not offered with Parquet: give a .jsonl file")
+        raise CoincideError(f"--checkpoint needs a folder for files of Parquet: --out {given.out}/")
     if not is_live(given):
         raise CoincideError("--checkpoint is for live events: tail:FILE, nats://…, kafka://… and others")
 
@@ -151,11 +175,15 @@ def live_sources(urls: Sequence[str], mapping: FieldMapping, format: str | None 
     return [open_source(url, Reading(mapping, own, format)) for url, own in zip(urls, intakes, strict=True)]
 
 
-def open_named_sink(name: str) -> Sink:
-    """By its URL, or a file."""
+def open_named_sink(name: str, keys: bool = False) -> Sink:
+    """By its URL, or a file, or a folder of Parquet; that may have keys."""
     from coincide.streams.files import GrowingFile
     from coincide.streams.registry import SINKS, open_sink, scheme_of
 
+    if name.lower().endswith(".parquet/"):
+        from coincide.streams.parquetfolder import ParquetFolder
+
+        return ParquetFolder(name, keys)
     return GrowingFile(name) if scheme_of(name, SINKS) is None else open_sink(name)
 
 
@@ -166,7 +194,7 @@ def output_sink(given: Given) -> Sink:
     from coincide.streams.files import GrowingFile
     from coincide.streams.standard import StandardOutput
 
-    sink = open_named_sink(given.out or "-")
+    sink = open_named_sink(given.out or "-", given.keys)
     if not given.columns:
         return sink
     if not isinstance(sink, (StandardOutput, GrowingFile)) or (given.out or "").lower().endswith((".parquet", ".jsonl")):
@@ -233,15 +261,14 @@ def _run_through(
 ) -> list[BaseException]:
     """From the first event to the last, or to a signal; gives the signals."""
     from coincide.streams.encode import Encoder
-    from coincide.streams.run import LiveRun, Pace
+    from coincide.streams.run import LiveRun
 
-    pace = Pace(given.clock, given.latency / SECOND, given.checkpoint_every / SECOND)
     with ExitStack() as stack:
         write = stack.enter_context(_parquet(book, given))
         sinks = [*([output_sink(given)] if write is None else []), *open_actions(book, given)]
         kept = any(sink.keyed or (sink.once and given.checkpoint is not None) for sink in sinks)
         encoder = Encoder(book, shown=given.keys, kept=kept, time_format=given.time_format)
-        run = LiveRun(live, sources, sinks, encoder, pace, given.checkpoint)
+        run = LiveRun(live, sources, sinks, encoder, pace_of(given), given.checkpoint)
         stack.callback(run.close)
         late = stack.enter_context(LateFile(given.late, given.time_format, run))
         received = stack.enter_context(_heeding_signals(run.stop))

@@ -170,7 +170,7 @@ def subscribe(given: Given) -> int:
             name=given.name,
             rules=rules,
             ending="".join(given.rules.suffixes) if given.rules is not None else "",
-            type=given.type,
+            type=given.type or ("" if given.rules is None else given.rules.name.partition(".")[0]),
         )
         print(f"subscribed as '{subscriber.name}': {', '.join(subscriber.subscription.detectors)}", file=sys.stderr, flush=True)
         try:
@@ -198,6 +198,7 @@ def _network_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", nargs="?", default="*", metavar="TARGET", help="a detector, a subscriber, or * for all")
     parser.add_argument("value", nargs="?", default="", metavar="VALUE", help="a node, a policy, or NAME=VALUE")
     parser.add_argument("--json", action="store_true", help="the status as JSON")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="draw the network, with what flows, as SVG")
     parser.add_argument("--watch", action="store_true", help="show the status again and again")
 
 
@@ -211,6 +212,8 @@ def network(given: Given) -> int:
             _watch(connection)
         else:
             _show(connection.status(), given.json)
+            if given.out is not None:
+                given.out.write_text(connection.drawing(), encoding="utf-8")
     return 0
 
 

@@ -19,7 +19,17 @@ from coincide.cli.command import (
     part_rules_from_events,
     rules_argument,
 )
-from coincide.cli.live import APART, SECOND, LateFile, check_durations, live_sources, open_named_sink
+from coincide.cli.live import (
+    APART,
+    SECOND,
+    LateFile,
+    ahead_argument,
+    check_ahead,
+    check_durations,
+    live_sources,
+    open_named_sink,
+    pace_of,
+)
 
 if TYPE_CHECKING:
     from coincide.serve.server import Listening
@@ -51,6 +61,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("order, time and state")
     group.add_argument("--delay", metavar="TIME", default="0", help="events may come so much later than later ones, as in 5s")
     group.add_argument("--clock", metavar="NAME", default="wall", help="wall (default): time goes on when nothing comes; event")
+    ahead_argument(group)
     group.add_argument("--latency", metavar="TIME", default="5ms", help="wait so long for more events (default: 5ms)")
     text = "keep state, positions and posted events in DIR, and go on from there after whatever ended the process"
     group.add_argument("--checkpoint", metavar="DIR", type=Path, help=text)
@@ -79,6 +90,7 @@ def serve(given: Given) -> int:
     check_name("tier", given.tier, TIERS)
     check_name("clock", given.clock, CLOCKS)
     check_durations(given, "delay", "latency", "checkpoint_every", "timeout", "on_every")
+    check_ahead(given)
     _need_packages()
     from coincide.serve.server import bound
     from coincide.serve.server import serve as serve_until_the_end
@@ -137,7 +149,6 @@ def _setup(given: Given, stack: ExitStack) -> Setup:
     from coincide.serve.rules import RuleFiles
     from coincide.serve.service import Setup
     from coincide.streams.base import Reading
-    from coincide.streams.run import Pace
 
     options = {**loading_options(given), "allow_paths": given.allow_path, "allow_db": given.allow_db}
     if given.checkpoint is not None:
@@ -157,8 +168,8 @@ def _setup(given: Given, stack: ExitStack) -> Setup:
         files,
         Reading(mapping, Intake(before=len(sources) * APART)),
         sources,
-        [*map(open_named_sink, given.out), *open_actions(files.rules.running, given)],
-        Pace(given.clock, given.latency / SECOND, given.checkpoint_every / SECOND),
+        [*(open_named_sink(name, given.keys) for name in given.out), *open_actions(files.rules.running, given)],
+        pace_of(given),
         given.delay,
         given.checkpoint,
         spool,

@@ -5,7 +5,7 @@ wall clock. Both tiers of a plan (interpreter, kernel) read and write the same e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, takewhile
@@ -50,6 +50,17 @@ class Clock(msgspec.Struct, frozen=True):
     end: int | None = None
     endless: bool = False
     closing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Something that a rule has begun and not ended, for people: an open lifespan, a match in progress, what a window holds."""
+
+    rule: str
+    key: tuple[object, ...]
+    what: str
+    since: int | None = None
+    due: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +243,9 @@ class DetectorPlan(Protocol):
     def statistics(self, state: State) -> Mapping[str, Any]:
         """Numbers that it counts, or numbers by name."""
 
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        """What has begun and not ended, in a state of the interpreter tier."""
+
 
 def in_tier(plans: Iterable[DetectorPlan], tier: str, size: int = 0) -> list[DetectorPlan]:
     """Plans in the tier asked for, or each in the one that suits batches of `size` events (`auto`); a plan without a kernel
@@ -268,6 +282,9 @@ class Tiered:
 
     def statistics(self, state: State) -> Mapping[str, Any]:
         return {}
+
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        return iter(())
 
     def tells_changes(self, state: State) -> bool:
         return False

@@ -6,7 +6,7 @@ all of them remember the same of a limit: it is written once, by its text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -14,7 +14,7 @@ from typing import Any, Self
 import msgspec
 
 from coincide.detection import snapshots
-from coincide.detection.base import Attributes, Changes, Clock, DetectorPlan, Inputs, Pending, State, Ticking
+from coincide.detection.base import Attributes, Changes, Clock, DetectorPlan, Inputs, Pending, State, Ticking, Unfinished
 from coincide.detection.keys import key_part, key_value
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
@@ -134,6 +134,9 @@ class Wrapped:
 
     def statistics(self, state: State) -> Mapping[str, Any]:
         return self.plan.statistics(state.inner)
+
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        return self.plan.unfinished(state.inner)
 
     def tells_changes(self, state: State) -> bool:
         return False

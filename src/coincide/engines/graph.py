@@ -5,7 +5,7 @@ later plan reads its inputs merged in exactly the order that event-by-event proc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from coincide.detection.base import Changes, Clock, DetectorPlan, State
+from coincide.detection.base import Changes, Clock, DetectorPlan, State, Unfinished
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.gaps import Gaps
 from coincide.engines.snapshots import VERSION, GraphChanges, GraphSnapshot, read_snapshot, with_changes
@@ -206,6 +206,11 @@ class Graph:
         """When the next timer is due."""
         pending = [p.due for plan, own in zip(self.plans, state.states, strict=True) if (p := plan.pending(own)) is not None]
         return min(pending, default=None)
+
+    def unfinished(self, state: GraphState) -> Iterator[Unfinished]:
+        """What rules have begun and not ended, in the interpreter tier."""
+        for plan, own in zip(self.plans, state.states, strict=True):
+            yield from plan.unfinished(own)
 
     def statistics(self, state: GraphState) -> dict[str, Any]:
         """What `--stats` writes (AMIT-63): sums over the plans that count, and the external events read."""

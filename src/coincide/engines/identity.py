@@ -88,6 +88,12 @@ class Keys:
         return _encode((event.type, self._digests.get(maker(event), ""), event.lo, event.hi, ids, attributes))
 
 
+def versions_of(digests: Digests, made: EventBatch) -> list[str | None]:
+    """The digest of the definition that made each detection."""
+    known = dict(digests)
+    return [known.get(maker(event)) for event in made.events]
+
+
 def maker(event: Event) -> int:
     """The number of the definition that made a detection: the last on the way that its place tells."""
     generation: int = event.place[3]

@@ -77,13 +77,14 @@ def with_changes(data: bytes, changes: Sequence[bytes]) -> GraphSnapshot:
 def _no_snapshot(data: bytes, kind: type[S], error: Exception) -> InputError:
     """The usual reason: it was taken with a policy or without one, and the run goes on the other way."""
     for other, taken in TAKEN.items():
-        if other is not kind and _is_one(data, other):
+        if other is not kind and is_snapshot(data, other):
             return InputError(f"not a snapshot that this run can go on from: it was taken {taken}")
     hint = "give what `Engine.snapshot()` has made, or `coincide run --snapshot` has written"
     return InputError(Diagnostic(f"not a snapshot: {error}", hint=hint))
 
 
-def _is_one(data: bytes, kind: type[msgspec.Struct]) -> bool:
+def is_snapshot(data: bytes, kind: type[msgspec.Struct]) -> bool:
+    """Are these bytes a snapshot of this kind?"""
     try:
         msgspec.msgpack.decode(opened(bytes(data)), type=kind)
     except (ValueError, msgspec.DecodeError):

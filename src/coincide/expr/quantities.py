@@ -73,6 +73,11 @@ def duration_text(microseconds: int) -> str:
     return f"{milliseconds / UNITS[unit]:.0f}{unit}"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 event`, `2,000 events`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def shortened(text: str) -> str:
     """So much of a text as a message can bear."""
     return text if len(text) <= 40 else f"{text[:40]}…"

@@ -80,6 +80,14 @@ class Network:
         self._follow(self.broker.end())
         return self._known.state
 
+    def drawing(self) -> str:
+        """The network as SVG: what runs where, and what flows."""
+        from coincide.distribution.drawing import network_drawings
+        from coincide.draw.svg import svg
+
+        self.status()
+        return svg(network_drawings(self._known.brokers(), f"the network '{self.subjects.network}'"))
+
     def _asked(self, command: Command) -> Subscription | None:
         """Published, and heeded: what follows from it is computed here as every node does."""
         self._follow(self.broker.end())

@@ -64,6 +64,7 @@ class Detector(msgspec.Struct):
     sides: tuple[str, ...] = ()
     rules: str = ""
     ending: str = ""
+    file: str = ""  # some languages name detections by it
     outputs: tuple[str, ...] = ()
     inputs: dict[str, list[str]] = {}  # by type
     sources: list[str] = []  # of what it reads, when it was asked for: later ones it hears of
@@ -379,11 +380,12 @@ class Directory:
         for new in plan.new:
             found = Detector(
                 *(new.name, new.expr, new.node, request.policy, command.detection, self.state.number, self.state.number),
-                *(new.restart, new.sides, command.rules, command.ending, outputs if command.rules else (new.name,)),
+                *(new.restart, new.sides, command.rules, command.ending, command.name or "rules"),
+                outputs if command.rules else (new.name,),
             )
             found.same = command.rules or new.canonical
-            read = types_read(rules_of(found))
-            found.inputs, found.sources = self._inputs(read), self._sources(read)
+            book = rules_of(found)
+            found.inputs, found.sources = self._inputs(types_named(book)), self._sources(types_read(book))
             self.state.detectors[new.name] = found
         return [by_output.get(name, name) for name in plan.subscribe]
 
@@ -397,12 +399,12 @@ class Directory:
         published = self.state.publishers.items()
         return list(dict.fromkeys(name for type, sources in published if read is None or type in read for name in sources))
 
-    def _inputs(self, read: frozenset[str] | None) -> dict[str, list[str]]:
+    def _inputs(self, read: frozenset[str]) -> dict[str, list[str]]:
         """The detectors that make what it reads."""
         found: dict[str, list[str]] = {}
         for other in self.state.detectors.values():
             for output in other.outputs:
-                if read is not None and output in read:
+                if output in read:
                     found.setdefault(output, []).append(other.name)
         return found
 
@@ -480,7 +482,7 @@ class Directory:
 def rules_of(detector: Detector) -> Rulebook:
     """What it detects, as rules. Raises RuleError."""
     if detector.rules:
-        return loads(detector.rules, detector.ending, detector.name)
+        return loads(detector.rules, detector.ending, detector.file)
     restart = " restart" if detector.restart else ""
     return loads(f"detect {detector.name}{restart} = {detector.expr}", "opera", detector.name)
 
@@ -493,6 +495,12 @@ def types_read(book: Rulebook) -> frozenset[str] | None:
             return None
         found |= detector.inputs.external
     return frozenset(found)
+
+
+def types_named(book: Rulebook) -> frozenset[str]:
+    """Types that its rules name and do not make: others may make them."""
+    named = {name for d in book.detectors for name in (*(d.inputs.external or ()), *d.inputs.detections)}
+    return frozenset(named) - {output for d in book.detectors for output in d.outputs}
 
 
 def _hint(name: str, known: Collection[str]) -> str:
@@ -519,8 +527,7 @@ def _outline(command: Command) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Rules of any language as planners see them: an expression that hears what they read, no part of which is to be factored
     out, and the types that they make."""
     book = loads(command.rules, command.ending, command.name or "rules")
-    read = types_read(book)
     outputs = tuple(dict.fromkeys(output for detector in book.detectors for output in detector.outputs))
-    atoms = [f"[{name}]" for name in sorted(read or ("event",))]
+    atoms = [f"[{name}]" for name in sorted(types_named(book)) or ["anything"]]
     parts = tuple(" ; ".join(atoms[:size]) for size in range(2, len(atoms)))
     return " ; ".join(atoms), parts, outputs

@@ -130,6 +130,9 @@ class Posted(Source):
         """Bytes that wait to be read."""
         return self.spool.end - self._given
 
+    def more(self) -> bool:
+        return self.backlog > 0
+
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         self._given = max(self.spool.start, int(position or 0))
         if self._given > self.spool.end:

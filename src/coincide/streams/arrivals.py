@@ -31,6 +31,9 @@ class Arrivals(Protocol):
     def next(self, timeout: float | None) -> list[Arrival] | None:
         """What has come, after at most so many seconds; None when nothing more will."""
 
+    def more(self) -> bool:
+        """Is there something that was not given out yet, though nobody would have to wait for it?"""
+
     def now(self) -> float:
         """The wall clock, in seconds from any beginning."""
 
@@ -56,6 +59,9 @@ class Threads:
 
     def now(self) -> float:
         return time.monotonic()
+
+    def more(self) -> bool:
+        return self._is_behind() or any(source.more() for source in self._sources)
 
     def stop(self) -> None:
         self._stopped = True

@@ -52,7 +52,7 @@ async def stream(
     told = Keys(digests_of(book)) if keys else None
     try:
         while (arrived := await given.wait(loop.patience())) is not None:
-            for batch in loop.turn(arrived):
+            for batch in loop.turn(arrived, given.more):
                 for made in _records(batch, told):
                     yield made
             live.latecomers()
@@ -74,6 +74,8 @@ class _Arriving(Protocol):
 
     def now(self) -> float: ...
 
+    def more(self) -> bool: ...
+
     async def wait(self, timeout: float) -> list[Arrival] | None: ...
 
     async def close(self) -> None: ...
@@ -89,6 +91,9 @@ class _Url:
 
     def now(self) -> float:
         return self._threads.now()
+
+    def more(self) -> bool:
+        return self._threads.more()
 
     async def wait(self, timeout: float) -> list[Arrival] | None:
         return await asyncio.to_thread(self._threads.next, timeout)
@@ -110,6 +115,9 @@ class _Records:
 
     def now(self) -> float:
         return time.monotonic()
+
+    def more(self) -> bool:
+        return False
 
     async def wait(self, timeout: float) -> list[Arrival] | None:
         if self._asked is None:

@@ -70,6 +70,11 @@ class Source(ABC):
     def acknowledge(self, position: Position) -> None:  # noqa: B027 - most sources need not be told
         """Everything up to this position is safe: it need not be given again."""
 
+    def more(self) -> bool:
+        """Is there something that it has not given out yet, as far as it knows? Then nothing is absent because it has not come.
+        Called by another thread than that of `deliveries`."""
+        return False
+
     def close(self) -> None:
         """Nothing more is wanted. Called by another thread than that of `deliveries`."""
         self.closed.set()
@@ -110,6 +115,10 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, made: Sequence[Made]) -> None: ...
+
+    def take(self, batch: EventBatch, made: Sequence[Made]) -> None:
+        """The same detections as a batch and as they are `made`: what a run calls. Most sinks write the latter."""
+        self.write(made)
 
     def commit(self) -> Position:
         """Has all that was written come through; then tells the position to go on from after a restart. Called before a

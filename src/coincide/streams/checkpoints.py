@@ -78,18 +78,7 @@ class Checkpoints:
 
     def last(self) -> Checkpoint | None:
         """The newest that is whole. Raises InputError if there are some and none is."""
-        found: list[Checkpoint] = []
-        wrong: list[InputError] = []
-        for path in self._paths():
-            try:
-                found.append(_read(path))
-            except InputError as error:
-                wrong.append(error)
-            except FileNotFoundError:
-                continue
-        if wrong and not found:
-            raise wrong[0]
-        newest = max(found, key=lambda checkpoint: checkpoint.generation, default=None)
+        newest = last_checkpoint(self.folder)
         self._generation = 0 if newest is None else newest.generation
         return newest
 
@@ -132,7 +121,7 @@ class Checkpoints:
 
     def _begin(self, generation: int, data: bytes) -> None:
         self._end()
-        path = self._paths()[generation % GENERATIONS]
+        path = _paths(self.folder)[generation % GENERATIONS]
         part = path.with_suffix(".part")
         self._file = part.open("wb", buffering=0)
         self._base, self._added = len(data), 0
@@ -156,9 +145,6 @@ class Checkpoints:
             self._file.close()
             self._file = None
 
-    def _paths(self) -> list[Path]:
-        return [self.folder / f"checkpoint-{number}" for number in range(GENERATIONS)]
-
     def _make_safe(self) -> None:
         """The new name, too, has to reach the disk."""
         folder = os.open(self.folder, os.O_RDONLY)
@@ -166,6 +152,26 @@ class Checkpoints:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def last_checkpoint(folder: Path) -> Checkpoint | None:
+    """The newest of a folder that is whole, also while a run goes on there. Raises InputError if there are some and none is."""
+    found: list[Checkpoint] = []
+    wrong: list[InputError] = []
+    for path in _paths(folder):
+        try:
+            found.append(_read(path))
+        except InputError as error:
+            wrong.append(error)
+        except FileNotFoundError:
+            continue
+    if wrong and not found:
+        raise wrong[0]
+    return max(found, key=lambda checkpoint: checkpoint.generation, default=None)
+
+
+def _paths(folder: Path) -> list[Path]:
+    return [folder / f"checkpoint-{number}" for number in range(GENERATIONS)]
 
 
 def _read(path: Path) -> Checkpoint:

@@ -25,7 +25,7 @@ from coincide.errors import CoincideError
 from coincide.model.batch import EMPTY
 from coincide.streams.base import Delivery, Made, Position, Reading, Sink, Source
 from coincide.streams.connection import Address, BackOff, secret, unreachable
-from coincide.streams.natswire import MESSAGE_ID, Wire, framed, reply_of, sequence
+from coincide.streams.natswire import MESSAGE_ID, Wire, framed, pending, reply_of, sequence
 
 log = logging.getLogger("coincide")
 
@@ -115,6 +115,11 @@ class NatsSource(Source):
         self.repeatable = self.address.stream is not None
         self._wire: Wire | None = None
         self._unacknowledged: list[tuple[int, bytes]] = []
+        self._left = False  # does the server have more, or we ourselves?
+
+    def more(self) -> bool:
+        wire = self._wire
+        return wire is not None and (self._left or wire.has_more())
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         """From one connection after another: what breaks is made again, after pauses that grow."""
@@ -142,16 +147,17 @@ class NatsSource(Source):
     def _hang_up(self) -> None:
         if self._wire is not None:
             self._wire.close()
-        self._wire = None
+        self._wire, self._left = None, False
 
     def _of_core(self) -> Iterator[Delivery]:
         """The server drops who does not keep up, and the connection is made again: memory stays what it is."""
         wire = self._connect(self.address.name)
         yield self.delivery(EMPTY, None)
         while not self.closed.is_set():
-            wire.read(WAIT)
+            self._left = wire.read(WAIT)
             if messages := self._gathered(wire):
                 yield self.delivery(self.events(messages, self.address.name), None)
+            self._left = False
 
     def _of_stream(self, last: int) -> Iterator[Delivery]:
         consumer = asyncio.run(self._consumer(last))
@@ -162,7 +168,8 @@ class NatsSource(Source):
             if asked <= ASKED // 2:
                 wire.publish(ask, b'{"batch":%d,"expires":30000000000}' % ASKED, wire.inbox)
                 asked += ASKED
-            wire.read(WAIT)
+            came = wire.read(WAIT)
+            self._left = self._left or came
             messages = self._gathered(wire)
             asked -= len(messages)
             for status in wire.statuses:
@@ -171,11 +178,13 @@ class NatsSource(Source):
                 asked -= status.left
             wire.statuses.clear()
             if not messages:
+                self._left = False
                 continue
             last = sequence(wire.last)
             if self.address.durable:
                 self._unacknowledged.append((last, reply_of(wire.last)))
             yield self.delivery(self.events(messages, self.address.name), last)
+            self._left = pending(wire.last) > 0
 
     def _gathered(self, wire: Wire) -> list[bytes]:
         """What has come, and what comes within the latency, or while the run has something else to do: many at a time cost

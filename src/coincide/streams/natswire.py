@@ -9,6 +9,7 @@ import base64
 import json
 import re
 import secrets
+import select
 import socket
 import ssl
 import time
@@ -89,6 +90,13 @@ class Wire:
         self._heard, self._asked = time.monotonic(), False
         self._buffer = self._cut(self._buffer + came if self._buffer else came)
         return True
+
+    def has_more(self) -> bool:
+        """Is there anything to read? May be asked by another thread."""
+        try:
+            return bool(self.payloads) or bool(select.select([self._socket], [], [], 0)[0])
+        except (OSError, ValueError):  # it has been closed meanwhile
+            return False
 
     def taken(self) -> list[bytes]:
         payloads, self.payloads = self.payloads, []
@@ -179,6 +187,12 @@ def sequence(head: bytes) -> int:
     `$JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.…`, of which newer servers have two more before the stream."""
     parts = reply_of(head).split(b".")
     return int(parts[5] if len(parts) == 9 else parts[7])
+
+
+def pending(head: bytes) -> int:
+    """How many messages of the stream follow it, by the same subject."""
+    parts = reply_of(head).split(b".")
+    return int(parts[8] if len(parts) == 9 else parts[10])
 
 
 def reply_of(head: bytes) -> bytes:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
+from coincide.engines.ahead import DAY, Guard
 from coincide.engines.identity import maker
 from coincide.engines.live import Live
 from coincide.errors import CoincideError, Diagnostic
 from coincide.model.batch import EventBatch
+from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook
 from coincide.streams.arrivals import Arrival, Threads
 from coincide.streams.base import Position, Sink, Source
 from coincide.streams.checkpoints import Checkpoint, Checkpoints
 from coincide.streams.encode import Encoder
-from coincide.streams.loop import LiveLoop
+from coincide.streams.future import FarFuture
+from coincide.streams.loop import SECOND, LiveLoop
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Pace:
     clock: str | None = None
     latency: float = 0.005
     checkpoint_every: float = 2.0
+    ahead: float | None = None  # what is so far in the future is rejected; None: a day, if the clock is the wall's
 
 
 class LiveRun:
@@ -56,10 +61,18 @@ class LiveRun:
             source.awaits_checkpoints = self._checkpoints is not None
         self.arrivals = Threads(sources, positions, pace.latency)
         clock = pace.clock or ("wall" if any(source.clock == "wall" for source in sources) else "event")
-        self.loop = LiveLoop(self.live, clock, self.arrivals.now)
+        self.loop = LiveLoop(self.live, clock, self.arrivals.now, self._future(clock))
         self.kept_at = self.arrivals.now()  # what is read again after a restart should be so once
         if self._checkpoints is not None and kept is None:
             self.keep()  # what sinks hold now is what they held before the run
+
+    def _future(self, clock: str) -> FarFuture | None:
+        ahead = (DAY if clock == "wall" else inf) if self.pace.ahead is None else self.pace.ahead * SECOND
+        return None if ahead == inf else FarFuture(Guard(round(ahead)), self._reject)
+
+    def _reject(self, source: int, event: Event, reason: str) -> None:
+        given = self.sources[source]
+        given.reading.intake.reject(given.name, f"event {event.origin[0][4]}: {reason}", record(event))
 
     def detections(
         self, watch: Callable[[Arrival], object] = lambda arrival: None, between: Callable[[], object] = lambda: None
@@ -151,7 +164,7 @@ class LiveRun:
         if len(batch):
             made = self.encoder.made(batch) if self.sinks else []
             for sink in self.sinks:
-                sink.write(made)
+                sink.take(batch, made)
             yield batch
 
     def _keep_if_due(self) -> None:

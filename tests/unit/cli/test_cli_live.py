@@ -57,6 +57,20 @@ def test_what_is_late_is_kept_and_told(tmp_path: Path) -> None:
         assert ([made["door"] for made in found], errors, code) == (["a", "b"], "", 0)
 
 
+def test_what_is_too_far_in_the_future_is_rejected(tmp_path: Path) -> None:
+    rules, rejects = written(tmp_path / "pair.ecl", PAIR), tmp_path / "rejects.jsonl"
+    now = int(time.time() * 1000)
+    lines = line("open", now) + line("open", now + 9 * 86_400_000, door="far") + line("close", now + 1)
+    found, errors, code = given(rules, "--events", "-", "--clock", "wall", "--rejects", rejects, lines=lines)
+    assert ([made["door"] for made in found], code) == (["a"], 0)
+    assert "event 2: time is more than 1d ahead of other events, or of the wall clock" in errors
+    assert json.loads(rejects.read_text())["door"] == "far"
+    for options in (["--clock", "wall", "--ahead", "off"], ["--clock", "event"], ["--ahead", "10d"]):
+        found, errors, code = given(rules, "--events", "-", *options, lines=lines)
+        assert (found, code) == ([], 0)
+        assert "1 event came too late" in errors
+
+
 def test_csv_has_the_types_of_its_first_cells(tmp_path: Path) -> None:
     rules = written(tmp_path / "hot.ecl", "monitor hot = repeat { push(hot, celsius: celsius) { celsius > 30 } }")
     lines = b"type,time,celsius,zip\nt,1,20,007\nt,2,40,12\nt,3,warm,12\n"

@@ -11,11 +11,21 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from random import Random
+from threading import Event as Flag
+from threading import Thread
 from typing import Any
 
-from coincide.model.event import Event
-from coincide.network.client import Network
+import msgspec
+
+from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.records import event_of
+from coincide.engines.policies import PolicyEngine
+from coincide.model.batch import EventBatch
+from coincide.model.event import Event, record
+from coincide.network.client import Network, Subscriber
 from coincide.network.directory import State
+from coincide.rulebook import loads
 
 PATIENCE = 30.0
 PROGRAM = [sys.executable, "-c", "from coincide.cli.main import entry; entry()"]
@@ -37,8 +47,8 @@ def until(done: Callable[[], object], what: str = "it did not happen", seconds: 
 class Processes:
     """A broker with its store, and what was started beside it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *options: str, **environment: str) -> None:
+        self.folder, self._options, self.environment = folder, options, environment
         self.port = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
@@ -47,11 +57,13 @@ class Processes:
 
     def start_broker(self) -> None:
         server = str(Path(sys.executable).parent / "nats-server")
-        self._start("broker", [server, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", str(self.folder / "store")])
+        store = self._options or ("-js", "-sd", "store")
+        self._start("broker", [server, "-a", "127.0.0.1", "-p", str(self.port), *store])
         until(lambda: _listens(self.port), "the broker does not listen")
 
-    def start_node(self, name: str, *more: str, url: str = "") -> None:
-        self._start(name, [*PROGRAM, "node", "--broker", url or self.url, "--name", name, *more])
+    def start_node(self, name: str, *more: str, url: str = "", program: Sequence[str] = PROGRAM) -> None:
+        pace = ["--beat", "0.2", "--keep-every", "0.5"]
+        self._start(name, [*program, "node", "--broker", url or self.url, "--name", name, *pace, *more])
 
     def kill(self, name: str) -> None:
         """kill -9."""
@@ -81,7 +93,9 @@ class Processes:
 
     def _start(self, name: str, command: Sequence[str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
-            self.running[name] = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ})
+            self.running[name] = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=self.folder, env={**os.environ, **self.environment}
+            )
 
 
 def _listens(port: int) -> bool:
@@ -100,5 +114,103 @@ def ready(network: Network) -> bool:
     return all(detector.ready for detector in state.detectors.values())
 
 
-def as_records(events: Sequence[Event]) -> list[dict[str, Any]]:
-    return [{"type": e.type, "id": e.id, "time": e.hi // 1000, "source": e.source, **e.attributes} for e in events]
+class Link:
+    """A connection to the broker that can be cut: what is sent meanwhile is lost, and the ends are not told."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"nats://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._whole = Flag()
+        self._whole.set()
+        self._sockets: list[socket.socket] = []
+        Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        self._whole.clear()
+
+    def mend(self) -> None:
+        """Connections of before are gone: both ends have to begin anew."""
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self._sockets.clear()
+        self._whole.set()
+
+    def _accept(self) -> None:
+        while True:
+            near, _ = self._listener.accept()
+            self._whole.wait()
+            try:
+                far = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:  # the broker is not there any more
+                near.close()
+                continue
+            self._sockets += [near, far]
+            for a, b in ((near, far), (far, near)):
+                Thread(target=self._forward, args=(a, b), daemon=True).start()
+
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                if self._whole.is_set():
+                    target.sendall(data)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+class Feed:
+    """Publishes events of two sources, and knows what the embedded engine makes of them as they came."""
+
+    def __init__(self, network: Network, expr: str, types: Sequence[str] = ("A", "B", "C")) -> None:
+        self.network, self.expr, self.types = network, expr, types
+        self.sources = [network.publisher(name) for name in ("s", "t")]
+        self.random = Random(7)
+        self.count = 0
+        for source in self.sources:
+            source.announce(*types)
+
+    def publish(self, count: int, pause: float = 0.002, late: int = 0) -> None:
+        for _ in range(count):
+            self.count += 1
+            source, now = self.random.choice(self.sources), time.time_ns() // 1_000_000 - late
+            source.publish({"type": self.random.choice(self.types), "id": f"e{self.count}", "time": now})
+            time.sleep(pause)
+
+    def end(self) -> None:
+        """All sources have passed everything."""
+        for source in self.sources:
+            source.heartbeat(time.time_ns() // 1_000_000 + 10_000)
+            source.flush()
+
+    def arrivals(self, since: int) -> list[Event]:
+        reader = self.network.broker.open([self.network.subjects.every_event], since)
+        found: list[Event] = []
+        until(lambda: reader.caught_up, "the stream cannot be read")
+        for message in reader.take():
+            event = event_of(msgspec.json.decode(message.data), DEFAULT, message.number)
+            found.append(msgspec.structs.replace(event, arrival=message.time))
+        reader.close()
+        return found
+
+    def expected(self, since: int, detection: str) -> list[str]:
+        """The embedded engine's answer to the same arrivals."""
+        engine = PolicyEngine(loads(f"sources s, t\ndetect X = {self.expr}", "opera"), detection)
+        events = self.arrivals(since)
+        assert len([e for e in events if e.type != "heartbeat"]) == self.count, "events were lost or doubled"
+        made = [d for run in engine.process(EventBatch(events)) for d in run.detections]
+        return sorted(content(record(d)) for d in made)
+
+
+def content(detection: dict[str, Any]) -> str:
+    return msgspec.json.encode([detection["time"], detection["from"]]).decode()
+
+
+def answers(subscriber: Subscriber, wanted: int, seconds: float = PATIENCE) -> list[str]:
+    """So many detections, and then none more."""
+    found: list[dict[str, Any]] = []
+    until(lambda: found.extend(subscriber.take()) or len(found) >= wanted, f"{wanted} detections do not come", seconds)
+    time.sleep(0.5)
+    found.extend(subscriber.take())
+    return sorted(content(each) for each in found)

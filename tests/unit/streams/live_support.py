@@ -21,6 +21,9 @@ class Script:
     def now(self) -> float:
         return self._time
 
+    def more(self) -> bool:
+        return False
+
     def stop(self) -> None:
         self._steps.clear()
 

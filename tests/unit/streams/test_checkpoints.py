@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.parquet
 import pytest
 from live_support import Kept, Listed
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from coincide.streams.base import Made
 from coincide.streams.checkpoints import HEAD, ROOM, Checkpoints
 from coincide.streams.encode import Encoder
 from coincide.streams.files import GrowingFile
+from coincide.streams.parquetfolder import ParquetFolder
 from coincide.streams.run import LiveRun, Pace
 
 
@@ -290,3 +292,31 @@ def test_a_run_writes_changes_and_goes_on_from_them(tmp_path: Path) -> None:
     assert len(whole) == 30
     found = found_in(tmp_path)
     assert found[1]
+
+
+def test_a_folder_of_parquet_has_each_detection_once_whenever_the_run_ends(tmp_path: Path) -> None:
+    book, folder = loads(RULES, "opera"), tmp_path / "found.parquet"
+    events = [*opened(60).events]
+
+    def run_to(end: int, every: float) -> LiveRun:
+        pace = Pace("event", latency=0.0, checkpoint_every=every)
+        sinks, encoder = [ParquetFolder(str(folder), keys=True)], Encoder(book, kept=True)
+        run = LiveRun(LiveEngine(Engine(book)), [Listed(events, end)], sinks, encoder, pace, tmp_path / "kept")
+        list(run.detections())
+        return run
+
+    for end, every in ((40, 0.0), (50, 1000.0), (55, 0.0)):
+        run = run_to(end, every)
+        run._writer.shutdown()
+        run.sinks[0].close()  # it is written, and no checkpoint knows of it: as after a kill
+        assert run._checkpoints is not None
+        run._checkpoints.close()
+    run = run_to(60, 0.0)
+    list(run.rest())
+    run.close()
+    (folder / "notes.txt").write_text("not ours")
+    rows = pyarrow.parquet.read_table([*map(str, sorted(folder.glob("*.parquet")))])
+    assert rows.column("d").to_pylist() == [f"d{n}" for n in range(1, 31)]
+    assert len(set(rows.column("_key").to_pylist())) == 30
+    ParquetFolder(str(folder)).open(None)
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]

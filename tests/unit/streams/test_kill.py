@@ -1,6 +1,6 @@
 """Killed at any moment, a live run goes on: nothing is lost, nothing comes twice.
 
-`make kill` kills 200 times (COINCIDE_KILLS)."""
+`make kill` kills 200 times with files and 200 times with NATS (COINCIDE_KILLS), a quarter as often with the others."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ class World:
     ordered = True
     """Are detections found in the order in which they were made?"""
     kills = 1
+    share = 4
+    """Of COINCIDE_KILLS it gets one in so many."""
 
     def publish(self, lines: list[bytes]) -> None:
         raise NotImplementedError
@@ -48,9 +50,12 @@ class World:
     def found(self) -> list[dict[str, Any]]:
         raise NotImplementedError
 
+    def count(self) -> int:
+        return len(self.found())
+
 
 class Files(World):
-    kills = 3
+    kills, share = 3, 1
 
     def __init__(self, folder: Path) -> None:
         self._log, self._found = folder / "log.jsonl", folder / "found.jsonl"
@@ -64,9 +69,12 @@ class Files(World):
         whole = self._found.read_bytes().rpartition(b"\n")[0] if self._found.exists() else b""
         return [json.loads(line) for line in whole.splitlines()]
 
+    def count(self) -> int:
+        return self._found.read_bytes().count(b"\n") if self._found.exists() else 0
+
 
 class Nats(World):
-    kills = 3
+    kills, share = 3, 1
 
     def __init__(self, broker: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -204,23 +212,23 @@ def until(holds: Callable[[], bool]) -> None:
 def test_nothing_is_lost_and_nothing_is_doubled(world: World, tmp_path: Path) -> None:
     rules, dice = tmp_path / "rules.ce", random.Random(5)
     rules.write_text(RULES)
-    events = generated(((KILLS or world.kills) + 1) * PER_KILL)
+    events = generated((KILLS // world.share or world.kills) * PER_KILL + PER_KILL)
     lines = lines_of(events)
     expected = [{**made} for made in coincide.detect(str(rules), events, keys=True)]
     for begin in range(0, len(lines), PER_KILL):
         part = lines[begin : begin + PER_KILL]
         last = begin + PER_KILL >= len(lines)
-        before = len(world.found())
+        before = world.count()
         process = started(world, rules, tmp_path / "kept")
         try:
             if last:
                 world.publish(part)
-                until(lambda: len(world.found()) >= len(expected))
+                until(lambda: world.count() >= len(expected))
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(timeout=30) == 128 + signal.SIGTERM
             else:
                 world.publish(part[: PER_KILL // 2])
-                until(lambda before=before: len(world.found()) > before)  # type: ignore[misc]
+                until(lambda before=before: world.count() > before)  # type: ignore[misc]
                 world.publish(part[PER_KILL // 2 :])
                 time.sleep(dice.random() * 0.06)  # when it is killed must not depend on what it does
         finally:
@@ -229,3 +237,4 @@ def test_nothing_is_lost_and_nothing_is_doubled(world: World, tmp_path: Path) ->
     found = world.found()
     assert (found == expected) if world.ordered else (sorted(found, key=key_of) == sorted(expected, key=key_of))
     assert len({made["_key"] for made in world.found()}) == len(expected) > PER_KILL // 4
+    print(f"killed {len(lines) // PER_KILL - 1} times: of {len(expected):,} detections 0 lost, 0 doubled")

@@ -136,6 +136,17 @@ def test_that_time_passes_makes_nothing_late() -> None:
     assert (live.stage.refused, live.stage.sufficient) == (1, 5_000)
 
 
+def test_what_has_not_been_read_yet_is_not_absent() -> None:
+    """A run that is behind: the wall goes on, and what comes next is there already."""
+    first, second = event(1, type="a", time=10, k=1), event(2, type="b", time=12, k=1)
+    script = Script(first, 1.0, second, 1.0)
+    script.more = lambda: len(script._steps) > 1  # type: ignore[method-assign]
+    live = LiveEngine(Engine(RULES))
+    found = [e.type for batch in LiveLoop(live, "wall", script.now).detections(script) for e in batch.events]
+    assert (found, live.refused) == (["Pair"], 0)
+    assert max(wait or 0 for wait in script.waits[1:3]) <= 0.005  # it looks again soon, and does not turn in circles
+
+
 def test_the_loop_sleeps_until_something_is_due() -> None:
     script = Script(event(1, type="a", time=10, k=1), 0.1)
     detected(script, "wall")

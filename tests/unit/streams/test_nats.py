@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import nats
 import pytest
-from servers import Reader, Server, free_port
+from servers import Reader, Server, free_port, until
 
 from coincide.errors import CoincideError
 from coincide.streams.base import Made, Reading
@@ -92,6 +92,20 @@ def test_while_the_run_is_behind_more_is_gathered(broker: str) -> None:
     times = [event.hi // 1000 for event in next(deliveries).batch.events]
     assert times[:4] == [1, 2, 3, 4]
     deliveries.close()  # type: ignore[attr-defined]
+
+
+def test_a_source_knows_whether_there_is_more(broker: str) -> None:
+    name = made_stream(broker, "MORE")
+    source = open_source(f"nats://{broker}/{name}.x?stream={name}", Reading())
+    assert not source.more()
+    publish(broker, f"{name}.x", message(1))
+    deliveries = source.deliveries(None)
+    assert len(next(deliveries).batch) == 1
+    publish(broker, f"{name}.x", message(2))
+    until(source.more)  # it is not read on meanwhile
+    assert len(next(deliveries).batch) == 1
+    deliveries.close()  # type: ignore[attr-defined]
+    assert not source.more()
 
 
 def test_what_is_little_does_not_wait_for_more(broker: str) -> None:

@@ -14,7 +14,18 @@ from coincide.detection.algebra.nodes.aggregate import WindowNode
 from coincide.detection.algebra.occurrence import SPACE_FIELDS
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons
-from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State, Ticking
+from coincide.detection.base import (
+    Attributes,
+    Clock,
+    Detector,
+    DetectorPlan,
+    Inputs,
+    Pending,
+    PlanOfSeveral,
+    State,
+    Ticking,
+    Unfinished,
+)
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, with_aliases
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.definition import Filter, Ref, With, trees_of
@@ -139,6 +150,12 @@ class AlgebraPlan(PlanOfSeveral):
     def decode(self, parts: Mapping[str, bytes]) -> State:
         objects = states.decode(self.programs, parts)
         return objects if self._interpreted else self._kernel.taken_up(objects)
+
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        dues = {(number, key): at for at, some in sorted(state.wakes.items(), reverse=True) for number, key in some}
+        for number, (program, copies) in enumerate(zip(self.programs, state.copies, strict=True)):
+            for key, copy in copies.items():
+                yield Unfinished(program.name, key, "under way", copy.start, dues.get((number, key)))
 
 
 # Push-down.

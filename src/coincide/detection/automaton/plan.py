@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from coincide.detection.automaton import encoding
@@ -14,9 +15,10 @@ from coincide.detection.automaton.produces import produced
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
 from coincide.detection.automaton.support import reasons
-from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
 from coincide.detection.eventwise import step_eventwise
 from coincide.detection.parts import tables_of, with_tables
+from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Literal, Or, Reference
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
@@ -121,6 +123,14 @@ class AutomatonPlan(PlanOfOne):
 
         data, whole = changes(state, everything)
         return Changes(with_tables(self.detector, data), {}) if whole else Changes({}, {self.detector.digest: data})
+
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        for assignment, instance in state.instances.items():
+            key = tuple(value for _, value in sorted(assignment, key=itemgetter(0)))
+            for run in (run for runs in instance.runs for some in runs.values() for run in some.values()):
+                events, dues = run.match.events, [timer.due for timer in run.timers]
+                since = min((event.lo for event in events), default=None)
+                yield Unfinished(self.name, key, f"{counted(len(events), 'event')} matched", since, min(dues, default=None))
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

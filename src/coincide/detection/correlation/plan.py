@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from coincide.detection.base import Attributes, Clock, Copied, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.base import Attributes, Clock, Copied, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
 from coincide.detection.correlation import encoding
 from coincide.detection.correlation.construction import compile_description
 from coincide.detection.correlation.interpreter import Interpreter
@@ -15,6 +15,7 @@ from coincide.detection.correlation.join_trees import reasons
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import fresh
 from coincide.detection.snapshots import damaged
+from coincide.expr.quantities import counted
 from coincide.expr.tree import Call, Compare, Expr, In, Literal, Reference
 from coincide.lang.cdl.definition import Description, EventAttribute, TimeEvent
 from coincide.model.batch import EventBatch
@@ -156,6 +157,14 @@ class CorrelationPlan(PlanOfOne):
             damaged("it holds messages only, but instances do not follow from them")
         found = self._kernel.state(state, partial)
         return self._kernel.objects(found) if self._interpreted else found
+
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        for instance in (instance for live in state.live for instance in live.instances.values()):
+            messages = [*instance.mapped]
+            since = min((message.lo for message in messages), default=None)
+            yield Unfinished(self.name, (), f"{counted(len(messages), 'message')} matched", since)
+        for timer in state.timers.live():
+            yield Unfinished(self.name, (), "a time event is set", due=timer.due)
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

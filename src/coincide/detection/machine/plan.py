@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.base import (
+    Attributes,
+    Changes,
+    Clock,
+    Detector,
+    DetectorPlan,
+    Inputs,
+    Pending,
+    PlanOfSeveral,
+    State,
+    Unfinished,
+)
 from coincide.detection.machine import state as states
 from coincide.detection.machine.interpreter import Interpreter
 from coincide.detection.machine.program import MonitorGroup
@@ -100,6 +111,12 @@ class MonitorPlan(PlanOfSeveral):
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         return states.shared(self.group, parts) if self._interpreted else self._runner.decode(parts)
+
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        """Machines that have left their start."""
+        begun = {(monitor, key): None for column in state for monitor, _ in column.parts for key in column.configurations}
+        for monitor, key in begun:
+            yield Unfinished(self.detectors[monitor].name, key, "under way")
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
-from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
 from coincide.detection.rowpattern import state as states
 from coincide.detection.rowpattern.examples import example
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Program
 from coincide.detection.rowpattern.search import STEPS
+from coincide.expr.quantities import counted
 from coincide.expr.tree import Compare, Expr, Literal, Reference
 from coincide.lang.matchrecognize.definition import Clause, Query
 from coincide.lang.matchrecognize.functions import lowered
@@ -136,6 +137,11 @@ class RowPatternPlan(PlanOfOne):
             return self.initial()
         state = self._interpreter.restored(states.decode(data, self.program))
         return state if self._interpreted else self._kernel.state(state)
+
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        for key, partition in state.partitions.items():
+            if partition.rows:
+                yield Unfinished(self.name, key, f"{counted(len(partition.rows), 'row')} kept", partition.rows[0].lo)
 
 
 def _names(trees: Sequence[Expr]) -> set[str]:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from coincide.adapters.mapping import CATEGORY
-from coincide.detection.base import LARGE, Attributes, Clock, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State
+from coincide.detection.base import (
+    LARGE,
+    Attributes,
+    Clock,
+    Detector,
+    DetectorPlan,
+    Inputs,
+    Pending,
+    PlanOfSeveral,
+    State,
+    Unfinished,
+)
 from coincide.detection.selection import state as states
 from coincide.detection.selection.correlating import SWEPT
 from coincide.detection.selection.interpreter import Interpreter
 from coincide.detection.selection.matching import OWN
 from coincide.detection.selection.program import Program
+from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, In, Literal, Reference
 from coincide.lang.sigma.definition import HIDDEN_NAMES, CorrelationRule, DetectionRule, SameAs, items_of
 from coincide.lang.sigma.link import Linked
@@ -112,6 +124,11 @@ class SelectionPlan(PlanOfSeveral):
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         return states.decode(self.program, parts, SWEPT)
+
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        for correlation, groups in zip(self.program.correlations, state.groups, strict=True):
+            for key, group in groups.items():
+                yield Unfinished(correlation.name, key, f"{counted(len(group.units), 'event')} in the window")
 
 
 def attributes_of(linked: Linked) -> frozenset[str] | None:

@@ -5,7 +5,6 @@ What has no such loop (`coverage`) takes the interpreter's stages on the rows th
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +17,19 @@ from coincide.detection.sequence.conversion import compiled_state, interpreted
 from coincide.detection.sequence.coverage import reasons
 from coincide.detection.sequence.emission import Emission, Fired, Made
 from coincide.detection.sequence.interpreter import Interpreter
-from coincide.detection.sequence.masks import Mask, Masks, SharedMasks
-from coincide.detection.sequence.memory import Memory, begin, firing_places, make_room, retain, take_due, with_slots
+from coincide.detection.sequence.keyed import NO_KEYS, Keyed, plain_numbers
+from coincide.detection.sequence.memory import Memory, begin, firing_places, make_room, retain, slots_of, take_due, with_slots
 from coincide.detection.sequence.program import Program
+from coincide.detection.sequence.rowset import SHARE, SharedRows
 from coincide.detection.sequence.state import Kept, State
-from coincide.detection.sequence.ways import Ways, shown_table, ways_to
+from coincide.detection.sequence.ways import Ways, ways_to
 from coincide.lang.eql.definition import FILTER
 from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.event import Event
 from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
+NONE: Numbers = np.zeros(0, np.int64)
 Either = Memory | State
 """The interpreter's own where it has made the last step."""
 
@@ -38,14 +39,17 @@ ENVELOPE = frozenset({"type", "id", "source", "arrival"})
 class Kernel:
     """Steps one query."""
 
-    def __init__(self, program: Program, interpreter: Interpreter, masks: SharedMasks) -> None:
+    def __init__(self, program: Program, interpreter: Interpreter, rows: SharedRows) -> None:
         self.program = program
         self.interpreter = interpreter
-        self.masks = masks
+        self.rows = rows
+        self.kinds = [rows.tests.kind(item.filter) for item in program.items]
         self.compiled = not reasons(program.query)
         if self.compiled:
             self.order = _order(program)
             self.stages = _stages(program, self.order)
+            kinds, firsts = self.stages.steps["kind"], self.stages.steps["first"]
+            self.beginning = (kinds == loop.LEAD) | ((kinds == loop.ADVANCE) & (firsts == 0))
 
     def objects(self, state: Either) -> State:
         """As the interpreter would hold it."""
@@ -81,27 +85,29 @@ class Kernel:
 
     def _matching(self, table: EventTable) -> tuple[EventBatch, list[int]]:
         """Rows that are some item, and which, as bits."""
-        items = np.array(self._items(self.masks.of(table)))
-        rows = np.flatnonzero(items.any(axis=0))
+        found = [self.rows.of(table).of(kind) for kind in self.kinds]
+        rows = np.unique(np.concatenate(found))
         if not len(rows):
             return EMPTY, []
-        bits = [sum(1 << item for item in np.flatnonzero(row).tolist()) for row in items[:, rows].T]
+        bits = [0] * len(rows)
+        for item, own in enumerate(found):
+            for at in np.searchsorted(rows, own).tolist():
+                bits[at] |= 1 << item
         fields = {name: table.fields[name] for name in table.fields if name in self.program.columns or name in ENVELOPE}
         return EventBatch(replace(table, fields=fields).take(rows).events()), bits
-
-    def _items(self, masks: Masks) -> list[Mask]:
-        return [masks.item(item.filter) for item in self.program.items]
 
     # Stages by the compiled loop.
 
     def _consume(self, memory: Memory, table: EventTable, clock: Clock) -> EventBatch:
         if self.program.query.kind == FILTER:
             return self._filtered(table)
-        shown = shown_table(table, self.program.fields)
         base, known = len(memory.store), int(memory.n[loop.NODES])
         begin(memory)
         rows = self._rows(memory, table, base)
-        make_room(memory, len(rows.row) // 4)
+        if not len(rows.entries) and memory.n[loop.DUE] >= clock.bound:
+            return EMPTY
+        shown = self.rows.of(table).shown(self.program.fields)
+        make_room(memory, self.stages.number)
         while loop.run(memory.pools, rows, self.stages) != loop.DONE:
             make_room(memory, self.stages.number)
         events = memory.store.followed_by(shown)
@@ -112,37 +118,73 @@ class Kernel:
 
     def _filtered(self, table: EventTable) -> EventBatch:
         """Each event by itself."""
-        rows = np.flatnonzero(self._items(self.masks.of(table))[0]) if len(table) else np.zeros(0, np.int64)
+        rows = self.rows.of(table).of(self.kinds[0])
         if not len(rows):
             return EMPTY
-        emission = Emission(self.program, [shown_table(table, self.program.fields)], [()])
+        emission = Emission(self.program, [self.rows.of(table).shown(self.program.fields)], [()])
         zeros = np.zeros(len(rows), np.int64)
         return emission.of_rows(Made(rows, zeros, zeros, Ways(rows, np.arange(len(rows) + 1))))
 
     def _rows(self, memory: Memory, table: EventTable, base: int) -> loop.Rows:
-        """What rows do to keys, in order: row by row, in each item by item as they count."""
-        found: list[tuple[Numbers, Numbers]] = []
-        if len(table):
-            masks = self.masks.of(table)
-            for number in self.order:
-                item = self.program.items[number]
-                rows, numbers, known = masks.keyed(item.filter, self.program.query.keys_of(item), self.program.keys[number])
-                found.append((rows, with_slots(memory, known)[numbers] if len(rows) else numbers))
-        row = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in found)])
-        slot = np.concatenate([np.zeros(0, np.int64), *(slots for _, slots in found)])
-        step = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found]) if found else np.zeros(0, np.int64)
-        order = np.argsort(row, kind="stable")
+        """What rows do to keys. What begins a sequence comes first: nothing else concerns a key of which nothing is known."""
+        found = [NO_KEYS] * len(self.order)
+        whole = len(table) > 0 and self._is_large(table, memory)
+        slots: dict[int, Numbers] = {}
+        for step in np.argsort(~self.beginning, kind="stable").tolist():
+            if len(table) and (self.beginning[step] or memory.numbers):
+                found[step] = self._keyed(table, self.order[step], whole)
+                _find_slots(memory, found[step], bool(self.beginning[step]), slots)
+        if len({id(keyed.keys) for keyed in found if len(keyed)}) > 1:
+            found = [keyed.by(slots[id(keyed.keys)]) if len(keyed) else keyed for keyed in found]
+            by_number = np.arange(len(memory.keys.rows))
+        else:
+            by_number = next((slots[id(keyed.keys)] for keyed in found if len(keyed)), NONE)
+        return self._joined(found, by_number, table, base)
+
+    def _joined(self, found: list[Keyed], slots: Numbers, table: EventTable, base: int) -> loop.Rows:
+        ends = np.cumsum([len(keyed) for keyed in found])
+        heads = np.concatenate(([0], ends[:-1]))
         at = table.hi if table.given_places is None else table.place_matrix()[:, 0]
-        row, step, slot, hi, at = (_plain(array) for array in (row[order], step[order], slot[order], table.hi, at))
-        return loop.Rows(row, step, slot, hi, at, base)
+        entries, hi = (np.concatenate(parts) for parts in ([k.entries for k in found], [k.hi for k in found]))
+        several = any(len(keyed.turns) for keyed in found)
+        turns = np.concatenate([keyed.all_turns for keyed in found]) if several else NONE
+        return loop.Rows(
+            plain_numbers(entries),
+            plain_numbers(hi),
+            plain_numbers(turns),
+            heads,
+            plain_numbers(ends),
+            plain_numbers(slots),
+            plain_numbers(at),
+            base,
+        )
+
+    def _is_large(self, table: EventTable, memory: Memory) -> bool:
+        """Do many rows concern the query? Then keys are coded for all rows, which other queries may have asked for, too."""
+        rows = self.rows.of(table)
+        first = sum(len(rows.of(self.kinds[self.order[step]])) for step in np.flatnonzero(self.beginning))
+        if not first and not memory.numbers:
+            return False
+        return sum(len(rows.of(kind)) for kind in self.kinds) * SHARE > len(table)
+
+    def _keyed(self, table: EventTable, number: int, whole: bool) -> Keyed:
+        keys = self.program.query.keys_of(self.program.items[number])
+        return self.rows.of(table).keyed(self.kinds[number], keys, self.program.keys[number], whole)
 
     def _made(self, memory: Memory, emission: Emission) -> EventBatch:
         """At once."""
         made = memory.made[: memory.n[loop.MADE]]
         if not len(made):
             return EMPTY
-        causes, ranks, slots, nodes = (made[name].copy() for name in ("cause", "rank", "slot", "node"))
-        return emission.of_rows(Made(causes, ranks, slots, ways_to(memory.nodes, nodes)))
+        ranks = _ranks(made)
+        waits = np.flatnonzero(made["wait"] >= 0)
+        memory.waits.rows[made["wait"][waits], loop.WAIT.rank] = ranks[waits]  # of two, the last: the first was cancelled
+        order = np.lexsort((ranks, made["cause"]))
+        order = order[made["wait"][order] < 0]
+        if not len(order):
+            return EMPTY
+        causes, slots, nodes = (made[name][order] for name in ("cause", "slot", "node"))
+        return emission.of_rows(Made(causes, ranks[order], slots, ways_to(memory.nodes, nodes)))
 
     def _fired(self, memory: Memory, emission: Emission, events: Store, bound: int) -> EventBatch:
         """By timers that are due; the others wait on."""
@@ -159,6 +201,26 @@ class Kernel:
         passes = self.interpreter.output.passes
         kept = [e for e in made.events if passes(memory, Kept(e.lo, e.hi, e.attributes, e.origin))]
         return EventBatch(kept) if kept else EMPTY
+
+
+def _find_slots(memory: Memory, keyed: Keyed, begins: bool, known: dict[int, Numbers]) -> None:
+    """The slots of keys, which only what begins a sequence makes. `known` are the slots by number (-1: not looked for, -2: there
+    is none) of keys that are numbered alike."""
+    slots = known.setdefault(id(keyed.keys), np.full(len(keyed.keys), -1, np.int64))
+    new = keyed.present[slots[keyed.present] == -1]
+    if len(new):
+        keys = [keyed.keys[number] for number in new.tolist()]
+        found = with_slots(memory, keys) if begins else slots_of(memory, keys)
+        slots[new] = np.where(found < 0, -2, found)
+
+
+def _ranks(made: npt.NDArray[np.void]) -> Numbers:
+    """The number of each among all that its row has brought about."""
+    order = np.lexsort((made["turn"], made["step"], made["cause"]))
+    causes = made["cause"][order]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order)) - np.searchsorted(causes, causes)
+    return ranks
 
 
 def _order(program: Program) -> list[int]:
@@ -187,10 +249,3 @@ def _step(program: Program, stage_of_gap: dict[int, int], item: int) -> tuple[in
         return loop.ADVANCE, first, first + program.items[item].runs - 1
     missing = loop.CANCEL if item in program.trailing else loop.LEAD if item in program.leading else loop.DROP
     return missing, 0, 0
-
-
-def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Some can be written to and some cannot; compiled code is of one sort."""
-    view = np.ascontiguousarray(array, np.int64).view()
-    view.flags.writeable = False
-    return view

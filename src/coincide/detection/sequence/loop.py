@@ -14,8 +14,11 @@ GAP, CANCEL, LEAD, ADVANCE, DROP = range(5)  # what an item does
 FOREVER = 2**63 - 1
 
 # Numbers that change, in `Pools.n`. DUE: no timer is due before; CANCELLED: whether any was cancelled since that was found out.
-NODES, MADE, ENTRY, ROW, RANK, DUE, CANCELLED = range(7)
+# OPEN, OPEN_MADE: the first node and the first of what was made of the key at hand, which has the number AT.
+NODES, MADE, OPEN, OPEN_MADE, AT, DUE, CANCELLED = range(7)
 COUNTERS = 7
+LOW = 32
+ROW = (1 << LOW) - 1  # the bits of an entry that are its row
 
 STEP = record("kind first last")
 """What an item does, to which stages: of GAP the one that is spoilt."""
@@ -36,11 +39,15 @@ WAITS = Shape("waits", "key>keys node>nodes first last lower due rank placed", "
 
 KEY, SLOT, WAIT = KEYS.columns, KEYS.part, WAITS.columns
 
-NODE = record("parent event")
-"""An event of a sequence, by its number, and the node of the one before (-1: it is the first)."""
+NODE = record("parent event moved")
+"""An event of a sequence, by its number, and the node of the one before (-1: it is the first); `moved` is 0 but while the nodes
+of a key are put together."""
 
-MADE_ONE = record("cause slot node rank")
-"""A detection that a row made at once."""
+MADE_ONE = record("slot node cause step turn wait")
+"""What a row has brought about, as which step, under the how-manieth of its keys: a detection, or a wait."""
+
+Cause = tuple[int, int, int]
+"""A row, a step, the how-manieth of the keys."""
 
 
 class Pools(NamedTuple):
@@ -54,13 +61,19 @@ class Pools(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Entries in the order in which they count: the row, what it does, and to which key. Of each row its hi, and when it is
-    consumed; `base` is the number of the first one as an event."""
+    """What rows do: of step s the entries from heads[s] to ends[s], in order, each the number of a key (whose slot stands in
+    `slots`; below 0: nothing is known of the key) and a row; those of the first step count first in a row. Of each entry the
+    row's hi, and, where rows have several keys, the how-manieth it is. Of each row when it is consumed; `base` is the number of
+    the first one as an event.
 
-    row: Any
-    step: Any
-    slot: Any
+    So all that concerns a key comes together, which is what makes this fast."""
+
+    entries: Any
     hi: Any
+    turns: Any
+    heads: Any
+    ends: Any
+    slots: Any
     at: Any
     base: int
 
@@ -83,17 +96,32 @@ def pending_at(stage: int) -> Any:
 
 @compiled
 def run(p: Pools, rows: Rows, stages: Stages) -> int:
-    """From entry n[ENTRY] on. Stops at the end, or where there is no room for what one entry can bring about."""
+    """Entries key by key, and row by row. Stops at the end, or where there is no room for what one entry can bring about."""
     n = p.n
-    for i in range(n[ENTRY], len(rows.row)):
+    while True:
         if n[NODES] + stages.number > len(p.nodes) or next_row(p.waits, p.waits_head) >= len(p.waits) or n[MADE] >= len(p.made):
-            n[ENTRY] = i
             return FULL
-        row, slot, step = rows.row[i], rows.slot[i], stages.steps[rows.step[i]]
-        now = rows.hi[row]
+        entry, which = FOREVER, -1
+        for s in range(len(rows.heads)):
+            head = rows.heads[s]
+            if head < rows.ends[s] and rows.entries[head] < entry:
+                entry, which = rows.entries[head], s
+        if entry >> LOW != n[AT] or which < 0:
+            if n[AT] >= 0:
+                _put_together(p, rows.slots[n[AT]], stages.number - 1)
+            n[AT], n[OPEN], n[OPEN_MADE] = entry >> LOW, n[NODES], n[MADE]
+        if which < 0:
+            n[AT] = -1
+            return DONE
+        i, step = rows.heads[which], stages.steps[which]
+        rows.heads[which] += 1
+        slot, row, now = rows.slots[entry >> LOW], entry & ROW, rows.hi[i]
+        if slot < 0:
+            continue
         if step.kind == ADVANCE:
+            cause = (row, which, rows.turns[i] if len(rows.turns) else 0)
             for stage in range(step.last, step.first - 1, -1):
-                _advance(p, stages, slot, stage, row, now, rows.base + row)
+                _advance(p, stages, slot, stage, cause, now, rows.base + row)
         elif step.kind == GAP:
             _note_gap(p, slot, pending_at(step.first), now)
         elif step.kind == CANCEL:
@@ -102,12 +130,60 @@ def run(p: Pools, rows: Rows, stages: Stages) -> int:
             _lead(p, slot, now)
         else:
             _drop(p, slot, stages.number - 1)
-    n[ENTRY] = len(rows.row)
-    return DONE
 
 
 @inner
-def _advance(p: Pools, stages: Stages, slot: int, stage: int, row: int, now: int, event: int) -> None:
+def _put_together(p: Pools, slot: int, stages: int) -> None:
+    """Of the nodes that entries of one key have made, those stay that something leads to, in order."""
+    first, last = p.n[OPEN], p.n[NODES]
+    if first == last or slot < 0:
+        return
+    for stage in range(stages):
+        _note(p.nodes, p.keys[slot, pending_at(stage) + SLOT.node], first)
+    for made in range(p.n[OPEN_MADE], p.n[MADE]):
+        if p.made[made].wait < 0:
+            _note(p.nodes, p.made[made].node, first)
+    wait = p.keys[slot, KEY.first_wait]
+    while wait >= 0:
+        _note(p.nodes, p.waits[wait, WAIT.node], first)
+        wait = p.waits[wait, WAIT.after_wait]
+    following = first
+    for node in range(first, last):
+        if p.nodes[node].moved != 0:
+            p.nodes[following].parent = _moved(p.nodes, p.nodes[node].parent, first)
+            p.nodes[following].event = p.nodes[node].event
+            following += 1
+            p.nodes[node].moved = following
+    for stage in range(stages):
+        at = pending_at(stage) + SLOT.node
+        p.keys[slot, at] = _moved(p.nodes, p.keys[slot, at], first)
+    for made in range(p.n[OPEN_MADE], p.n[MADE]):
+        if p.made[made].wait < 0:
+            p.made[made].node = _moved(p.nodes, p.made[made].node, first)
+    wait = p.keys[slot, KEY.first_wait]
+    while wait >= 0:
+        p.waits[wait, WAIT.node] = _moved(p.nodes, p.waits[wait, WAIT.node], first)
+        wait = p.waits[wait, WAIT.after_wait]
+    for node in range(first, last):
+        p.nodes[node].moved = 0
+    p.n[NODES] = following
+
+
+@inner
+def _note(nodes: Any, node: int, first: int) -> None:
+    while node >= first and nodes[node].moved == 0:
+        nodes[node].moved = 1
+        node = nodes[node].parent
+
+
+@inner
+def _moved(nodes: Any, node: int, first: int) -> Any:
+    """The new number of a node: nodes from the first on know it, counted from 1."""
+    return nodes[node].moved - 1 if node >= first else node
+
+
+@inner
+def _advance(p: Pools, stages: Stages, slot: int, stage: int, cause: Cause, now: int, event: int) -> None:
     own = p.keys[slot]
     parent, first, lower, spoilt = -1, now, now, 0
     if stage > 0:
@@ -132,35 +208,33 @@ def _advance(p: Pools, stages: Stages, slot: int, stage: int, row: int, now: int
         own[KEY.touched] = now
         touch(p.keys, p.keys_head, slot)
     elif spoilt == 0:
-        _complete(p, stages, slot, node, row, first, now, lower)
+        _complete(p, stages, slot, node, cause, first, now, lower)
 
 
 @inner
-def _complete(p: Pools, stages: Stages, slot: int, node: int, row: int, first: int, last: int, lower: int) -> None:
+def _complete(p: Pools, stages: Stages, slot: int, node: int, cause: Cause, first: int, last: int, lower: int) -> None:
     due = lower + stages.maxspan if stages.leading or stages.trailing else last
     if stages.trailing and due > last:
         number = occupy(p.waits, p.waits_head)
         wait = p.waits[number]
         wait[WAIT.key], wait[WAIT.node], wait[WAIT.due], wait[WAIT.placed] = slot, node, due, 0
-        wait[WAIT.first], wait[WAIT.last], wait[WAIT.lower], wait[WAIT.rank] = first, last, lower, _rank(p.n, row)
+        wait[WAIT.first], wait[WAIT.last], wait[WAIT.lower] = first, last, lower
         append(p.waits, WAIT.before_wait, number, p.keys, slot, KEY.first_wait)
         p.n[DUE] = min(p.n[DUE], due)
         p.keys[slot, KEY.touched] = last
         touch(p.keys, p.keys_head, slot)
-        p.n[NODES] += 1
+        _brought_about(p, slot, node, cause, number)
     elif stages.trailing or not stages.leading or last > due:
-        made = p.made[p.n[MADE]]
-        made.cause, made.slot, made.node, made.rank = row, slot, node, _rank(p.n, row)
-        p.n[MADE] += 1
-        p.n[NODES] += 1
+        _brought_about(p, slot, node, cause, -1)
 
 
 @inner
-def _rank(n: Any, row: int) -> int:
-    """The number of what is done now among all that the row does."""
-    n[RANK] = n[RANK] + 1 if n[ROW] == row else 0
-    n[ROW] = row
-    return n[RANK]  # type: ignore[no-any-return]
+def _brought_about(p: Pools, slot: int, node: int, cause: Cause, wait: int) -> None:
+    made = p.made[p.n[MADE]]
+    made.slot, made.node, made.wait = slot, node, wait
+    made.cause, made.step, made.turn = cause
+    p.n[MADE] += 1
+    p.n[NODES] += 1
 
 
 @inner
@@ -201,6 +275,17 @@ def _drop(p: Pools, slot: int, stages: int) -> None:
         if p.keys[slot, pending_at(stage) + SLOT.node] >= 0:
             p.keys[slot, pending_at(stage) + SLOT.node] = -1
             touch(p.keys, p.keys_head, slot)
+
+
+@compiled
+def group(numbers: Any, rows: Any, hi: Any, starts: Any, order: Any, entries: Any, own_hi: Any) -> None:
+    """Entries of rows with numbers, by number; starts[n] is how many have a lower one than n, and is counted up."""
+    for i in range(len(rows)):
+        at = starts[numbers[i]]
+        starts[numbers[i]] += 1
+        order[at] = i
+        entries[at] = (numbers[i] << LOW) | rows[i]
+        own_hi[at] = hi[rows[i]]
 
 
 @compiled

@@ -12,10 +12,10 @@ from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import Table, longer
 from coincide.detection.keys import Key
 from coincide.detection.sequence.loop import (
+    AT,
     CANCELLED,
     COUNTERS,
     DUE,
-    ENTRY,
     FOREVER,
     KEY,
     KEYS,
@@ -23,8 +23,6 @@ from coincide.detection.sequence.loop import (
     MADE_ONE,
     NODE,
     NODES,
-    RANK,
-    ROW,
     SLOT,
     WAIT,
     WAITS,
@@ -109,6 +107,11 @@ def make_room(memory: Memory, stages: int) -> None:
     memory.waits.reserve(len(memory.waits) + 1)
 
 
+def slots_of(memory: Memory, keys: list[Key]) -> Numbers:
+    """The rows of these keys, -1 where there are none."""
+    return np.array([memory.numbers.get(key, -1) for key in keys], np.int64)
+
+
 def with_slots(memory: Memory, keys: list[Key]) -> Numbers:
     """The rows of these keys, made where there are none."""
     known = memory.numbers
@@ -126,8 +129,7 @@ def with_slots(memory: Memory, keys: list[Key]) -> Numbers:
 
 
 def begin(memory: Memory) -> None:
-    memory.n[[ENTRY, MADE, RANK]] = 0
-    memory.n[ROW] = -1
+    memory.n[MADE], memory.n[AT] = 0, -1
 
 
 # What is kept.
@@ -143,9 +145,15 @@ def retain(memory: Memory, shown: EventTable, base: int, known: int, now: int, m
         base, known = len(memory.store), 0
     events = memory.known_nodes["event"][known:]
     new = events >= base
-    rows = np.unique(events[new]) - base
+    rows = _each_once(events[new]) - base
     memory.store.add(shown, rows)
     events[new] = base + np.searchsorted(rows, events[new] - base)
+
+
+def _each_once(numbers: Numbers) -> Numbers:
+    """In order."""
+    ordered = np.sort(numbers)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
 
 
 def _sweep_nodes(memory: Memory, base: int) -> None:

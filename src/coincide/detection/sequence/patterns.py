@@ -39,15 +39,13 @@ class Needle:
         return text.endswith(self.text) if self.place == ENDS else self.text in text
 
 
-def needle_of(pattern: str) -> Needle | None:
-    """None: any text may match."""
+def needles_of(pattern: str) -> list[Needle]:
+    """One that decides, or all that must be there. None at all: any text may match."""
     pieces = [piece for piece in WILD.split(pattern) if piece]
-    if not pieces:
-        return None
     if len(pieces) == 1 and "?" not in pattern and "*" in pattern:
         place = STARTS if pattern[0] != "*" else ENDS if pattern[-1] != "*" else CONTAINS
-        return Needle(pieces[0], place, True)
-    return Needle(max(pieces, key=len), CONTAINS, False)
+        return [Needle(pieces[0], place, True)]
+    return [Needle(piece, CONTAINS, False) for piece in pieces]
 
 
 class Patterns:
@@ -55,21 +53,22 @@ class Patterns:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.exact = [pattern for pattern in patterns if not WILD.search(pattern)]
-        self.wild = {pattern: needle_of(pattern) for pattern in patterns if WILD.search(pattern)}
+        self.wild = {pattern: needles_of(pattern) for pattern in patterns if WILD.search(pattern)}
 
     @cached_property
     def _needles(self) -> list[Needle]:
-        return list(dict.fromkeys(needle for needle in self.wild.values() if needle is not None))
+        return list(dict.fromkeys(needle for needles in self.wild.values() for needle in needles))
 
     def found(self, texts: Sequence[str]) -> dict[str, Numbers]:
         """The numbers of the texts that match, by pattern."""
-        numbers = {text: number for number, text in enumerate(texts)} if len(set(texts)) == len(texts) else None
-        made = {pattern: _equal(pattern, texts, numbers) for pattern in self.exact}
+        numbers: dict[str, list[int]] = {}
+        for number, text in enumerate(texts if self.exact else ()):
+            numbers.setdefault(text, []).append(number)
+        made = {pattern: np.array(numbers.get(pattern, ()), np.int64) for pattern in self.exact}
         hits = self._hits(texts)
-        for pattern, needle in self.wild.items():
-            some = hits[needle] if needle is not None else np.arange(len(texts))
-            decided = needle is not None and needle.decides
-            made[pattern] = some if decided else _matching(pattern, texts, some)
+        for pattern, needles in self.wild.items():
+            some = min((hits[needle] for needle in needles), key=len, default=np.arange(len(texts)))
+            made[pattern] = some if needles and needles[0].decides else _matching(pattern, texts, some)
         return made
 
     def _hits(self, texts: Sequence[str]) -> dict[Needle, Numbers]:
@@ -110,13 +109,6 @@ class Patterns:
         from coincide.detection.columns.search import Search
 
         return Search([(text.encode("utf-8", "surrogatepass"), kind) for text, kind in self._kinds.items()])
-
-
-def _equal(pattern: str, texts: Sequence[str], numbers: dict[str, int] | None) -> Numbers:
-    if numbers is not None:
-        number = numbers.get(pattern)
-        return np.array([] if number is None else [number], np.int64)
-    return np.array([n for n, text in enumerate(texts) if text == pattern], np.int64)
 
 
 def _matching(pattern: str, texts: Sequence[str], some: Numbers) -> Numbers:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from coincide.detection.base import COMPILED, LARGE, Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State
+from coincide.detection.base import (
+    COMPILED,
+    LARGE,
+    Attributes,
+    Changes,
+    Clock,
+    Detector,
+    DetectorPlan,
+    Pending,
+    PlanOfOne,
+    State,
+    Unfinished,
+)
 from coincide.detection.parts import tables_of, with_tables
 from coincide.detection.sequence import state as states
 from coincide.detection.sequence.coverage import reasons
 from coincide.detection.sequence.interpreter import Interpreter
 from coincide.detection.sequence.program import Program
 from coincide.detection.sequence.relevance import relevance
+from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Literal, Reference
 from coincide.lang.eql.definition import FILTER, HIDDEN, TIMESTAMP
 from coincide.model.batch import EventBatch
@@ -86,11 +99,11 @@ class SequencePlan(PlanOfOne):
     @cached_property
     def _kernel(self) -> Any:
         from coincide.detection.sequence.kernel import Kernel
-        from coincide.detection.sequence.masks import SharedMasks
+        from coincide.detection.sequence.rowset import SharedRows
 
-        if "masks" not in self.shared:
-            self.shared["masks"] = SharedMasks(self.shared.get("queries", [self.program.query]))
-        return Kernel(self.program, self._interpreter, self.shared["masks"])
+        if "rows" not in self.shared:
+            self.shared["rows"] = SharedRows(self.shared.get("queries", [self.program.query]))
+        return Kernel(self.program, self._interpreter, self.shared["rows"])
 
     def initial(self) -> State:
         if self._interpreted or not self._kernel.compiled:
@@ -137,6 +150,16 @@ class SequencePlan(PlanOfOne):
 
         memory = read(self.program, *tables)
         return interpreted(self.program, memory) if self._interpreted or not self._kernel.compiled else memory
+
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        for key, own in state.keys.items():
+            for stage, pending in enumerate(own.slots, 1):
+                if pending is not None:
+                    yield Unfinished(self.name, key, f"{counted(stage, 'event')} matched", pending.first)
+            for waiting in own.waiting:
+                yield Unfinished(self.name, key, "complete but for what must not come", waiting.pending.first, waiting.timer.due)
+            if taken := sum(map(len, own.taken)):
+                yield Unfinished(self.name, key, f"{counted(taken, 'event')} kept")
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from coincide.detection.base import (
     PlanOfSeveral,
     State,
     Ticking,
+    Unfinished,
 )
 from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
@@ -27,6 +28,7 @@ from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.detection.situation.program import Group
 from coincide.detection.situation.relevance import relevance
 from coincide.detection.situation.support import loop_reasons
+from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Literal, Reference
 from coincide.lang.amit.definition import SituationAttribute
 from coincide.lang.amit.resolve import Resolved
@@ -121,6 +123,17 @@ class SituationPlan(PlanOfSeveral):
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         return encoding.decode(self.group, parts) if self._interpreted else self._runner.decode(parts)
+
+    def unfinished(self, state: State) -> Iterator[Unfinished]:
+        for lifespan in (each for by_key in state.open for some in by_key.values() for each in some):
+            program = self.group.lifespans[lifespan.definition]
+            dues = [timer.due for timer in lifespan.timers() if not timer.cancelled]
+            for situation in program.situations:
+                content = lifespan.contents.get(situation.number)
+                partitions = () if content is None else content.partitions.values()
+                candidates = sum(len(some) for partition in partitions for some in partition.candidates)
+                what = f"lifespan {program.definition.name}, {counted(candidates, 'candidate')}"
+                yield Unfinished(situation.name, lifespan.key, what, lifespan.opened, min(dues, default=lifespan.due))
 
     def statistics(self, state: State) -> dict[str, Any]:
         """AMIT-63, as far as this plan goes: a lifespan of situations in several plans is counted in one of them."""

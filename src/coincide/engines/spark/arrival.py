@@ -12,17 +12,22 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coincide.adapters.tableorder import sliced, sorted_table, taken
-from coincide.detection.snapshots import reading_state
+from coincide.detection.snapshots import opened, reading_state, sealed
 from coincide.engines.arrivals import arrival_instants
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.policies import PolicyEngine, PolicyRun
 from coincide.engines.spark.bucket import FOREVER, Arrived
 from coincide.engines.spark.frame import TURN, Layout
 from coincide.engines.spark.packing import from_bytes, to_bytes
+from coincide.engines.spark.rejects import SHOWN
+from coincide.engines.spark.silence import Silence
+from coincide.engines.spark.timing import Timing
 from coincide.engines.spark.worker import Task, events_of, named, rules_for
 from coincide.model.batch import EventBatch
 from coincide.model.table import EventTable, table_of
@@ -38,6 +43,7 @@ class Job:
 
     task: Task
     policy: StabilityPolicy
+    timing: Timing
 
     def engine(self) -> PolicyEngine:
         return PolicyEngine(rules_for(self.task), self.policy, "kernel" if self.task.tier == "auto" else self.task.tier)
@@ -89,6 +95,10 @@ class Store(Protocol):
 
     def state(self) -> bytes | None: ...
     def put_state(self, data: bytes) -> None: ...
+    def silence(self) -> bytes | None: ...
+    def put_silence(self, data: bytes) -> None: ...
+    def wake(self, before: int | None, at: int | None) -> None:
+        """As a bucket has it (bucket.py)."""
 
 
 ENGINES: OrderedDict[tuple[Job, bytes], PolicyEngine] = OrderedDict()
@@ -100,22 +110,71 @@ class Counts:
     late: int = 0
     consumed: int = 0
     waiting: int = 0
+    ahead: int = 0
 
 
 def advance(job: Job, store: Store, arrived: Arrived) -> tuple[bytes | None, Counts]:
     """One micro-batch: the rows that come of it, as a blob."""
     engine = _engine(job, store.state())
+    silence = _silence(store.silence())
     before = _counts(engine)
     rows: list[pa.RecordBatch] = []
+    ahead = 0
     if arrived.blobs:
         table = pa.concat_tables([from_bytes(blob) for blob in arrived.blobs], promote_options="default")
+        table, set_aside = _parted(table, _limit(job, silence, arrived))
+        ahead = len(set_aside)
+        if ahead and SHOWN in set_aside.column_names:
+            rows.append(job.task.outputs.rejected_batch(set_aside.column(SHOWN)))
+        if len(table):
+            silence.note(int(table.column("hi").to_numpy().max()), _sources(table), arrived.wall)
         rows += job.arrive(engine, {name: table.column(name).combine_chunks() for name in job.task.layout.fields})
+    rows += _slept(job, engine, silence, store, arrived.wall)
     if arrived.closing is not None:
         rows += job.written(engine.end(inf if arrived.closing == FOREVER else arrived.closing))
     _keep(job, engine, store)
+    store.put_silence(sealed(msgspec.msgpack.encode(silence)))
     after = _counts(engine)
-    counts = Counts(after.late - before.late, after.consumed - before.consumed, after.waiting)
+    counts = Counts(after.late - before.late, after.consumed - before.consumed, after.waiting, ahead)
     return to_bytes(pa.Table.from_batches(rows)) if rows else None, counts
+
+
+def _silence(data: bytes | None) -> Silence:
+    if data is None:
+        return Silence()
+    with reading_state("the checkpoint cannot be read"):
+        return msgspec.msgpack.decode(opened(data), type=Silence)
+
+
+def _limit(job: Job, silence: Silence, arrived: Arrived) -> int:
+    guard = job.timing.guard
+    if guard is None:
+        return FOREVER
+    return guard.limit(guard.joined(arrived.runs, arrived.wall), arrived.wall, silence.clock)
+
+
+def _parted(table: pa.Table, limit: int) -> tuple[pa.Table, pa.Table]:
+    """What arrives, and what is set aside because it is later."""
+    far = pa.array(table.column("hi").to_numpy() > limit)
+    return (table.filter(pc.invert(far)), table.filter(far)) if pc.any(far).as_py() else (table, table.slice(0, 0))
+
+
+def _sources(table: pa.Table) -> list[str]:
+    return [source or "" for source in table.column("source").unique().to_pylist()] if "source" in table.column_names else [""]
+
+
+def _slept(job: Job, engine: PolicyEngine, silence: Silence, store: Store, wall: int | None) -> Iterator[pa.RecordBatch]:
+    """What comes of sources that have been silent for too long."""
+    idle = job.timing.idle
+    if idle is None or wall is None:
+        return
+    for heartbeat in silence.heartbeats(engine, idle, wall):
+        yield from job.written(engine.process(EventBatch([heartbeat])))
+    at = None if (instant := silence.wakes_at(engine, idle, wall)) is None else -(-instant // 1000)
+    before = silence.wakes if silence.wakes is not None and silence.wakes * 1000 > wall else None
+    if at != before:
+        store.wake(before, at)
+    silence.wakes = at
 
 
 def _engine(job: Job, data: bytes | None) -> PolicyEngine:

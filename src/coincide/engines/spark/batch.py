@@ -40,12 +40,14 @@ def detect_batch(
     unmet: Unmet | None = None,
     keys: bool = False,
     closed: bool = True,
+    versions: bool = False,
 ) -> DataFrame:
     """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY;
     with `keys`, in the column KEY, those. Rows with a value in the column `closing` are no arrivals. `counted` is the same
     source with observed metrics. Where a job must be run before, `unmet` is asked what it met. If it is not `closed`, what only
     the end of the input would decide stays undecided."""
     shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
+    shape = replace(shape, versions=digests_of(rules)) if versions else shape
     counted = counted or source
     if goes_by_arrival(rules, policy):
         return arrivals_batch(rules, counted, replace(shape, latencies=latency), policy, until, tier, closing)

@@ -1,7 +1,8 @@
 """The state of one bucket, apart from how Spark stores it: a reorder buffer, and pages of detectors' state.
 
 An event waits in the buffer until the clock (the latest hi that any task has seen, less the delay), or every source that is
-waited for, has passed it; then it is consumed, in total order. What is older than what has been consumed is late and left out.
+waited for, has passed it; then it is consumed, in total order. What is older than what has been consumed is late and left out;
+what is too far in the future is set aside (ahead.py). When nothing has come for a while, the clock may follow the wall.
 The buffer is a list of *segments*, each written once, when its events came, and read when the clock reaches it. Keys are spread
 over *pages* (pages.py); only the pages of the keys that have events, or timers that are due, are read and written."""
 
@@ -18,9 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from coincide.detection.snapshots import check_numbers, opened, reading_state, sealed
-from coincide.engines.spark.marks import REACHED, advance, broken
+from coincide.engines.ahead import Run
+from coincide.engines.spark.marks import REACHED, Told, advance, broken, merged_marks
 from coincide.engines.spark.packing import alike, fitting, from_bytes, recovered, stored
 from coincide.engines.spark.pages import CHECKPOINT, Page, Pages, PageStore, Step, Stepping, Work
+from coincide.engines.spark.rejects import SHOWN
+from coincide.engines.spark.timing import Timing
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY
 from coincide.model.bounds import Count, Word
@@ -39,6 +43,7 @@ class Segment(msgspec.Struct, array_like=True):
     number: Count
     first: Word
     last: Word
+    count: Count = 0  # events that wait in it
 
 
 Division = tuple[list[str], int, int]
@@ -59,6 +64,22 @@ class Meta(msgspec.Struct, array_like=True):
     rules: list[str] = []
     due: dict[Count, Word] = {}  # page → when its next timer is due
     marks: dict[str, Word] = {}
+    mark: Word = NEVER  # the clock when something came last
+    came: Word | None = None  # the wall clock then
+    heard: dict[str, Word] = {}  # the wall clock when a source that is waited for said something last
+    wakes: Word | None = None  # the timer of Spark's that is set, in milliseconds
+
+
+def read_meta(data: bytes) -> Meta:
+    """Raises InputError or RunError."""
+    with reading_state(CHECKPOINT):
+        meta = msgspec.msgpack.decode(opened(data), type=Meta)
+        check_numbers([segment.number for segment in meta.segments], meta.next)
+        for page in meta.pages.values():
+            check_numbers(page.log, page.next)
+    if meta.version != VERSION:
+        raise RunError(f"the checkpoint is of version {meta.version}; this release reads version {VERSION}")
+    return meta
 
 
 class Store(PageStore, Protocol):
@@ -69,17 +90,19 @@ class Store(PageStore, Protocol):
     def segment(self, number: int) -> bytes: ...
     def put_segment(self, number: int, data: bytes) -> None: ...
     def drop_segment(self, number: int) -> None: ...
+    def wake(self, before: int | None, at: int | None) -> None:
+        """Have time pass when the wall clock (milliseconds) comes there, instead of when it was to be before."""
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """What the tasks of a micro-batch have sent to a bucket."""
+    """What the tasks of a micro-batch have sent to a bucket; nothing, if it is time alone that has passed."""
 
-    first: int
-    last: int
-    blobs: Sequence[bytes]
+    runs: Sequence[Run] = ()  # the times of all events, also of other buckets'
+    blobs: Sequence[bytes] = ()
     closing: int | None = None  # the end of input: let time pass until then
-    marks: Mapping[str, int] = field(default_factory=dict)  # how far sources have come, where they are waited for
+    marks: Sequence[Sequence[Told]] = ()  # how far sources have come, where they are waited for
+    wall: int | None = None  # what the wall clock says, if it matters
 
 
 @dataclass
@@ -89,16 +112,18 @@ class Outcome:
     late_events: Any = EMPTY  # if they are wanted
     consumed: int = 0
     waiting: int = 0
+    ahead: int = 0
+    set_aside: Any = None  # rows that are too far in the future, if they are wanted
 
 
 class Bucket:
     """Takes a bucket through one micro-batch."""
 
     def __init__(
-        self, task: Work, delay: int, timed: bool, division: Division, store: Store, sources: Sequence[str] = ()
+        self, task: Work, timing: Timing, timed: bool, division: Division, store: Store, sources: Sequence[str] = ()
     ) -> None:
         self.task = task
-        self.delay = delay
+        self.timing = timing
         self.sources = sources
         self.timed = timed
         self.store = store
@@ -110,13 +135,7 @@ class Bucket:
         data = self.store.meta()
         if data is None:
             return Meta(division)
-        with reading_state(CHECKPOINT):
-            meta = msgspec.msgpack.decode(opened(data), type=Meta)
-            check_numbers([segment.number for segment in meta.segments], meta.next)
-            for page in meta.pages.values():
-                check_numbers(page.log, page.next)
-        if meta.version != VERSION:
-            raise RunError(f"the checkpoint is of version {meta.version}; this release reads version {VERSION}")
+        meta = read_meta(data)
         if meta.division != division:
             was, now = (f"key {', '.join(d[0] or ['none'])}, {d[1]} buckets, {d[2]} pages" for d in (meta.division, division))
             raise RunError(f"the checkpoint divides its state otherwise ({was}) than this query does ({now})")
@@ -124,30 +143,86 @@ class Bucket:
 
     def advance(self, arrived: Arrived) -> Outcome:
         meta = self.meta
-        meta.clock = max(meta.clock, arrived.last)
-        if meta.start is None or meta.released <= meta.start:
-            meta.start = arrived.first if meta.start is None else min(meta.start, arrived.first)
         before = dict(meta.marks)
-        advance(meta.marks, arrived.marks)
-        bound = FOREVER if arrived.closing is not None else max(meta.released, self._passed())
-        released = self._released(arrived, bound, before)
+        limit = self._limit(arrived)
+        self._pass_time(arrived, [run for run in arrived.runs if run[1] <= limit], limit)
+        bound = FOREVER if arrived.closing is not None else max(meta.released, self._passed(arrived.wall))
+        released = self._released(arrived, bound, before, limit)
         meta.released = bound
         self.outcome.made = [*self._run(released, bound, arrived.closing)]
+        self._wake_again(arrived.wall)
+        self.outcome.waiting = sum(segment.count for segment in meta.segments)
         self.store.put_meta(sealed(msgspec.msgpack.encode(meta)))
         return self.outcome
 
-    # The buffer.
+    # The clock.
 
-    def _passed(self) -> int:
+    def _limit(self, arrived: Arrived) -> int:
+        """What is later than this is set aside. All buckets find the same."""
+        guard = self.timing.guard
+        if guard is None:
+            return FOREVER
+        clock = None if self.meta.clock == NEVER else self.meta.clock
+        return guard.limit(guard.joined(arrived.runs, arrived.wall), arrived.wall, clock)
+
+    def _pass_time(self, arrived: Arrived, runs: Sequence[Run], limit: int) -> None:
+        meta, wall = self.meta, arrived.wall
+        if runs:
+            first, meta.clock = min(run[0] for run in runs), max(meta.clock, *(run[1] for run in runs))
+            if meta.start is None or meta.released <= meta.start:
+                meta.start = first if meta.start is None else min(meta.start, first)
+            meta.mark, meta.came = meta.clock, wall
+        elif wall is not None and meta.came is not None and self._sleeps(meta.came, wall):
+            meta.clock = max(meta.clock, meta.mark + wall - meta.came)
+        told = merged_marks(arrived.marks, limit)
+        advance(meta.marks, told)
+        if wall is not None:
+            meta.heard.update(dict.fromkeys(told, wall))
+
+    def _sleeps(self, heard: int | None, wall: int | None) -> bool:
+        """Has nothing been heard for so long that it is not waited for?"""
+        return self.timing.idle is not None and heard is not None and wall is not None and wall - heard >= self.timing.idle
+
+    def _passed(self, wall: int | None) -> int:
         """Nothing below this is waited for."""
         if self.sources:
-            return min(self.meta.marks.get(source, NEVER) for source in self.sources)
-        return self.meta.clock - self.delay
+            awake = [source for source in self.sources if not self._sleeps(self._heard(source), wall)]
+            return min((self.meta.marks.get(source, NEVER) for source in awake), default=self.meta.clock)
+        return self.meta.clock - self.timing.delay
 
-    def _released(self, arrived: Arrived, bound: int, marks: Mapping[str, int]) -> pa.Table | None:
+    def _heard(self, source: str) -> int | None:
+        """One that was never heard is waited for from when it is first asked."""
+        if self.meta.came is not None:
+            return self.meta.heard.setdefault(source, self.meta.came)
+        return self.meta.heard.get(source)
+
+    def _wake_again(self, wall: int | None) -> None:
+        """If nothing comes, time is to pass when the next item has waited long enough."""
+        at = None if (instant := self._wakes_at(wall)) is None else -(-instant // 1000)
+        if self.meta.wakes is not None and wall is not None and self.meta.wakes * 1000 <= wall:
+            self.meta.wakes = None  # it has gone off
+        if at != self.meta.wakes:
+            self.store.wake(self.meta.wakes, at)
+            self.meta.wakes = at
+
+    def _wakes_at(self, wall: int | None) -> int | None:
+        """What waits for a source may go on when that has been silent for long; else when the wall clock has come there."""
+        meta, idle = self.meta, self.timing.idle
+        waiting = [*meta.due.values(), *(segment.first for segment in meta.segments)]
+        if idle is None or meta.came is None or not waiting:
+            return None
+        awake = [heard for source in self.sources if not self._sleeps(heard := meta.heard.get(source, meta.came), wall)]
+        if awake:
+            return min(awake) + idle
+        clock = min(waiting) + 1 + (0 if self.sources else self.timing.delay)
+        return max(meta.came + idle, meta.came + clock - meta.mark)
+
+    # The buffer.
+
+    def _released(self, arrived: Arrived, bound: int, marks: Mapping[str, int], limit: int) -> pa.Table | None:
         tables = [*self._old(bound)]
         if arrived.blobs:
-            new = pa.concat_tables([from_bytes(blob) for blob in arrived.blobs], promote_options="default")
+            new = self._timely(pa.concat_tables([from_bytes(blob) for blob in arrived.blobs], promote_options="default"), limit)
             late = new.column("hi").to_numpy() < self.meta.released
             if self.sources:
                 late |= broken(new, marks)
@@ -161,6 +236,15 @@ class Bucket:
         with reading_state(CHECKPOINT):  # what comes now is as the query has it
             table = pa.concat_tables(alike(tables), promote_options="default") if tables else None
         return table if table is not None and len(table) else None
+
+    def _timely(self, new: pa.Table, limit: int) -> pa.Table:
+        """What is not set aside."""
+        ahead = new.column("hi").to_numpy() > limit
+        self.outcome.ahead = int(ahead.sum())
+        if SHOWN in new.column_names:
+            self.outcome.set_aside = new.column(SHOWN).filter(pa.array(ahead)).drop_null()
+            new = new.drop_columns([SHOWN])
+        return new.filter(pa.array(~ahead)) if self.outcome.ahead else new
 
     def _note_late(self, late: pa.Table) -> None:
         self.outcome.late = len(late)
@@ -180,15 +264,14 @@ class Bucket:
                     self.store.drop_segment(segment.number)
                     self.meta.segments.remove(segment)
                 else:
-                    segment.first = bound
+                    segment.first, segment.count = bound, int((table.column("hi").to_numpy() >= bound).sum())
 
     def _keep(self, table: pa.Table) -> None:
         if len(table):
             hi = table.column("hi").to_numpy()
             self.store.put_segment(self.meta.next, stored(table))
-            self.meta.segments.append(Segment(self.meta.next, int(hi.min()), int(hi.max())))
+            self.meta.segments.append(Segment(self.meta.next, int(hi.min()), int(hi.max()), len(table)))
             self.meta.next += 1
-            self.outcome.waiting = len(table)
 
     # The pages.
 

@@ -37,6 +37,13 @@ class Group:
         return tuple(d.order for d in self.detectors)
 
     @property
+    def name(self) -> str:
+        """The same as long as there are rules with this key, whatever others come and go: the state is kept by it."""
+        if not self.key:
+            return "without a key" if self.key is None else "event by event"
+        return f"by {', '.join(sorted(self.key))}" + (" or none" if self.null_keys else "")
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(d.name for d in self.detectors)
 

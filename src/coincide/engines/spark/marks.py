@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from coincide.engines.ahead import Run
 from coincide.engines.arrivals import arrival_instants
 
 REACHED = "reached"
@@ -16,9 +17,27 @@ REACHED = "reached"
 NEVER = -(2**63)
 Instants = npt.NDArray[np.int64]
 
+Told = tuple[int, dict[str, int]]
+"""A task's word: what its sources have reached in events up to this instant."""
 
-def marks_of(events: pa.Table) -> tuple[pa.Array, bytes]:
-    """What each event's source had reached before it, and what each source has reached in the end, encoded."""
+
+def marks_of(events: pa.Table, runs: Sequence[Run]) -> tuple[pa.Array, bytes]:
+    """What each event's source had reached before it, and what each source has reached in the end, encoded. Later runs may be set
+    aside (ahead.py): for the events of a run they do not count."""
+    hi = events.column("hi").to_numpy()
+    reached = np.empty(len(hi), np.int64)
+    told: list[Told] = []
+    for first, last, _ in runs:
+        rows = np.flatnonzero(hi <= last)
+        some = events if len(rows) == len(hi) else events.take(pa.array(rows))
+        before, marks = _reached(some)
+        own = hi[rows] >= first
+        reached[rows[own]] = before[own]
+        told.append((last, marks))
+    return pa.array(reached), msgspec.msgpack.encode(told)
+
+
+def _reached(events: pa.Table) -> tuple[Instants, dict[str, int]]:
     hi = events.column("hi").to_numpy()
     codes, names = _sources(events)
     given = events.column("arrival").combine_chunks() if "arrival" in events.column_names else None
@@ -32,14 +51,19 @@ def marks_of(events: pa.Table) -> tuple[pa.Array, bytes]:
             running = np.maximum.accumulate(hi[rows])
             reached[rows] = np.concatenate(([NEVER], running[:-1]))
             marks[name] = int(running[-1])
-    return pa.array(reached), msgspec.msgpack.encode(marks)
+    return reached, marks
 
 
-def merged_marks(encoded: Iterable[bytes]) -> dict[str, int]:
-    """What all tasks have told."""
+def told_marks(data: bytes) -> list[Told]:
+    return msgspec.msgpack.decode(data, type=list[Told])
+
+
+def merged_marks(words: Iterable[Sequence[Told]], limit: int) -> dict[str, int]:
+    """What all tasks have told, of events up to the limit."""
     found: dict[str, int] = {}
-    for data in encoded:
-        advance(found, msgspec.msgpack.decode(data, type=dict[str, int]))
+    for told in words:
+        for _, marks in [one for one in told if one[0] <= limit][-1:]:
+            advance(found, marks)
     return found
 
 

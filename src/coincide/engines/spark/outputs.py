@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_type
 
 from coincide.adapters.write import KEY
 from coincide.detection.base import Attributes, Copied, DetectorPlan
-from coincide.engines.identity import Digests, Keys
+from coincide.engines.identity import Digests, Keys, versions_of
 from coincide.engines.spark.bytype import Types, metadata
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.latecomers import LATE, LateShape, late_shape
+from coincide.engines.spark.rejects import REJECTED
 from coincide.engines.spark.values import MOMENT, TIME, WHOLE, arrow_kind, kind_of, spark_kind, spark_time, values
 from coincide.errors import RuleError
 from coincide.expr.functions import NUMBER
@@ -33,6 +35,8 @@ from coincide.syntax import walk
 UNKNOWN = "unknown"
 ORDER = "_order"
 """A column for ourselves: where among the detections of one event a detection stands."""
+VERSION = "_version"
+"""The digest of the definition that made a detection."""
 LATENCY = "_latency"
 """Microseconds from a detection's hi to the clock at which it was made."""
 
@@ -47,6 +51,8 @@ class Outputs:
     late: LateShape | None = None  # a column for late events
     digests: Digests | None = None  # of definitions, where a column for keys is wanted
     types: Types = ()  # the same attributes, by types of detections
+    rejected: T.StructType | None = None  # a column for rows that are set aside
+    versions: Digests | None = None  # of definitions, where a column for those is wanted
 
     def spark(self) -> T.StructType:
         fields = [
@@ -57,8 +63,10 @@ class Outputs:
             *(T.StructField(name, spark_kind(kind, self.compounds)) for name, kind in self.attributes),
             T.StructField(ORDER, T.ArrayType(T.LongType())),
             *([T.StructField(KEY, T.StringType())] if self.digests is not None else []),
+            *([T.StructField(VERSION, T.StringType())] if self.versions is not None else []),
             *([T.StructField(LATENCY, T.LongType())] if self.latencies else []),
             *([T.StructField(LATE, self.late.spark())] if self.late is not None else []),
+            *([T.StructField(REJECTED, self.rejected)] if self.rejected is not None else []),
         ]
         return T.StructType(fields)
 
@@ -69,16 +77,29 @@ class Outputs:
         envelope = [("type", pa.string()), ("time", TIME), ("from", pa.list_(pa.string())), ("source", pa.string())]
         attributes = [(name, self._arrow_kind(kind)) for name, kind in self.attributes]
         key = [(KEY, pa.string())] if self.digests is not None else []
+        key += [(VERSION, pa.string())] if self.versions is not None else []
         latency = [(LATENCY, pa.int64())] if self.latencies else []
         late = [(LATE, self.late.arrow())] if self.late is not None else []
-        return pa.schema([*envelope, *attributes, (ORDER, pa.list_(pa.int64())), *key, *latency, *late])
+        rejected = [(REJECTED, self._rejected)] if self.rejected is not None else []
+        return pa.schema([*envelope, *attributes, (ORDER, pa.list_(pa.int64())), *key, *latency, *late, *rejected])
+
+    @property
+    def _rejected(self) -> pa.DataType:
+        return to_arrow_type(self.rejected, timezone="UTC")
+
+    def _row_of(self, column: str, values: pa.Array) -> pa.RecordBatch:
+        """Rows that hold nothing but this."""
+        columns = [values if field.name == column else pa.nulls(len(values), field.type) for field in self.arrow()]
+        return pa.RecordBatch.from_arrays(columns, schema=self.arrow())
+
+    def rejected_batch(self, rows: pa.ChunkedArray) -> pa.RecordBatch:
+        """Rows that hold what was set aside, and no detections."""
+        return self._row_of(REJECTED, rows.combine_chunks().cast(self._rejected))
 
     def late_batch(self, late: EventTable, policies: Sequence[Sequence[str]] | None = None) -> pa.RecordBatch:
         """Rows that hold late events and no detections."""
         assert self.late is not None
-        schema = self.arrow()
-        nothing = [pa.nulls(len(late), field.type) for field in schema][:-1]
-        return pa.RecordBatch.from_arrays([*nothing, self.late.structs(late, policies)], schema=schema)
+        return self._row_of(LATE, self.late.structs(late, policies))
 
     def record_batch(
         self, detections: EventBatch, latencies: Sequence[int | None] | None = None, keys: Keys | None = None
@@ -95,8 +116,10 @@ class Outputs:
             *(values(name, table.column(name), kind, self._arrow_kind(kind)) for name, kind in self.attributes),
             _orders(table),
             *([pa.array((keys or Keys(self.digests)).of(detections), pa.string())] if self.digests is not None else []),
+            *([pa.array(versions_of(self.versions, detections), pa.string())] if self.versions is not None else []),
             *([pa.array(latencies or [None] * len(table), pa.int64())] if self.latencies else []),
             *([pa.nulls(len(table), self.late.arrow())] if self.late is not None else []),
+            *([pa.nulls(len(table), self._rejected)] if self.rejected is not None else []),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow())
 

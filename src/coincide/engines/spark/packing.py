@@ -1,25 +1,35 @@
 """Events on their way to the state: packed to one Arrow blob a bucket, so that Spark moves few rows.
 
-A row of the packed frame is for one bucket, from one task of one micro-batch. Every task sends one to every bucket, if only to
-tell what time it has seen; where sources are waited for, how far each of them has come (marks.py)."""
+A row of the packed frame is for one bucket of one group, from one task of one micro-batch. Every task sends one to every bucket,
+if only to tell what time it has seen and what the wall clock says; where sources are waited for, how far each has come."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coincide.detection.snapshots import damaged, opened, sealed
+from coincide.engines.ahead import Guard, Run
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.marks import REACHED, marks_of
+from coincide.engines.spark.rejects import SHOWN
 
-PACKED = "bucket int, first bigint, last bigint, closing bigint, marks binary, blob binary"
-TIMES = [("first", pa.int64()), ("last", pa.int64()), ("closing", pa.int64())]
-PACKED_ARROW = pa.schema([("bucket", pa.int32()), *TIMES, ("marks", pa.binary()), ("blob", pa.binary())])
+PACKED = "name string, bucket int, runs binary, closing bigint, wall bigint, marks binary, blob binary"
+PACKED_ARROW = pa.schema(
+    [
+        *(("name", pa.string()), ("bucket", pa.int32()), ("runs", pa.binary()), ("closing", pa.int64()), ("wall", pa.int64())),
+        *(("marks", pa.binary()), ("blob", pa.binary())),
+    ]
+)
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+SEED = 42
+"""Of Spark's hash."""
 BARE = -1
 """Number of the bucket of rows that only tell the time."""
 
@@ -72,50 +82,75 @@ def fitting(table: pa.Table, *numbers: str) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Packing:
-    """Sent to workers. The rows that come in have the layout's columns, then page, bucket and closing."""
+class Road:
+    """A group's way to its state: the fields that its events have, and the numbers of its buckets."""
 
+    name: str
     layout: Layout
     buckets: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Sent to workers. The rows that come in have the layout's columns and, if some are to be shown, SHOWN; then, for each road,
+    the page and the bucket that the row goes to (none: BARE); at last closing and wall."""
+
+    layout: Layout
+    roads: tuple[Road, ...]
     marked: bool = False  # by source: rows are in the order of arrival then, and events carry what their source had reached
+    guard: Guard | None = None
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         received = [batch for batch in batches if batch.num_rows]
         if received:
-            yield self._packed(pa.Table.from_batches(received))
+            yield from self._packed(pa.Table.from_batches(received))
 
-    def _packed(self, table: pa.Table) -> pa.RecordBatch:
+    def _packed(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         hi = table.column(self.layout.fields.index("hi")).to_numpy()
-        numbers = table.column("bucket").to_numpy()
+        wall = table.column("wall")[0].as_py()
         closing = table.column("closing").drop_null()
-        events = table.drop_columns(["bucket", "closing"]).rename_columns([*self.layout.fields, "page"])
+        runs = self._runs(hi, wall)
+        events = table.select(range(len(self.layout.fields))).rename_columns([*self.layout.fields])
         marks = None
         if self.marked:
-            reached, marks = marks_of(events)
+            reached, marks = marks_of(events, runs)
             events = events.append_column(REACHED, reached)
-        blobs = self._blobs(events, numbers)
-        size = len(self.buckets)
-        columns = [
-            pa.array(self.buckets, pa.int32()),
-            pa.array(np.full(size, hi.min())),
-            pa.array(np.full(size, hi.max())),
-            pa.array([closing[0].as_py() if len(closing) else None] * size, pa.int64()),
-            pa.array([marks] * size, pa.binary()),
-            pa.array([blobs.get(number) for number in range(size)], pa.binary()),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=PACKED_ARROW)
+        told = [msgspec.msgpack.encode(runs), closing[0].as_py() if len(closing) else None, wall, marks]
+        shown = table.column(SHOWN) if SHOWN in table.column_names else None
+        for number, road in enumerate(self.roads):
+            buckets = table.column(f"bucket{number}").to_numpy()
+            own = events.select([*road.layout.fields, *([REACHED] if self.marked else [])])
+            own = own.append_column("page", table.column(f"page{number}"))
+            own = own if shown is None else own.append_column(SHOWN, shown)
+            yield road_batch(road, told, _blobs(own, buckets, len(road.buckets)))
+            if shown is not None:  # once is enough
+                shown = pc.if_else(pa.array(buckets == BARE), shown, pa.scalar(None, shown.type))
 
-    def _blobs(self, events: pa.Table, numbers: Any) -> dict[int, bytes]:
-        if len(self.buckets) == 1 and (numbers == 0).all():
-            return {0: to_bytes(events)}
-        order = np.argsort(numbers, kind="stable")
-        spread = events.take(pa.array(order))
-        ends = np.searchsorted(numbers[order], np.arange(len(self.buckets) + 1))
-        return {
-            number: to_bytes(spread.slice(start, stop - start))
-            for number, (start, stop) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
-            if stop > start
-        }
+    def _runs(self, hi: Any, wall: int | None) -> list[Run]:
+        return [(int(hi.min()), int(hi.max()), len(hi))] if self.guard is None else self.guard.runs(hi, wall)
+
+
+def road_batch(road: Road, told: Sequence[Any], blobs: Mapping[int, bytes]) -> pa.RecordBatch:
+    """A row for each bucket: what all are told, and its own events."""
+    size = len(road.buckets)
+    rows = [[road.name] * size, road.buckets, *([value] * size for value in told), [blobs.get(n) for n in range(size)]]
+    columns = [pa.array(values, field.type) for values, field in zip(rows, PACKED_ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=PACKED_ARROW)
+
+
+def _blobs(events: pa.Table, numbers: Any, buckets: int) -> dict[int, bytes]:
+    if buckets == 1 and (numbers == 0).all():
+        return {0: to_bytes(events)}
+    order = np.argsort(numbers, kind="stable")
+    ends = np.searchsorted(numbers[order], np.arange(buckets + 1))
+    wanted = order[ends[0] :]
+    spread = events.take(pa.array(wanted))
+    ends = ends - ends[0]
+    return {
+        number: to_bytes(spread.slice(start, stop - start))
+        for number, (start, stop) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+        if stop > start
+    }
 
 
 def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
@@ -126,30 +161,33 @@ def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
                 yield from from_bytes(blob.as_py()).to_batches()
 
 
-def balanced_buckets(count: int, partitions: int) -> tuple[int, ...]:
-    """Numbers for buckets that Spark's hash spreads evenly over the partitions. The first is 0 always, so that a run which
-    divides its state differently from its checkpoint finds a bucket of it and can tell."""
-    room = -(-count // partitions)
+def balanced_buckets(count: int, name: str | None = None) -> tuple[int, ...]:
+    """Numbers for buckets, of the group of this name if there are several, that Spark's hash spreads evenly over so many
+    partitions, so also over a divisor or a multiple of that. They depend on nothing else: a checkpoint keeps them whatever
+    machine it is on, and whatever other groups there are. The first is that of a group of one bucket, so that a run which
+    divides its state otherwise finds a bucket and can tell."""
+    seed = SEED if name is None else spark_hash(name.encode())
     taken: dict[int, int] = {}
-    chosen: list[int] = []
     number = 0
-    while len(chosen) < count:
-        partition = spark_hash(number) % partitions
-        if taken.get(partition, 0) < room:
-            taken[partition] = taken.get(partition, 0) + 1
-            chosen.append(number)
+    while len(taken) < count:
+        taken.setdefault(spark_hash(number.to_bytes(4, "little"), seed) % count, number)
         number += 1
-    return tuple(chosen)
+    return tuple(sorted(taken.values()))
 
 
-def spark_hash(number: int, seed: int = 42) -> int:
-    """Murmur3 of a 32-bit integer, as Spark distributes rows by it (as a signed number)."""
+def spark_hash(data: bytes, seed: int = SEED) -> int:
+    """Murmur3 of a text, or of a 32-bit integer in little endian, as Spark distributes rows by it (as a signed number)."""
     mask = 0xFFFFFFFF
-    k = number * 0xCC9E2D51 & mask
-    k = (k << 15 | k >> 17) & mask
-    h = seed ^ (k * 0x1B873593 & mask)
-    h = (h << 13 | h >> 19) & mask
-    h = (h * 5 + 0xE6546B64 & mask) ^ 4
+    whole = len(data) // 4 * 4
+    words = [int.from_bytes(data[at : at + 4], "little") for at in range(0, whole, 4)]
+    h = seed & mask
+    for k in [*words, *(byte - 256 if byte > 127 else byte for byte in data[whole:])]:
+        k = k * 0xCC9E2D51 & mask
+        k = (k << 15 | k >> 17) & mask
+        h ^= k * 0x1B873593 & mask
+        h = (h << 13 | h >> 19) & mask
+        h = h * 5 + 0xE6546B64 & mask
+    h ^= len(data)
     h = (h ^ h >> 16) * 0x85EBCA6B & mask
     h = (h ^ h >> 13) * 0xC2B2AE35 & mask
     h ^= h >> 16

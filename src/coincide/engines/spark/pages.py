@@ -60,6 +60,7 @@ class PageStore(Protocol):
     def drop_entry(self, page: int, number: int) -> None: ...
     def rules(self, digest: str) -> bytes: ...
     def put_rules(self, digest: str, data: bytes) -> None: ...
+    def drop_rules(self, digest: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Work(Protocol):
     def check_waiting(self, table: pa.Table) -> None: ...
     def batch(self, table: pa.Table | None) -> Any: ...
     def logged(self, table: pa.Table) -> Any: ...
-    def rows(self, made: list[Any], late: Any) -> list[pa.RecordBatch]: ...
+    def rows(self, made: list[Any], late: Any, set_aside: Any = None) -> list[pa.RecordBatch]: ...
 
 
 class Pages:
@@ -209,7 +210,16 @@ class Pages:
         self.store.put_base(number, data)
         for entry in page.log:
             self.store.drop_entry(number, entry)
-        page.base, page.size, page.log, page.rules = len(data), 0, [], self._digest
+        page.base, page.size, page.log = len(data), 0, []
+        if page.rules != self._digest:
+            page.rules = self._digest
+            self._drop_unused_rules()
+
+    def _drop_unused_rules(self) -> None:
+        used = {page.rules for page in self.known.values()}
+        for digest in [digest for digest in self.kept if digest not in used]:
+            self.store.drop_rules(digest)
+            self.kept.remove(digest)
 
 
 def _last_told(entries: Sequence[bytes]) -> int:

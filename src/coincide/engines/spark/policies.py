@@ -14,12 +14,15 @@ from coincide.engines.instance import IN_ORDER, StabilityPolicy
 from coincide.engines.policies import names_policies, policies_of
 from coincide.engines.spark import pushdown
 from coincide.engines.spark.arrival import Arrivals, Job, advance
+from coincide.engines.spark.bucket import Arrived
 from coincide.engines.spark.frame import Source
 from coincide.engines.spark.groups import Group
 from coincide.engines.spark.outputs import Outputs
-from coincide.engines.spark.packing import BARE, PACKED, Packing, unpacked
-from coincide.engines.spark.stateful import RESULT, arrived_rows, value_bytes
+from coincide.engines.spark.packing import BARE, PACKED, Packing, Road
+from coincide.engines.spark.rejects import shown_if_ahead
+from coincide.engines.spark.stateful import arrived_rows, result, set_timer, stepped, value_bytes
 from coincide.engines.spark.tables import tables_of
+from coincide.engines.spark.timing import BELIEVED, Timing
 from coincide.engines.spark.worker import Task, sources_of
 from coincide.rulebook import Rulebook
 
@@ -58,31 +61,31 @@ def arrivals_streaming(
     source: Source,
     shape: Outputs,
     policy: StabilityPolicy | None,
-    delay: int,
+    timing: Timing,
     tier: str,
     closing: str | None = None,
 ) -> DataFrame:
     """Definitions without a policy consume events in total order, which may come `delay` late."""
-    job = _job(rules, source, shape, policy or StabilityPolicy("delayed", delay=delay), tier)
+    job = _job(rules, source, shape, policy or StabilityPolicy("delayed", delay=timing.delay), tier, timing)
     ends = _closing(source, closing)
     rows = source.frame.filter(source.is_event).select(
         *source.wire_columns(job.task.layout),
-        F.lit(0).alias("page"),
-        F.when(ends.isNull(), F.lit(0)).otherwise(F.lit(BARE)).alias("bucket"),
+        *shown_if_ahead(source, shape.rejected, timing.guard, F.lit(True)),
+        F.lit(0).alias("page0"),
+        F.when(ends.isNull(), F.lit(0)).otherwise(F.lit(BARE)).alias("bucket0"),
         ends.alias("closing"),
+        timing.wall().alias("wall"),
     )
-    packed = rows.mapInArrow(Packing(job.task.layout, (0,)), PACKED)
-    stepped = packed.groupBy("bucket").transformWithStateInPandas(ArrivalProcessor(job), RESULT, "Append", "None")
-    counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in ("late", "consumed", "waiting")]
-    return stepped.observe("coincide_0", *counts).select("blob").mapInArrow(unpacked, shape.spark())
+    packing = Packing(job.task.layout, (Road("arrivals", job.task.layout, (0,)),), guard=timing.guard)
+    return stepped(rows.mapInArrow(packing, PACKED), ArrivalProcessor(job), shape.spark())
 
 
-def _job(rules: Rulebook, source: Source, shape: Outputs, policy: StabilityPolicy, tier: str) -> Job:
+def _job(rules: Rulebook, source: Source, shape: Outputs, policy: StabilityPolicy, tier: str, timing: Timing = BELIEVED) -> Job:
     plans = rules.compiled.plans
     layout = pushdown.layout(source, plans, everything=shape.late is not None, arriving=True)
     members = tuple(detector.order for detector in rules.detectors)
     tables = tables_of(rules, source.original.sparkSession)
-    return Job(Task(sources_of(rules), members, tier, layout, shape, tables), policy)
+    return Job(Task(sources_of(rules), members, tier, layout, shape, tables), policy, timing)
 
 
 def _closing(source: Source, closing: str | None) -> Column:
@@ -94,13 +97,18 @@ class ArrivalProcessor(StatefulProcessor):  # type: ignore[misc]
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.timing = job.timing
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
         self._state = handle.getValueState("arrivals", "data binary")
+        self._silence = handle.getValueState("silence", "data binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        blob, counts = advance(self.job, self, arrived_rows(pd.concat(rows)))
-        yield pd.DataFrame({"blob": [blob], "late": [counts.late], "consumed": [counts.consumed], "waiting": [counts.waiting]})
+        yield result(*advance(self.job, self, arrived_rows(pd.concat(rows))))
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
+        yield result(*advance(self.job, self, Arrived(wall=timerValues.getCurrentProcessingTimeInMs() * 1000)))
 
     def close(self) -> None:
         pass
@@ -110,3 +118,12 @@ class ArrivalProcessor(StatefulProcessor):  # type: ignore[misc]
 
     def put_state(self, data: bytes) -> None:
         self._state.update((data,))
+
+    def silence(self) -> bytes | None:
+        return value_bytes(self._silence.get())
+
+    def put_silence(self, data: bytes) -> None:
+        self._silence.update((data,))
+
+    def wake(self, before: int | None, at: int | None) -> None:
+        set_timer(self._handle, before, at)

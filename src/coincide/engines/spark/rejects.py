@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from coincide.adapters.frames import free_name
-from coincide.adapters.records import MISSING_TYPE, REVERSED, missing, no_instant
+from coincide.adapters.records import MISSING_TYPE, REVERSED, missing, no_instant, too_far_ahead
+from coincide.engines.ahead import Guard
 from coincide.engines.spark.frame import Source
+from coincide.expr.quantities import duration_text
 
 REJECTED = "_rejected"
+SHOWN = "shown"
+"""Column of an event on its way to the state: all of its row, as it is shown if it is set aside."""
 ROWS = "coincide_rows"
 """The observed metrics of a stream: `rows` and, of these, `rejected`."""
 
@@ -32,11 +37,31 @@ def reason(source: Source) -> Column:
     )
 
 
-def with_rejected(found: DataFrame, source: Source) -> DataFrame:
-    """The frame with rows that hold what was rejected: all columns of the original, and the reason."""
+def shown(source: Source, why: Column) -> Column:
+    """A row that was rejected: all columns of the original, and the reason."""
     names = source.original.columns
     columns = [F.col(f"c{number}").alias(name) for number, name in enumerate(names)]
-    whole = F.struct(reason(source).alias(free_name("reason", names)), *columns)
-    nothing = [F.lit(None).cast(field.dataType) for field in found.schema.fields]
-    rejected = source.frame.filter(is_rejected(source)).select(*nothing, whole.alias(REJECTED))
-    return found.select("*", F.lit(None).cast(rejected.schema[REJECTED].dataType).alias(REJECTED)).unionAll(rejected)
+    return F.struct(why.alias(free_name("reason", names)), *columns)
+
+
+def shown_if_ahead(source: Source, kind: T.StructType | None, guard: Guard | None, where: Column) -> list[Column]:
+    """The column SHOWN, if events that are set aside are to be shown."""
+    if kind is None or guard is None:
+        return []
+    why = F.lit(too_far_ahead(duration_text(guard.ahead)))
+    return [F.when(where, shown(source, why)).alias(SHOWN)]
+
+
+def shown_type(source: Source) -> T.StructType:
+    kind: T.StructType = source.frame.select(shown(source, F.lit(None).cast("string")).alias(REJECTED)).schema[REJECTED].dataType
+    return kind
+
+
+def with_rejected(found: DataFrame, source: Source) -> DataFrame:
+    """The frame with rows that hold what was rejected."""
+    own = [field for field in found.schema.fields if field.name != REJECTED]
+    nothing = [F.lit(None).cast(field.dataType) for field in own]
+    rejected = source.frame.filter(is_rejected(source)).select(*nothing, shown(source, reason(source)).alias(REJECTED))
+    if len(own) == len(found.columns):
+        found = found.select("*", F.lit(None).cast(rejected.schema[REJECTED].dataType).alias(REJECTED))
+    return found.unionAll(rejected)

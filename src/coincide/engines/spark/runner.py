@@ -25,6 +25,7 @@ from coincide.engines.spark.rows import gathered, no_run, ordered
 from coincide.engines.spark.session import session
 from coincide.engines.spark.spool import CLOSING, NUMBER, Spool
 from coincide.engines.spark.streaming import detect_streaming
+from coincide.engines.spark.timing import Timing, parse_delay
 from coincide.errors import CoincideError
 from coincide.model.batch import EventBatch
 from coincide.model.stamp import LIMIT
@@ -109,7 +110,8 @@ def _streamed(
     schema = spark.read.parquet(folder).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
     source = Source(stream.toDF(*spool.names), rules.fields(MAPPING), NUMBER)
-    found = detect_streaming(rules, source, delay, tier, closing=CLOSING, policy=policy, late=late, latency=late)
+    timing = Timing(parse_delay(delay))  # all of it is there, so the latest time is to be believed
+    found = detect_streaming(rules, source, timing, tier, closing=CLOSING, policy=policy, late=late, latency=late)
     target = spool.folder / "detections"
     _awaited(found.toDF(*_numbered(found)), target, spool.folder / "checkpoint")
     return pa.dataset.dataset(str(target), format="parquet", exclude_invalid_files=False).to_table(), found.columns

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from coincide.detection.rowpattern.search import STEPS
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket
+from coincide.engines.spark.checkpoint import PARTS, StoredBucket, state_part
 from coincide.engines.spark.rowpatterns import streamed
 from coincide.engines.spark.tablework import TableStream
 from coincide.errors import CoincideError
 from coincide.source import SourceText
 
 ENDS = ("closed", "open")
-PARTS = {"meta": "value", "segments": "map", "bases": "map", "logs": "map", "rules": "map"}
-"""The variables of a bucket's state (stateful.py)."""
 
 
 def match_recognize_to_end(
@@ -55,7 +51,7 @@ def match_recognize_to_end(
 
 def _rest(stream: TableStream, checkpoint: str) -> DataFrame:
     spark: SparkSession = stream.frame.sparkSession
-    parts = [_part(spark, checkpoint, name, kind) for name, kind in PARTS.items()]
+    parts = [state_part(spark, checkpoint, name) for name in PARTS]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part)
@@ -68,56 +64,14 @@ def _rest(stream: TableStream, checkpoint: str) -> DataFrame:
     return whole.groupBy("bucket").applyInArrow(ending, stream.result)
 
 
-def _part(spark: SparkSession, checkpoint: str, name: str, kind: str) -> DataFrame:
-    """Bucket, variable, key (as text) and bytes."""
-    reader = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", name)
-    bucket = F.col("key")["bucket"].alias("bucket")
-    if kind == "value":
-        item, value = F.lit("{}"), F.col("value")
-    else:
-        item, value = F.to_json(F.col("user_map_key")), F.col("user_map_value")
-    return reader.load().select(bucket, F.lit(name).alias("part"), item.alias("item"), value["data"].alias("data"))
-
-
-class _Kept:
-    """A bucket's store, to read."""
-
-    def __init__(self, rows: pa.Table) -> None:
-        self.parts: dict[tuple[str, tuple[Any, ...]], bytes] = {}
-        for row in rows.to_pylist():
-            self.parts[row["part"], tuple(json.loads(row["item"]).values())] = row["data"]
-
-    def meta(self) -> bytes | None:
-        return self.parts.get(("meta", ()))
-
-    def segment(self, number: int) -> bytes:
-        return self.parts["segments", (number,)]
-
-    def base(self, page: int) -> bytes | None:
-        return self.parts.get(("bases", (page,)))
-
-    def entry(self, page: int, number: int) -> bytes:
-        return self.parts["logs", (page, number)]
-
-    def rules(self, digest: str) -> bytes:
-        return self.parts["rules", (digest,)]
-
-    def put_meta(self, data: bytes) -> None: ...
-    def put_segment(self, number: int, data: bytes) -> None: ...
-    def drop_segment(self, number: int) -> None: ...
-    def put_base(self, page: int, data: bytes) -> None: ...
-    def put_entry(self, page: int, number: int, data: bytes) -> None: ...
-    def drop_entry(self, page: int, number: int) -> None: ...
-    def put_rules(self, digest: str, data: bytes) -> None: ...
-
-
 class _Ending:
     """Sent to workers: a bucket's rest."""
 
     def __init__(self, stream: TableStream) -> None:
-        self.task, self.delay, self.timed, self.division = stream.task, stream.delay, stream.timed, stream.division
+        self.keeper, self.timing, self.made = stream.keeper, stream.timing, stream.task.result
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        bucket = Bucket(self.task, self.delay, self.timed, self.division, _Kept(rows))
-        outcome = bucket.advance(Arrived(bucket.meta.clock, bucket.meta.clock, [], FOREVER))
-        return pa.Table.from_batches(self.task.rows(outcome.made, None), self.task.result)
+        task = self.keeper.task
+        bucket = Bucket(task, self.timing, self.keeper.timed, self.keeper.division, StoredBucket(rows.to_pylist()))
+        outcome = bucket.advance(Arrived([(bucket.meta.clock, bucket.meta.clock, 0)], [], FOREVER))
+        return pa.Table.from_batches(task.rows(outcome.made, None), self.made)

@@ -20,9 +20,10 @@ from coincide.adapters.mapping import DEFAULT
 from coincide.engines.spark.bucket import Division
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.instants import interval
-from coincide.engines.spark.packing import PACKED, Packing, balanced_buckets, unpacked
-from coincide.engines.spark.stateful import RESULT, Processor
-from coincide.engines.spark.streaming import PAGES, parse_delay, want_rocksdb
+from coincide.engines.spark.packing import PACKED, Packing, Road, balanced_buckets
+from coincide.engines.spark.stateful import Keeper, Processor, stepped
+from coincide.engines.spark.streaming import BUCKETS, PAGES, want_rocksdb
+from coincide.engines.spark.timing import Timing, parse_delay
 from coincide.errors import Diagnostic, RuleError
 from coincide.source import SourceText
 from coincide.tables.foreign import parsed
@@ -33,6 +34,8 @@ WATERMARK = "spark.watermarkDelayMs"
 """In the metadata of the column that Spark's withWatermark names."""
 
 DELAY = "10 seconds"
+GROUP = "query"
+"""A query is all that there is in its stream."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class TableTask:
     def logged(self, table: pa.Table) -> pa.Table:
         return self.batch(table)
 
-    def rows(self, made: list[pa.Table], late: Any) -> list[pa.RecordBatch]:
+    def rows(self, made: list[pa.Table], late: Any, set_aside: Any = None) -> list[pa.RecordBatch]:
         whole = pa.concat_tables([self.result.empty_table(), *(table.cast(self.result, safe=False) for table in made)])
         return whole.combine_chunks().to_batches() if len(whole) else []
 
@@ -101,7 +104,7 @@ class TableStream:
     task: TableTask
     keys: tuple[str, ...]
     timed: bool
-    delay: int
+    timing: Timing
     buckets: int
     pages: int
 
@@ -110,23 +113,19 @@ class TableStream:
         return [*self.keys], self.buckets, self.pages
 
     @property
-    def processor(self) -> Processor:
-        return Processor(self.task, self.delay, self.timed, self.division)
+    def keeper(self) -> Keeper:
+        return Keeper(self.task, self.timed, self.division)
 
     @property
     def result(self) -> T.StructType:
         return from_arrow_schema(self.task.result)
 
     def matched(self) -> DataFrame:
-        spark = self.frame.sparkSession
-        want_rocksdb(spark)
-        partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-        packing = Packing(self.task.layout, balanced_buckets(self.buckets, partitions))
-        packed = self._rows().mapInArrow(packing, PACKED)
-        stepped = packed.groupBy("bucket").transformWithStateInPandas(self.processor, RESULT, "Append", "None")
-        counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in ("late", "consumed", "waiting")]
+        want_rocksdb(self.frame.sparkSession)
+        layout, buckets = self.task.layout, balanced_buckets(self.buckets, GROUP)
+        packed = self._rows().mapInArrow(Packing(layout, (Road(GROUP, layout, buckets),)), PACKED)
         name = f"match_recognize_{blake2b(self.task.rules(), digest_size=4).hexdigest()}"
-        return stepped.observe(name, *counts).select("blob").mapInArrow(unpacked, self.result)
+        return stepped(packed, Processor({GROUP: self.keeper}, self.timing), self.result, name)
 
     def _rows(self) -> DataFrame:
         """Rows with their time, and the numbers of their page and bucket. A row without a time never has its turn."""
@@ -136,7 +135,8 @@ class TableStream:
         page = F.pmod(F.shiftright(spread, 32), F.lit(self.pages)).cast("int")
         bucket = F.pmod(spread, F.lit(self.buckets)).cast("int")
         closing = F.lit(None).cast("bigint")
-        rows = self.frame.select(hi, *columns, page.alias("page"), bucket.alias("bucket"), closing.alias("closing"))
+        places = (page.alias("page0"), bucket.alias("bucket0"), closing.alias("closing"), self.timing.wall().alias("wall"))
+        rows = self.frame.select(hi, *columns, *places)
         return rows.filter(F.col("w0").isNotNull())
 
     def _hi(self) -> Column:
@@ -168,9 +168,8 @@ def table_stream(
     schema = arrow_schema(frame.select(*(F.col(quoted(name)) for name in columns)).schema)
     task = TableTask(source.name, source.text, time, table.steps, _bare(schema), _bare(table.matched))
     keys = tuple(column.name for column in table.clause.partition)
-    partitions = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    divided = (buckets or partitions, pages or PAGES) if keys else (1, 1)
-    return TableStream(frame, task, keys, table.clause.within is not None, _delay(frame, time, delay), *divided)
+    divided = (buckets or BUCKETS, pages or PAGES) if keys else (1, 1)
+    return TableStream(frame, task, keys, table.clause.within is not None, Timing(_delay(frame, time, delay)), *divided)
 
 
 def _time_of(frame: DataFrame, table: TableQuery) -> str:

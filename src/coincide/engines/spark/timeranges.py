@@ -176,7 +176,7 @@ class TimeRanges:
 
     def _spread(self, rows: DataFrame, parts: Sequence[Range]) -> DataFrame:
         """Each range's rows in a task, with the number of the range."""
-        buckets = balanced_buckets(len(parts), len(parts))
+        buckets = balanced_buckets(len(parts))
         listed = [(number, bucket, part.low, part.high) for number, (part, bucket) in enumerate(zip(parts, buckets, strict=True))]
         table = rows.sparkSession.createDataFrame(listed, f"{NUMBER} int, {BUCKET} int, low bigint, high bigint")
         named = F.broadcast(table.withColumnsRenamed({"low": "__low", "high": "__high"}))

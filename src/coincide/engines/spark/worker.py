@@ -92,11 +92,12 @@ class Task:
         columns: dict[str, Any] = {name: table.column(name).combine_chunks() for name in table.column_names}
         return EventBatch(table=events_of(Layout(tuple(columns)), columns))
 
-    def rows(self, made: list[EventBatch], late: EventBatch) -> list[pa.RecordBatch]:
+    def rows(self, made: list[EventBatch], late: EventBatch, set_aside: pa.ChunkedArray | None = None) -> list[pa.RecordBatch]:
         """Rows of the resulting frame."""
         detections = merged(made)
         rows = [self.outputs.record_batch(detections)] if len(detections) else []
-        return rows + ([self.outputs.late_batch(late.table)] if len(late) else [])
+        rows += [self.outputs.late_batch(late.table)] if len(late) else []
+        return rows + ([self.outputs.rejected_batch(set_aside)] if set_aside else [])
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,11 @@ def _rules(sources: Sources, tables: Tables | None) -> Rulebook:
     given.update(((TEXT, text[0]), text[1]) for text in texts if not is_rule_file(text[0]))
     with giving(given):
         return load(*(_unpacked(*text) for text in texts if is_rule_file(text[0])))
+
+
+def rules_of(sources: Sources) -> Rulebook:
+    """Rules as they were sent, or kept in a checkpoint."""
+    return _rules(sources, None)
 
 
 def rules_for(task: Task) -> Rulebook:

@@ -1,0 +1,162 @@
+"""A streaming query's checkpoint, as the driver reads it before a query goes on from it: of which rules its state is, and how it
+is divided. Whatever is wrong with it is told here, in one line, and not by a worker."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from coincide.detection.snapshots import reading_state
+from coincide.engines.spark.bucket import Meta, read_meta
+from coincide.engines.spark.groups import Group
+from coincide.engines.spark.pages import CHECKPOINT
+from coincide.engines.spark.timing import Timing
+from coincide.engines.spark.worker import Sources, rules_of
+from coincide.errors import CoincideError, Diagnostic
+
+LOG = logging.getLogger("coincide.spark")
+
+PARTS = {"meta": "value", "segments": "map", "bases": "map", "logs": "map", "rules": "map"}
+"""The variables of a bucket's state (stateful.py)."""
+
+
+def state_part(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
+    """One variable of all buckets: the group's name, the bucket, the variable, the key in it (as JSON) and the bytes."""
+    reader = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", name)
+    key = F.col("key")
+    if PARTS[name] == "value":
+        item, value = F.lit("{}"), F.col("value")
+    else:
+        item, value = F.to_json(F.col("user_map_key")), F.col("user_map_value")
+    place = key["name"].alias("name"), key["bucket"].alias("bucket"), F.lit(name).alias("part")
+    return reader.load().select(*place, item.alias("item"), value["data"].alias("data"))
+
+
+class StoredBucket:
+    """A bucket's store, to read."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self.parts: dict[tuple[str, tuple[Any, ...]], bytes] = {}
+        for row in rows:
+            self.parts[row["part"], tuple(json.loads(row["item"]).values())] = row["data"]
+
+    def meta(self) -> bytes | None:
+        return self.parts.get(("meta", ()))
+
+    def segment(self, number: int) -> bytes:
+        return self.parts["segments", (number,)]
+
+    def base(self, page: int) -> bytes | None:
+        return self.parts.get(("bases", (page,)))
+
+    def entry(self, page: int, number: int) -> bytes:
+        return self.parts["logs", (page, number)]
+
+    def rules(self, digest: str) -> bytes:
+        return self.parts["rules", (digest,)]
+
+    def put_meta(self, data: bytes) -> None: ...
+    def put_segment(self, number: int, data: bytes) -> None: ...
+    def drop_segment(self, number: int) -> None: ...
+    def put_base(self, page: int, data: bytes) -> None: ...
+    def put_entry(self, page: int, number: int, data: bytes) -> None: ...
+    def drop_entry(self, page: int, number: int) -> None: ...
+    def put_rules(self, digest: str, data: bytes) -> None: ...
+    def drop_rules(self, digest: str) -> None: ...
+    def wake(self, before: int | None, at: int | None) -> None: ...
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a checkpoint holds of a query. `metas` by the names of groups; `rules` by their digests."""
+
+    path: str
+    properties: Mapping[str, Any]
+    metas: Mapping[str, list[Meta]]
+    rules: Mapping[str, tuple[Sources, tuple[int, ...]]]
+
+    def division(self, group: Group) -> tuple[int, int] | None:
+        """Buckets and pages of a group; None: it is new."""
+        found = self.metas.get(group.name)
+        return None if not found else found[0].division[1:]
+
+    def check(self, group: Group, buckets: int | None, pages: int | None) -> None:
+        for what, wish, kept in zip(("buckets", "pages"), (buckets, pages), self.division(group) or (None, None), strict=True):
+            if wish is not None and kept is not None and wish != kept and group.key is not None:
+                hint = f"leave `{what}` out, or begin a new checkpoint"
+                told = f"the checkpoint '{self.path}' keeps the state {group.name} in {kept} {what}, not in {wish}"
+                raise CoincideError(Diagnostic(told, hint=hint))
+
+    def check_timing(self, timing: Timing) -> None:
+        """Spark keeps timers in a checkpoint from the first micro-batch on, or never."""
+        had_timers = self.properties.get("timeMode", "NoTime") != "NoTime"
+        if had_timers != (timing.idle is not None):
+            had = "with" if had_timers else "without"
+            raise CoincideError(f"the checkpoint '{self.path}' is of a query {had} `idle`: that cannot change")
+
+    def digests(self, name: str) -> dict[str, str]:
+        """The definitions of a group that have a state: digests, with their names."""
+        used = {page.rules for meta in self.metas.get(name, ()) for page in meta.pages.values()}
+        found: dict[str, str] = {}
+        for digest in used & self.rules.keys():
+            sources, members = self.rules[digest]
+            with suppress(CoincideError):  # what they read beside their text may be gone
+                found.update((d.digest, d.name) for d in rules_of(sources).detectors if d.order in members)
+        return found
+
+
+def properties_of(spark: SparkSession, path: str) -> dict[str, Any] | None:
+    """What Spark knows of the stateful operator; None: no micro-batch has been committed."""
+    try:
+        operators = spark.read.format("state-metadata").load(path).collect()
+    except PySparkException as error:
+        raise CoincideError(f"the checkpoint '{path}' cannot be read: {str(error).splitlines()[0]}") from error
+    return json.loads(operators[0].operatorProperties or "{}") if operators else None
+
+
+def variables(properties: Mapping[str, Any]) -> set[str]:
+    return {variable["stateName"] for variable in properties.get("stateVariables", ())}
+
+
+def kept(spark: SparkSession, path: str) -> Kept | None:
+    """None: no micro-batch has been committed there. Raises CoincideError."""
+    properties = properties_of(spark, path)
+    if properties is None:
+        return None
+    if not set(PARTS) <= variables(properties):  # under a policy all is one state
+        return Kept(path, properties, {}, {})
+    with reading_state(CHECKPOINT):
+        metas, rules = (state_part(spark, path, name).collect() for name in ("meta", "rules"))
+        by_name: dict[str, list[Meta]] = {}
+        for row in metas:
+            by_name.setdefault(row["name"], []).append(read_meta(bytes(row["data"])))
+        return Kept(path, properties, by_name, dict(map(_rules, rules)))
+
+
+def _rules(row: Any) -> tuple[str, tuple[Sources, tuple[int, ...]]]:
+    (digest,) = json.loads(row["item"]).values()
+    return digest, msgspec.msgpack.decode(bytes(row["data"]), type=tuple[Sources, tuple[int, ...]])
+
+
+def report_changes(found: Kept, groups: Iterable[Group]) -> None:
+    """A line in the log if rules are others than those of the checkpoint."""
+    before = {name: found.digests(name) for name in found.metas}
+    names = {name for own in before.values() for name in own.values()}
+    now = {d.name: before.get(group.name, {}).get(d.digest) is not None for group in groups for d in group.detectors}
+    told = {
+        "start afresh, as they have changed": [name for name, same in now.items() if not same and name in names],
+        "are new": [name for name in now if name not in names],
+        "are gone": sorted(names - now.keys()),
+    }
+    if names and any(told.values()):
+        words = "; ".join(f"{', '.join(some)} {what}" for what, some in told.items() if some)
+        LOG.warning("rules since the checkpoint '%s': %s; %d keep their state", found.path, words, sum(now.values()))

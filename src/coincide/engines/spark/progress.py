@@ -1,0 +1,97 @@
+"""What a streaming query does, for who watches it: a line for each micro-batch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from coincide.engines.spark.rejects import ROWS
+from coincide.engines.spark.stateful import METRICS
+from coincide.engines.spark.watching import Watched
+
+
+def progress(query: StreamingQuery | Watched, out: TextIO | None = None) -> Progress:
+    """Print a line for each micro-batch of a query (to standard error, or `out`), and at a terminal or in a notebook show a bar
+    with what it has come to. `stop` ends that; so does the end of the query."""
+    return Progress(query, out)
+
+
+def progress_line(told: Any) -> str:
+    """A micro-batch in words: what Spark and the state have counted of it."""
+    rows, state = (_metrics(told.observedMetrics, name) for name in (ROWS, METRICS))
+    counts = {
+        "rows": rows.get("rows", told.numInputRows),
+        **{name: state.get(name, 0) for name in ("consumed", "waiting", "late")},
+        "rejected": rows.get("rejected", 0) + state.get("ahead", 0),
+    }
+    words = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name in ("rows", "consumed", "waiting"))
+    return f"micro-batch {told.batchId}: {words}; {told.batchDuration / 1000:.1f} s"
+
+
+def _metrics(observed: Mapping[str, Any], name: str) -> dict[str, int]:
+    found = observed.get(name)
+    return {} if found is None else found.asDict()
+
+
+class Progress(StreamingQueryListener):  # type: ignore[misc]
+    """A listener of the session that hears one query."""
+
+    def __init__(self, query: StreamingQuery | Watched, out: TextIO | None = None) -> None:
+        self._query = query
+        self._out = out or sys.stderr
+        self._rows = self._batches = 0
+        self._bar: Any = None
+        self._task: Any = None
+        self._open()
+        self._spark = SparkSession.active()
+        self._spark.streams.addListener(self)
+
+    def stop(self) -> None:
+        self._spark.streams.removeListener(self)
+        self._close()
+
+    # What Spark calls.
+
+    def onQueryStarted(self, event: Any) -> None:
+        """It has, before."""
+
+    def onQueryProgress(self, event: Any) -> None:
+        told = event.progress
+        if str(told.id) == str(self._running.id):
+            self._batches += 1
+            self._rows += told.numInputRows
+            print(progress_line(told), file=self._out, flush=True)
+            if self._bar is not None:
+                self._bar.update(self._task, description=f"{self._batches:,} micro-batches, {self._rows:,} rows")
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing has come: there is nothing to say."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        if not isinstance(self._query, Watched) and str(event.id) == str(self._query.id):
+            self._close()
+
+    @property
+    def _running(self) -> StreamingQuery:
+        return self._query.query if isinstance(self._query, Watched) else self._query
+
+    def _open(self) -> None:
+        if self._out.isatty() or "ipykernel" in sys.modules:
+            from rich.console import Console
+            from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            self._bar = Bar(*columns, console=Console(file=self._out), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task("", total=None)
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

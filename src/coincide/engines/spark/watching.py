@@ -1,0 +1,97 @@
+"""Rules that change while a stream goes on: the query is exchanged between two micro-batches, and goes on from its checkpoint."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from threading import Event, Thread
+
+from pyspark.sql.streaming import StreamingQuery
+
+from coincide.engines.choice import Duration, duration_microseconds
+from coincide.errors import CoincideError
+from coincide.rulebook import Rulebook, RuleSource, load, rule_files
+from coincide.source import SourceText
+
+LOG = logging.getLogger("coincide.spark")
+LOOK = 0.05
+"""Seconds between two looks at a query."""
+PATIENCE = 60.0
+"""Seconds that a micro-batch may still take. One that takes longer is broken off, and taken again by the new rules."""
+
+Rules = RuleSource | Sequence[RuleSource] | Callable[[], Sequence[RuleSource]]
+Start = Callable[[Rulebook], StreamingQuery]
+
+
+def watched(rules: Rules, start: Start, every: Duration = "5 s") -> Watched:
+    """A stream whose rules are files or folders that are looked at every so often, or what a function gives (of a table, say).
+    `start` makes a query of rules, always with one checkpoint:
+
+        watched("rules/", lambda rules: events.transform(detect(rules, checkpoint=C)).writeStream….start())
+
+    Rules that cannot be loaded are told in the log, and those before them stay. Rules that did not change keep their state."""
+    return Watched(rules, start, duration_microseconds(every) / 1e6)
+
+
+class Watched:
+    """What is running now is `query`."""
+
+    def __init__(self, rules: Rules, start: Start, every: float) -> None:
+        self._rules, self._start, self._every = rules, start, every
+        self._texts = self._read()
+        self._refused: list[SourceText] | None = None
+        self._failure: BaseException | None = None
+        self._stopped = Event()
+        self.query = start(load(*self._texts))
+        self._thread = Thread(target=self._watch, name="coincide rules", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+        self.query.stop()
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        """As a query has it: True when it has ended, its error if that was one. Changes of rules do not count."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while self._thread.is_alive():
+            if end is not None and time.monotonic() >= end:
+                return False
+            self._thread.join(LOOK)
+        if self._failure is not None:
+            raise self._failure
+        return bool(self.query.awaitTermination(0)) if self.query.isActive else True
+
+    def _watch(self) -> None:
+        try:
+            while self.query.isActive and not self._stopped.wait(self._every):
+                self._look()
+            if error := self.query.exception():
+                raise error
+        except Exception as error:
+            self._failure = error
+
+    def _look(self) -> None:
+        try:
+            texts = self._read()
+            if texts in (self._texts, self._refused):
+                return
+            self._refused = texts
+            rules = load(*texts)
+        except CoincideError as error:
+            LOG.error("the rules stay as they are: %s", str(error).splitlines()[0])
+            return
+        self._end_between_micro_batches()
+        self.query = self._start(rules)
+        self._texts, self._refused = texts, None
+
+    def _read(self) -> list[SourceText]:
+        given = self._rules() if callable(self._rules) else self._rules
+        return rule_files([given] if isinstance(given, RuleSource) else given)
+
+    def _end_between_micro_batches(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while self.query.isActive and self.query.status["isTriggerActive"] and time.monotonic() < end:
+            time.sleep(LOOK)
+        self.query.stop()

@@ -1,0 +1,128 @@
+"""Checkpoints that live as long as the job: rules come, go and change, so do cores; nothing unchanged is forgotten."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coincide import spark as on_spark
+from coincide.cli.main import main
+from coincide.errors import CoincideError
+from coincide.rulebook import Rulebook, loads
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "type string, time bigint, k bigint, s string"
+PAIRS = "monitor pairs by k = repeat { push(pair) { sequential { a, b } } }"
+SAME = "monitor same by k = repeat { push(twice) { sequential { a, a } } }"
+OTHERS = "monitor others by s = repeat { push(other) { sequential { a, b } } }"
+ALL = "monitor all = repeat { push(any) { sequential { c, c } } }"
+
+
+class Job:
+    """A query over files that come one by one."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.events, self.checkpoint = folder / "events", str(folder / "checkpoint")
+        self.events.mkdir()
+        self.found: list[tuple[str, str]] = []
+
+    def add(self, *rows: tuple[str, int, int, str]) -> None:
+        number = len([*self.events.glob("*.json")])
+        part = self.folder / "part.json"
+        names = ("type", "time", "k", "s")
+        part.write_text("".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows), encoding="utf-8")
+        os.utime(part, (1000 + number, 1000 + number))
+        part.rename(self.events / f"{number}.json")
+
+    def start(self, rules: Rulebook, trigger: dict[str, Any], **options: Any) -> Any:
+        stream = self.spark.readStream.schema(SCHEMA).json(str(self.events))
+        found = on_spark.detect(rules, stream, delay="0 s", versions=True, checkpoint=self.checkpoint, **options)
+        writer = found.writeStream.foreachBatch(self._keep).option("checkpointLocation", self.checkpoint)
+        return writer.trigger(**trigger).start()
+
+    def run(self, rules: str, **options: Any) -> list[tuple[str, str]]:
+        self.found.clear()
+        query = self.start(loads(rules), {"availableNow": True}, **options)
+        query.awaitTermination()
+        return sorted(self.found)
+
+    def _keep(self, batch: Any, number: int) -> None:
+        self.found += [(row.type, row._version) for row in batch.collect()]
+
+
+def test_rules_and_cores_change(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = Job(spark, tmp_path)
+    job.add(("a", 1, 1, "x"), ("c", 2, 1, "x"), ("heartbeat", 3, 1, "x"))
+    assert job.run(f"{PAIRS}\n{SAME}") == []
+    # The checkpoint in words.
+    assert main(["state", job.checkpoint, "--json"]) == 0
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["part"], each["rule"], each["key"]) for each in shown] == [("by k", "pairs", [1]), ("by k", "same", [1])]
+    # Another order, a new key, one edited, and another number of partitions.
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    try:
+        job.add(("b", 11, 1, "x"), ("a", 12, 1, "x"), ("c", 13, 1, "x"), ("heartbeat", 20, 1, "x"))
+        edited = SAME.replace("{ a, a }", "{ a, a, a }")
+        with caplog.at_level(logging.WARNING, "coincide.spark"):
+            found = job.run(f"{ALL}\n{OTHERS}\n{edited}\n{PAIRS}")
+        assert [kind for kind, _ in found] == ["pair"], "its state was kept; the edited rule has seen one a"
+        (line,) = [record.getMessage() for record in caplog.records if record.name == "coincide.spark"]
+        assert "same start afresh, as they have changed; " in line
+        assert line.endswith("are new; 1 keep their state")
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+    # What the new ones have seen is kept, and one may go.
+    job.add(("b", 21, 1, "x"), ("c", 22, 1, "x"), ("heartbeat", 30, 1, "x"))
+    again = job.run(f"{OTHERS}\n{ALL}")
+    assert [kind for kind, _ in again] == ["any", "other"]
+    assert len({version for _, version in [*found, *again]}) == 3, "each rule has a version of its own"
+    # What does not fit is said at once.
+    with pytest.raises(CoincideError, match="keeps the state by s in 8 buckets, not in 5"):
+        job.run(OTHERS, buckets=5)
+    with pytest.raises(CoincideError, match="is of a query without `idle`"):
+        job.run(OTHERS, idle="1 s")
+
+
+def test_rules_of_a_folder_change_while_the_stream_goes_on(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    job = Job(spark, tmp_path)
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    (rules / "pairs.ecl").write_text(PAIRS, encoding="utf-8")
+    job.add(("a", 1, 1, "x"), ("heartbeat", 2, 1, "x"))
+    stream = on_spark.watched(rules, lambda book: job.start(book, {"processingTime": "0 seconds"}), every="50 ms")
+    lines = io.StringIO()
+    progress = on_spark.progress(stream, lines)
+    try:
+        stream.query.processAllAvailable()
+        (rules / "wrong.ecl").write_text("monitor = ", encoding="utf-8")
+        _wait(lambda: "the rules stay as they are" in caplog.text)
+        first = stream.query
+        (rules / "wrong.ecl").write_text(ALL, encoding="utf-8")
+        _wait(lambda: stream.query is not first)
+        job.add(("b", 11, 1, "x"), ("c", 12, 1, "x"), ("c", 13, 1, "x"), ("heartbeat", 20, 1, "x"))
+        stream.query.processAllAvailable()
+        assert sorted(kind for kind, _ in job.found) == ["any", "pair"]
+        _wait(lambda: "micro-batch 1: 4 rows, 6 consumed, 0 waiting; " in lines.getvalue())
+    finally:
+        progress.stop()
+        stream.stop()
+    assert stream.awaitTermination(1)
+
+
+def _wait(until: Any, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)

@@ -1,0 +1,83 @@
+"""What a kept state holds, for people: of every model of detection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.order import sort_batch
+from coincide.adapters.read import open_events
+from coincide.cli.main import main
+from coincide.detection.base import Unfinished
+from coincide.engines.embedded import Engine
+from coincide.engines.holdings import snapshot_holdings
+from coincide.engines.policies import PolicyEngine
+from coincide.model.batch import EventBatch, merged
+from coincide.model.event import primitive
+from coincide.rulebook import loads
+from coincide.testing.cases import Case, find_cases
+
+CASES = Path(__file__).parents[1] / "conformance" / "cases"
+LANGUAGES = ("amit", "cdl", "ecco", "ecl", "eql", "match-recognize", "opera", "sigma")
+PIECES = 4
+
+
+def held(case: Case) -> list[Unfinished]:
+    """What is held after each quarter of the events."""
+    book = case.book()
+    assert case.events is not None
+    whole = sort_batch(merged([*open_events(case.events, book.fields(DEFAULT))]))
+    engine, found = Engine(book, "interpreter"), list[Unfinished]()
+    for piece in range(PIECES):
+        size = len(whole)
+        engine.process(EventBatch(list(whole.events[piece * size // PIECES : (piece + 1) * size // PIECES])))
+        (holding,) = snapshot_holdings(engine.snapshot(), book)
+        found += holding.unfinished
+    return found
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_cases(language: str) -> None:
+    """The rules that are named are those of the case, and times are those of its events or later."""
+    cases = [c for c in find_cases(CASES / language) if c.events is not None and c.rules and not c.path("expected-error")]
+    told = 0
+    for case in cases[:12]:
+        for each in held(case):
+            told += 1
+            assert each.rule in {d.name for d in case.book().detectors}
+            assert each.due is None or each.since is None or each.due >= each.since
+    assert told
+
+
+def test_under_policies() -> None:
+    book = loads("sources p, q\ndetect X = ([A(k = ?k)], [T in {T, B(k = ?k)}]) T = 10s", "ce")
+    engine = PolicyEngine(book, "guaranteed")
+    for number, source in enumerate("ppq"):
+        engine.arrive(primitive("A", number * 1000, number * 1000, f"e{number}", {"k": number}, source))
+    (holding,) = snapshot_holdings(engine.snapshot(), book)
+    assert (holding.name, holding.clock, holding.waiting) == ("guaranteed", 2000, 2)
+    assert [(each.rule, each.key, each.due) for each in holding.unfinished] == [("X", (0,), 10_000_000)]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules, events, state = (tmp_path / name for name in ("pairs.ecl", "events.jsonl", "state.bin"))
+    rules.write_text("monitor pairs by k = repeat { push(pair) { sequential { A, B } } }", encoding="utf-8")
+    events.write_text("".join(f'{{"type": "A", "time": {k}, "k": {k}}}\n' for k in range(30)), encoding="utf-8")
+    assert main(["run", str(rules), "--events", str(events), "--snapshot", str(state)]) == 0
+    capsys.readouterr()
+    assert main(["state", str(state), str(rules), "--limit", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "clock 1970-01-01T00:00:00.029Z, 0 events waiting",
+        "  rule   key  what       since  due",
+        "  pairs  0    under way",
+        "  pairs  1    under way",
+        "  … of 30: pairs 30",
+    ]
+    assert main(["state", str(state), str(rules), "--json", "--rule", "pairs"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 30
+    assert main(["state", str(state)]) == 2
+    assert "give the rules" in capsys.readouterr().err
+    assert main(["state", str(tmp_path), str(rules)]) == 2
+    assert "holds no checkpoints" in capsys.readouterr().err
