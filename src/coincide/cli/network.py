@@ -65,6 +65,8 @@ def _node_arguments(parser: argparse.ArgumentParser) -> None:
     _broker_arguments(parser)
     parser.add_argument("--name", metavar="NAME", required=True, help="of this node, unlike that of any other")
     parser.add_argument("--links", metavar="TOPOLOGY.json", type=Path, help="links of the nodes, as for `coincide plan`")
+    text = "what the node has, for restriction graphs, as in ram=400 or security=tls,acl; ram and cpu are measured otherwise"
+    parser.add_argument("--resource", metavar="NAME=VALUE", action="append", default=[], help=text)
     parser.add_argument("--no-host", action="store_true", help="carry no detectors")
     parser.add_argument("--beat", metavar="SECONDS", type=float, default=0.5, help="between two words of the node (0.5)")
     parser.add_argument("--keep-every", metavar="SECONDS", type=float, default=5.0, help="between two kept states (5)")
@@ -78,8 +80,26 @@ def node(given: Given) -> int:
 
     links, host = _links(given.links, given.name) if given.links is not None else ({}, True)
     pace = Pace(clock=min(0.25, given.beat / 2), beat=given.beat, keep=given.keep_every)
-    run_node(given.broker, given.name, given.network, links, host and not given.no_host, pace, given.retention)
+    resources = dict(_resource(text) for text in given.resource)
+    run_node(given.broker, given.name, given.network, links, host and not given.no_host, pace, given.retention, resources)
     return 0
+
+
+def _resource(text: str) -> tuple[str, object]:
+    import msgspec
+
+    from coincide.distribution.network import NodeValues
+    from coincide.errors import InputError, nearest
+
+    name, equals, value = text.partition("=")
+    known = [field for field in NodeValues.__struct_fields__ if field not in ("id", "bids")]
+    if not equals or name not in known:
+        raise InputError(f"--resource: '{text}' is not NAME=VALUE: {nearest(name, known) or ', '.join(known)}")
+    found = value.split(",") if name in ("network", "security") else value
+    try:
+        return name, getattr(msgspec.convert({"id": "", name: found}, NodeValues, strict=False), name)
+    except msgspec.ValidationError as error:
+        raise InputError(f"--resource: '{text}': {error}") from error
 
 
 def _links(path: Path, name: str) -> tuple[dict[str, float], bool]:
@@ -138,7 +158,9 @@ def _lines(paths: list[str]) -> Iterator[tuple[str, str]]:
 def _subscribe_arguments(parser: argparse.ArgumentParser) -> None:
     _broker_arguments(parser)
     parser.add_argument("expr", nargs="?", default="", metavar="EXPR", help="a composite event expression of Opera")
-    parser.add_argument("--rules", metavar="FILE", type=Path, help="rules of any language instead")
+    parser.add_argument(
+        "--rules", metavar="FILE", type=Path, help="rules of any language instead, or a restriction graph (.rg.xml)"
+    )
     parser.add_argument("--policy", metavar="NAME", default="minimum-latency", help=f"{POLICIES} (default: minimum-latency)")
     text = "best-effort (default), guaranteed or 'probabilistic P'"
     parser.add_argument("--detection", metavar="NAME", default="best-effort", help=text)

@@ -34,13 +34,20 @@ def replace_description(
         return Replacement([], [])
     if graph.demands(name, Immovable):
         return Replacement(violated, [], None, f"'{name}' is immovable")
+    found = candidates(graph, setting, name, places, view)
+    if not found:
+        return Replacement(violated, [], None, "no known node satisfies the restrictions")
+    return Replacement(violated, found, found[0][0])
+
+
+def candidates(
+    graph: RestrictionGraph, setting: Setting, name: str, places: Mapping[str, str], view: Collection[str] | None = None
+) -> Domain:
+    """Known nodes other than the present one that could bid, all other operands fixed where they are; best first."""
     tender = Tender(graph, setting, {other: {place} for other, place in places.items() if other != name})
     known = [n for n in setting.network.nodes if n != places[name] and (view is None or n in view)]
     bids = {node: tender.bid(name, setting.network.node(node)) for node in known}
-    candidates = sorted(((n, tender.weight(bid)) for n, bid in bids.items() if bid is not None), key=lambda pair: -pair[1])
-    if not candidates:
-        return Replacement(violated, [], None, "no known node satisfies the restrictions")
-    return Replacement(violated, candidates, candidates[0][0])
+    return sorted(((n, tender.weight(bid)) for n, bid in bids.items() if bid is not None), key=lambda pair: -pair[1])
 
 
 def _holds(restriction: Restriction, setting: Setting, name: str, places: Mapping[str, str]) -> bool:

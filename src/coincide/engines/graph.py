@@ -44,10 +44,12 @@ class GraphState:
 
 
 class Graph:
-    """Plans in an order in which none feeds an earlier one."""
+    """Plans in an order in which none feeds an earlier one. `tells_hidden`: detections that only other detectors see are given
+    out, too, as some of these are elsewhere."""
 
-    def __init__(self, plans: Sequence[DetectorPlan]) -> None:
+    def __init__(self, plans: Sequence[DetectorPlan], tells_hidden: bool = False) -> None:
         self.plans = tuple(plans)
+        self._tells_hidden = tells_hidden
         self._feeders = _feeders(self.plans)
         self._gaps = Gaps(self.plans)
         self._untimed = [None if plan.timed else plan.inputs.external for plan in self.plans]
@@ -115,7 +117,7 @@ class Graph:
             except RunError as error:
                 detections = stop.take(error)
             made.append(detections)
-        shown = [detections.given_out() for detections in made if len(detections)]
+        shown = [made_here if self._tells_hidden else made_here.given_out() for made_here in made if len(made_here)]
         stop.raise_with(shown)
         return merged(shown)
 

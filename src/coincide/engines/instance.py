@@ -60,6 +60,8 @@ IN_ORDER = StabilityPolicy("in-order")
 class Instance:
     """The detectors of one policy with all that feeds them, behind the policy's stage; only its own are reported."""
 
+    tells_hidden = False
+
     def __init__(
         self,
         policy: StabilityPolicy,
@@ -90,7 +92,7 @@ class Instance:
         self.tier = tier
         by_event = self.policy.kind == "best-effort" or (self.policy.kind == "probabilistic" and self.timed)
         kept = None if self.state.start is None else self.graph.encode(self.state)
-        self.graph = Graph(in_tier(self._plans, "interpreter" if by_event else tier, size))
+        self.graph = Graph(in_tier(self._plans, "interpreter" if by_event else tier, size), self.tells_hidden)
         self.state = self.graph.initial() if kept is None else self.graph.decode(kept)
 
     @property

@@ -83,6 +83,10 @@ class Subjects:
     def node(self, name: str) -> str:
         return f"{self.network}.node.{token(name)}"
 
+    def gossip(self, node: str) -> str:
+        """What neighbours tell a node of resources."""
+        return f"{self.network}.gossip.{token(node)}"
+
     def kind(self, subject: str) -> str:
         """`event`, `detector`, `publisher`, `node`, `admin` or `clock`."""
         return subject.removeprefix(self.network + ".").partition(".")[0]

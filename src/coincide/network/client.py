@@ -14,10 +14,12 @@ from coincide.model.event import HEARTBEAT
 from coincide.network.broker import Subjects
 from coincide.network.directory import Directory, State, Subscription
 from coincide.network.hosted import Copies
-from coincide.network.messages import MARK, Announcement, Command, encoded, shown
+from coincide.network.messages import MARK, Announcement, Command, encoded, is_shown, shown
 from coincide.network.natsbroker import NatsBroker, NatsReader
 from coincide.network.node import DIRECTORY
 
+GRAPH = ".rg.xml"
+"""The ending of restriction graphs."""
 PATIENCE = 10.0
 """Seconds in which a network has to answer."""
 RATED = 5.0
@@ -65,7 +67,20 @@ class Network:
         gone on with. Raises CoincideError if it is refused."""
         sender = name or f"subscriber-{secrets.token_hex(4)}"
         command = Command(
-            *("subscribe", "*", policy, sender, expr, rules, ending, detection, restart, tuple(keep), type, node),
+            *(
+                "place" if ending == GRAPH else "subscribe",
+                "*",
+                policy,
+                sender,
+                expr,
+                rules,
+                ending,
+                detection,
+                restart,
+                tuple(keep),
+                type,
+                node,
+            ),
         )
         found = self._asked(command)
         assert isinstance(found, Subscription)
@@ -204,7 +219,7 @@ class Subscriber:
         self._names = {network.subjects.detector(each): each for each in subscription.detectors}
         self._numbers = dict.fromkeys(subscription.detectors, 0)
         self._early: dict[str, dict[int, dict[str, Any]]] = {each: {} for each in subscription.detectors}
-        self._copies = Copies()
+        self._copies, self._are_copies = Copies(), subscription.request.policy == "maximum-reliability"
         self._reader = network.broker.open([*self._names, network.subjects.clock], subscription.since)
 
     def detections(self, seconds: float | None = None) -> Iterator[dict[str, Any]]:
@@ -235,9 +250,11 @@ class Subscriber:
         self._early[name][number] = raw
         while (made := self._early[name].pop(self._numbers[name] + 1, None)) is not None:
             self._numbers[name] += 1
+            if not is_shown(made):
+                continue
             told = shown(made)
             content = msgspec.json.encode({key: value for key, value in told.items() if key != "type"}).decode()
-            if len(self._names) == 1 or self._copies.is_new(name, self.subscription.detectors, content):
+            if not self._are_copies or self._copies.is_new(name, self.subscription.detectors, content):
                 yield told
 
     def close(self) -> None:

@@ -12,10 +12,21 @@ import msgspec
 
 from coincide.detection.snapshots import opened, sealed
 from coincide.distribution.brokers import NEAR, Broker, Brokers, Link, Publisher, Request, Running
+from coincide.distribution.network import Advertisement, Network
+from coincide.distribution.placement import Setting, heuristic
 from coincide.distribution.planning import POLICIES, Planner, make_plan
 from coincide.engines.choice import duration_microseconds
-from coincide.errors import CoincideError, InputError, RuleError, nearest
+from coincide.errors import CoincideError, InputError, nearest
 from coincide.network.broker import Message, Subjects
+from coincide.network.descriptions import (
+    ENDING,
+    RESTRICTIONS,
+    documents,
+    graph_of,
+    network_of,
+    places_for,
+    values_of,
+)
 from coincide.network.messages import LARGEST, Announcement, Command, Report
 from coincide.rulebook import Rulebook, loads
 
@@ -27,6 +38,8 @@ SECOND = 1_000_000
 PATIENCE = 3 * SECOND
 """Microseconds without a word after which a node has failed."""
 CONTROL = 60 * SECOND
+ADVERTISED = 15 * SECOND
+"""Three periods of five seconds: a detector that nobody has said to carry for so long is missing."""
 LONGEST_PAUSE = SECOND
 """More silence of everybody counts as this: the broker was away, not the nodes."""
 BETTER = 0.8
@@ -47,6 +60,7 @@ class Member(msgspec.Struct):
     rates: dict[str, float] = {}
     delays: dict[str, float] = {}
     resources: dict[str, Any] = {}
+    violated: dict[str, list[str]] = {}
 
 
 class Detector(msgspec.Struct):
@@ -70,6 +84,8 @@ class Detector(msgspec.Struct):
     sources: list[str] = []  # of what it reads, when it was asked for: later ones it hears of
     before: str = ""
     ready: bool = False
+    graph: str = ""  # whose restriction graph it is of
+    heard: int = 0  # when it was advertised last, as nodes' words are counted
     same: str = ""  # what it detects: copies have the same
 
     @property
@@ -84,6 +100,13 @@ class Subscription(msgspec.Struct):
     request: Request
     detectors: list[str]
     since: int
+
+
+class Graph(msgspec.Struct):
+    """A restriction graph, and the detectors of its descriptions."""
+
+    text: str
+    detectors: dict[str, str]
 
 
 class State(msgspec.Struct):
@@ -101,6 +124,7 @@ class State(msgspec.Struct):
     publishers: dict[str, dict[str, Announcement]] = {}  # by type and source
     detectors: dict[str, Detector] = {}
     subscriptions: dict[str, Subscription] = {}
+    graphs: dict[str, Graph] = {}
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -120,6 +144,7 @@ class Directory:
         self._commands: dict[str, Callable[[Command], None]] = {
             "subscribe": self._subscribe,
             "unsubscribe": self._unsubscribe,
+            "place": self._place_graph,
             "created": self._created,
             "moved": self._created,
             "destroyed": lambda command: None,
@@ -147,7 +172,7 @@ class Directory:
             self._tick(message.time)
         elif kind == "admin":
             self._command(message.data)
-        else:
+        elif kind in ("node", "publisher"):
             self._reported(kind, message.data)
 
     # Words of nodes and publishers.
@@ -167,7 +192,10 @@ class Directory:
         was_there = known is not None and known.alive
         member.host, member.links, member.latency = report.host, report.links, report.latency
         member.busy, member.rates, member.delays, member.resources = report.busy, report.rates, report.delays, report.resources
-        member.heard, member.alive = self.state.counted, not report.leaving
+        member.heard, member.alive, member.violated = self.state.counted, not report.leaving, report.violated
+        for name in report.carried:
+            if (carried := self.state.detectors.get(name)) is not None and carried.node == report.name:
+                carried.heard = self.state.counted
         self.state.members[report.name] = member
         if report.leaving:
             self._evacuate(report.name)
@@ -190,6 +218,10 @@ class Directory:
             if member.alive and state.counted - member.heard > state.patience:
                 member.alive = False
                 self._evacuate(name)
+        for detector in state.detectors.values():
+            if state.counted - detector.heard > ADVERTISED:  # the node is there, the detector is not
+                detector.heard = state.counted
+                self._place(detector, elsewhere=True)
         if state.counted - state.controlled >= state.interval:
             self._control()
 
@@ -204,18 +236,24 @@ class Directory:
         members = self.state.members
         return [d for d in self.state.detectors.values() if d.node not in members or not members[d.node].alive]
 
-    def _place(self, detector: Detector) -> None:
+    def _place(self, detector: Detector, elsewhere: bool = False) -> None:
         """By its policy, all else fixed; where it is, if there is no other place."""
+        if detector.graph:
+            self._place_description(detector)
+            return
         try:
             costs = self._costs(detector)
         except CoincideError:
             return
+        if elsewhere:
+            costs.pop(detector.node, None)
         if costs:
             self._move(detector, min(costs, key=lambda node: (*costs[node], node)))
 
     def _move(self, detector: Detector, node: str) -> None:
         if node != detector.node:
             detector.before, detector.node, detector.placed, detector.ready = detector.node, node, self.state.number, False
+            detector.heard = self.state.counted
 
     def _control(self) -> None:
         """Each detector moves if its place is worse than another by more than a fifth."""
@@ -235,7 +273,7 @@ class Directory:
     def _costs(self, detector: Detector) -> dict[str, tuple[float, ...]]:
         """Of each host, by the last column of its policy; empty: it stays."""
         user = next(self._users(detector.name), None)
-        if user is None:
+        if user is None or detector.graph:
             return {}
         request = Request(user, detector.expr, detector.policy, RULES if detector.rules else detector.detection, detector.restart)
         planner = Planner(self.brokers(leaving_out=detector.name), request)
@@ -337,8 +375,7 @@ class Directory:
                 raise InputError(f"there is no command '{command.command[:80]}'{f': {hint}' if hint else ''}")
             act(command)
         except CoincideError as error:
-            (told, *_) = error.diagnostics if isinstance(error, RuleError) else (error,)
-            self._answer(Command("error", command.sender, str(getattr(told, "message", told)), answers=self.state.number))
+            self._answer(Command("error", command.sender, error.diagnostics[0].message, answers=self.state.number))
 
     def _answer(self, command: Command) -> None:
         self.answers.append(Answer(command, self.state.number))
@@ -383,7 +420,7 @@ class Directory:
                 *(new.restart, new.sides, command.rules, command.ending, command.name or "rules"),
                 outputs if command.rules else (new.name,),
             )
-            found.same = command.rules or new.canonical
+            found.same, found.heard = command.rules or new.canonical, self.state.counted
             book = rules_of(found)
             found.inputs, found.sources = self._inputs(types_named(book)), self._sources(types_read(book))
             self.state.detectors[new.name] = found
@@ -391,8 +428,7 @@ class Directory:
 
     def _named(self, command: Command, canonical: str, taken: Collection[str]) -> str:
         """Of a running system: by what it detects. Copies have numbers."""
-        name, names = f"ce-{crc32((command.rules or canonical).encode()):08x}", {*taken, *self.state.detectors}
-        return next(found for n in count(1) if (found := name if n == 1 else f"{name}-{n}") not in names)
+        return _free(f"ce-{crc32((command.rules or canonical).encode()):08x}", {*taken, *self.state.detectors})
 
     def _sources(self, read: frozenset[str] | None) -> list[str]:
         """The publishers of what it reads."""
@@ -408,6 +444,63 @@ class Directory:
                     found.setdefault(output, []).append(other.name)
         return found
 
+    # Restriction graphs.
+
+    def values(self) -> Network:
+        """The network as placement sees it."""
+        members = self.state.members.items()
+        return network_of(self.brokers(), {name: values_of(name, m.resources, m.host and m.alive) for name, m in members})
+
+    def assignment(self, graph: Graph) -> dict[str, str]:
+        running = self.state.detectors
+        return {cd: running[name].node for cd, name in graph.detectors.items() if name in running}
+
+    def _place_graph(self, command: Command) -> None:
+        """Descriptions that run already are reused: giving a graph twice changes nothing."""
+        if not command.sender:
+            raise InputError("a graph names who gives it as 'from'")
+        graph, texts = graph_of(command.rules), documents(command.rules)
+        there = {d.name: d for d in self.state.detectors.values() if d.policy == RESTRICTIONS}
+        running = tuple(Advertisement(d.node, d.rules) for d in there.values())
+        placement = heuristic(graph, Setting(self.values(), advertisements=running))
+        if placement.assignment is None:
+            raise InputError(placement.reason or "no assignment satisfies all restrictions")
+        places = {**placement.assignment, **placement.reused}
+        found: dict[str, str] = {}
+        for cd in graph.names:
+            name = f"cd-{crc32(_undated(command.rules, cd).encode()):08x}"
+            if cd not in placement.reused or name not in there:
+                name = _free(name, self.state.detectors)
+                self._start_description(name, places[cd], texts[cd], command)
+            found[cd] = name
+        for name in found.values():
+            self.state.detectors[name].inputs = self._inputs(types_named(rules_of(self.state.detectors[name])))
+        self.state.graphs[command.sender] = Graph(command.rules, found)
+        request = Request(command.sender, "[anything]", RESTRICTIONS, RULES)
+        node = command.node or self._first_alive()
+        self.state.subscriptions[command.sender] = Subscription(node, request, list(found.values()), self.state.number)
+        self._sweep()
+
+    def _start_description(self, name: str, node: str, text: str, command: Command) -> None:
+        book = loads(text, ENDING, name)
+        outputs = tuple(dict.fromkeys(output for detector in book.detectors for output in detector.outputs))
+        expr = " ; ".join(f"[{type}]" for type in sorted(types_named(book))) or "[anything]"
+        made = Detector(name, expr, node, RESTRICTIONS, command.detection, self.state.number, self.state.number)
+        made.rules, made.ending, made.file, made.outputs = text, ENDING, name, outputs
+        made.graph, made.same, made.heard = command.sender, text, self.state.counted
+        made.sources = self._sources(types_read(book))
+        self.state.detectors[name] = made
+
+    def _place_description(self, detector: Detector) -> None:
+        """The best of the nodes that could carry it, all others where they are; if there is none, it stays."""
+        for graph in self.state.graphs.values():
+            for cd, name in graph.detectors.items():
+                if name == detector.name:
+                    found = places_for(graph_of(graph.text), self.values(), cd, self.assignment(graph))
+                    if found:
+                        self._move(detector, found[0][0])
+                    return
+
     def _first_alive(self) -> str:
         alive = sorted(name for name, member in self.state.members.items() if member.alive)
         if not alive:
@@ -418,6 +511,7 @@ class Directory:
         subscriber = command.sender if command.target == "*" else command.target
         if self.state.subscriptions.pop(subscriber, None) is None:
             raise InputError(f"there is no subscriber '{subscriber}'")
+        self.state.graphs.pop(subscriber, None)
         self._sweep()
 
     def _sweep(self) -> None:
@@ -495,6 +589,15 @@ def types_read(book: Rulebook) -> frozenset[str] | None:
             return None
         found |= detector.inputs.external
     return frozenset(found)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    return next(found for n in count(1) if (found := name if n == 1 else f"{name}-{n}") not in taken)
+
+
+def _undated(text: str, cd: str) -> str:
+    """What makes a description equal to another, whatever it is called."""
+    return "".join(next(operator.document for operator in graph_of(text).operators if operator.name == cd))
 
 
 def types_named(book: Rulebook) -> frozenset[str]:

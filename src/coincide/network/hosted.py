@@ -80,6 +80,7 @@ class Kept(msgspec.Struct, array_like=True):
 class Rooted(Instance):
     """Knows of each detection which item completed it."""
 
+    tells_hidden = True
     batch: EventBatch
     first = 0
     consumed = False
@@ -346,8 +347,6 @@ class Hosted:
     # What it makes.
 
     def _report(self, detection: Event, moment: Moment, policy: StabilityPolicy) -> None:
-        if detection.hidden:
-            return
         self.number += 1
         self.delay = max(0.0, (moment[0] - detection.hi) / 1000)
         key = (*self._item_key(detection), self.entry.name, self.number)

@@ -30,6 +30,7 @@ class Mark(msgspec.Struct, array_like=True, frozen=True):
     lo: int
     hi: int
     origin: tuple[tuple[int, int, int, int, str], ...]
+    hidden: bool = False  # other detectors see it, applications do not
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -58,7 +59,8 @@ class Announcement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Report(msgspec.Struct, frozen=True):
     """A node's heartbeat. `links` and `latency` (to the broker) are milliseconds, `busy` the share of its time that detection
-    takes; `rates` are events a second by type, as its detectors have seen them."""
+    takes; `rates` are events a second by type, as its detectors have seen them. What it `carried` when it spoke is advertised
+    thereby; `violated` are restrictions of descriptions that do not hold any more."""
 
     name: str
     host: bool = True
@@ -68,6 +70,8 @@ class Report(msgspec.Struct, frozen=True):
     rates: dict[str, float] = {}
     delays: dict[str, float] = {}
     resources: dict[str, Any] = {}
+    carried: list[str] = []
+    violated: dict[str, list[str]] = {}
     leaving: bool = False
 
 
@@ -96,7 +100,7 @@ def encoded(message: msgspec.Struct) -> bytes:
 def composite_record(detection: Event, name: str, number: int, turn: int, key: Place) -> bytes:
     """A detection as it travels."""
     carried = (*stored_key((*key[:4], key[4])), *key[5:])
-    mark = Mark(number, turn, carried, detection.lo, detection.hi, tuple(map(stored_key, detection.origin)))
+    mark = Mark(number, turn, carried, detection.lo, detection.hi, tuple(map(stored_key, detection.origin)), detection.hidden)
     return msgspec.json.encode({**record(detection), "source": name, MARK: mark})
 
 
@@ -107,11 +111,18 @@ def composite_of(raw: Mapping[str, Any], source: str) -> Event:
     checked = event_of({**plain, "id": "0"}, DEFAULT, 0)
     origin = tuple(map(key_of_order, mark.origin))
     key = carried_key_of(mark.key)
-    return Event(checked.type, mark.lo, mark.hi, None, attributes_of(plain), origin, source, checked.space, key)
+    return Event(
+        checked.type, mark.lo, mark.hi, None, attributes_of(plain), origin, source, checked.space, key, None, mark.hidden
+    )
 
 
 def heartbeat(source: str | None, time: int, arrival: int) -> Event:
     return Event(HEARTBEAT, time, time, None, {}, (), source, None, (), arrival)
+
+
+def is_shown(raw: Mapping[str, Any]) -> bool:
+    """Is it a detection that applications see?"""
+    return MARK in raw and not raw[MARK][-1]
 
 
 def shown(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
 from coincide.detection.snapshots import reading_state
+from coincide.distribution.placement import Setting
+from coincide.distribution.replacement import replace_description
 from coincide.errors import CoincideError
 from coincide.network.broker import Broker, Message, Reader, Subjects
+from coincide.network.descriptions import Gossip, Resources, graph_of
 from coincide.network.directory import Detector, Directory
 from coincide.network.hosted import Hosted, Kept, read_kept
 from coincide.network.messages import MARK, Command, Report, encoded
@@ -24,12 +27,13 @@ DIRECTORY = "the-directory"
 @dataclass(frozen=True)
 class Pace:
     """Seconds: how often the clock is told, how often a node speaks, how often states are kept, how long a state that is handed
-    over is waited for."""
+    over is waited for, how often resources are told."""
 
     clock: float = 0.25
     beat: float = 0.5
     keep: float = 5.0
     handover: float = 2.0
+    gossip: float = 5.0
 
 
 @dataclass
@@ -74,13 +78,16 @@ class Node:
         self._waiting: dict[str, float] = {}  # since when a state that is handed over is waited for
         self._beat_at = self._clock_at = self._saved_at = now()
         self._clock_number = 0
+        self._gossiped_at = -1e9
+        self.gossip = Gossip(name)
         self._measured_at, self._busy, self._share = now(), 0.0, 0.0
 
     def start(self) -> None:
         """From the directory that was kept last, or from the beginning."""
         if (kept := self.broker.kept(DIRECTORY)) is not None:
             self.directory.restore(kept)
-        self._control = self.broker.open(self.subjects.control, self.directory.state.number)
+        wanted = (*self.subjects.control, self.subjects.gossip(self.name))
+        self._control = self.broker.open(wanted, self.directory.state.number)
         self._report()
 
     def turn(self) -> bool:
@@ -110,7 +117,10 @@ class Node:
         for message in messages:
             if message.subject == self.subjects.clock:
                 self._clock_number, self._clock_at = message.number, self.now()
-            self.directory.apply(message)
+            if message.subject == self.subjects.gossip(self.name):
+                self._listen(message.data)
+            else:
+                self.directory.apply(message)
         answers, self.directory.answers = self.directory.answers, []
         for answer in answers:
             told = msgspec.structs.replace(answer.command, sender=self.name)
@@ -187,6 +197,36 @@ class Node:
         del self._waiting[entry.name]
         return kept
 
+    # Resources.
+
+    def _listen(self, data: bytes) -> None:
+        try:
+            told = msgspec.json.decode(data, type=Resources)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        self._pass_on(self.gossip.take(told, self.links))
+
+    def _pass_on(self, messages: Iterable[tuple[str, Resources]]) -> None:
+        for neighbour, told in messages:
+            self.broker.publish(self.subjects.gossip(neighbour), encoded(told))
+
+    def _monitor(self) -> dict[str, list[str]]:
+        """Do the restrictions of the descriptions that run here still hold? Whose do not is moved, to a node that is known."""
+        directory = self.directory
+        violated: dict[str, list[str]] = {}
+        for graph in directory.state.graphs.values():
+            own = {cd: name for cd, name in graph.detectors.items() if name in self.carried}
+            setting, known = Setting(directory.values()) if own else None, self.gossip.known if self.links else None
+            for cd, name in own.items():
+                assert setting is not None
+                found = replace_description(graph_of(graph.text), setting, cd, directory.assignment(graph), known)
+                if found.violated:
+                    violated[name] = found.violated
+                if found.target is not None:
+                    placed = directory.state.detectors[name].placed
+                    self._publish_command(Command("migrate", name, found.target, self.name), f"leave-{name}-{placed}")
+        return violated
+
     # Detection.
 
     def _run(self, carried: Carried) -> bool:
@@ -237,8 +277,14 @@ class Node:
             self._share = min(1.0, self._busy / (now - self._measured_at))
             self._measured_at, self._busy = now, 0.0
         self._beat_at = now
+        if now - self._gossiped_at >= self.pace.gossip:
+            self._gossiped_at = now
+            self._pass_on(self.gossip.own(self.resources, self.links))
         rates, delays = self._measured(now)
-        report = Report(self.name, self.host, self.links, self.latency, round(self._share, 3), rates, delays, self.resources)
+        report = Report(
+            *(self.name, self.host, self.links, self.latency, round(self._share, 3), rates, delays, self.resources),
+            *(sorted(self.carried), self._monitor()),
+        )
         self.broker.publish(self.subjects.node(self.name), encoded(report))
 
     def _measured(self, now: float) -> tuple[dict[str, float], dict[str, float]]:

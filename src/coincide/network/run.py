@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from coincide.network.broker import Subjects
 from coincide.network.natsbroker import NatsBroker
@@ -24,11 +26,13 @@ def run_node(
     host: bool,
     pace: Pace,
     retention: float | None = None,
+    resources: Mapping[str, object] | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Until it is stopped: then it leaves, and others go on with what it carries."""
+    """Until it is stopped: then it leaves, and others go on with what it carries. `resources` are said, others are measured."""
     broker = NatsBroker(url, network, retention)
     node = Node(name, broker, Subjects(network), pace, links, host)
+    node.resources = {**measured_resources(), **(resources or {})}
     try:
         node.start()
         measured = 0.0
@@ -36,11 +40,20 @@ def run_node(
             if time.monotonic() - measured > MEASURED:
                 measured = time.monotonic()
                 _measure(node, broker)
+                node.resources = {**measured_resources(), **(resources or {})}
             if not node.turn():
                 broker.wait(0.05)
     finally:
         node.stop()
         broker.close()
+
+
+def measured_resources() -> dict[str, object]:
+    """Processors, and the megabytes of memory that are free."""
+    found: dict[str, object] = {"cpu": os.cpu_count() or 1}
+    with suppress(ValueError, OSError):
+        found["ram"] = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    return found
 
 
 def _measure(node: Node, broker: NatsBroker) -> None:

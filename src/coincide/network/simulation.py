@@ -11,7 +11,7 @@ import msgspec
 from coincide.model.event import Event, record
 from coincide.network.broker import Subjects
 from coincide.network.memory import Connection, MemoryBroker
-from coincide.network.messages import MARK, Announcement, Command, encoded, shown
+from coincide.network.messages import MARK, Announcement, Command, encoded, is_shown, shown
 from coincide.network.node import Node, Pace
 
 PACE = Pace(clock=0.25, beat=0.5, keep=1.0, handover=0.5)
@@ -32,12 +32,13 @@ class Simulation:
             self.join(name, links)
         self.run()
 
-    def join(self, name: str, links: Mapping[str, float] | None = None) -> Node:
+    def join(self, name: str, links: Mapping[str, float] | None = None, resources: Mapping[str, Any] | None = None) -> Node:
         connection = self.broker.connection()
         if (random := self.random) is not None:
             connection.most = lambda: random.choice((0, 1, 3, 1000))
         node = Node(name, connection, self.subjects, self.pace, links, now=lambda: self.broker.now / 1_000_000)
         node.start()
+        node.resources = dict(resources or {})
         self.nodes[name], self.connections[name] = node, connection
         return node
 
@@ -89,7 +90,7 @@ class Simulation:
     def detections(self, subscriber: str) -> list[dict[str, Any]]:
         """What a subscriber has been told so far, each once."""
         subscription = next(iter(self.nodes.values())).directory.state.subscriptions[subscriber]
-        return [shown(raw) for raw in self.composites(subscription.detectors, subscription.since)]
+        return [shown(raw) for raw in self.composites(subscription.detectors, subscription.since) if is_shown(raw)]
 
     def composites(self, names: list[str], since: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

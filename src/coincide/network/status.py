@@ -10,7 +10,7 @@ Rows = Sequence[tuple[str, ...]]
 
 
 def tables(state: State) -> str:
-    """Nodes, detectors, flows, subscriptions; what has nothing to tell is left out."""
+    """Nodes, detectors, flows, subscriptions, violations; what has nothing to tell is left out."""
     carried: dict[str, list[str]] = {}
     for detector in state.detectors.values():
         carried.setdefault(detector.node, []).append(detector.name)
@@ -36,6 +36,9 @@ def tables(state: State) -> str:
         for type, sources in sorted(state.publishers.items())
         for source, told in sorted(sources.items())
     ]
+    violations = [
+        (name, node, ", ".join(ids)) for node, m in sorted(state.members.items()) for name, ids in sorted(m.violated.items())
+    ]
     subscriptions = [(name, s.node, ", ".join(s.detectors), s.request.policy) for name, s in sorted(state.subscriptions.items())]
     return "\n".join(
         part
@@ -44,6 +47,7 @@ def tables(state: State) -> str:
             _table(("detector", "node", "state", "policy", "detection", "delay ms", "expression"), detectors),
             _table(("type", "source", "node", "events/s", "bytes"), flows),
             _table(("subscriber", "node", "detectors", "policy"), subscriptions),
+            _table(("violated by", "node", "restrictions"), violations),
         )
         if part
     )

@@ -158,3 +158,116 @@ def test_a_directory_is_gone_on_with() -> None:
     assert late.directory.state.number > 0  # it need not read all that has happened
     simulation.run()
     assert set(state(simulation).members) == {"a", "b", "c", "d"}
+
+
+WATCH = """<restrictionGraph id="watch" version="1">
+  <operators>
+    <operator><cd id="A"><sources><source class="door"/></sources>
+        <predicates><predicate name="any" anchor="P">S1</predicate></predicates>
+        <expressions><expression anchor="X">P</expression></expressions>
+        <events><event class="opened" trigger="X" access="internal"/></events></cd>
+      <restrictionReference ref="room"/><restrictionReference ref="close"/></operator>
+    <operator><cd id="B"><sources><source class="opened"/><source class="alarm"/></sources>
+        <predicates><predicate name="any" anchor="P">S1</predicate><predicate name="any" anchor="Q">S2</predicate></predicates>
+        <expressions><expression anchor="X">P and Q</expression></expressions>
+        <events><event class="noted" trigger="X"/></events></cd>
+      <restrictionReference ref="close"/></operator>
+  </operators>
+  <restrictions>
+    <restriction id="room" type="memory" min="100"/><restriction id="close" type="maxDistance" max="5"/>
+  </restrictions>
+</restrictionGraph>"""
+
+
+def watched() -> Simulation:
+    simulation = Simulation({})
+    for name, ram in (("a", 400), ("b", 200), ("c", 50)):
+        simulation.join(name, {other: 2.0 for other in "abc" if other != name}, {"ram": ram})
+    simulation.pass_time(1.0)
+    simulation.command("place", rules=WATCH, sender="office")
+    simulation.pass_time(1.0)
+    return simulation
+
+
+def places(simulation: Simulation) -> dict[str, str]:
+    current = state(simulation)
+    return {cd: current.detectors[name].node for cd, name in current.graphs["office"].detectors.items()}
+
+
+def test_descriptions_are_placed_and_their_restrictions_watched() -> None:
+    simulation = watched()
+    assert places(simulation)["A"] == "a"  # which has most
+    publish(simulation, ["door", "alarm"])
+    simulation.pass_time(1.0)
+    assert [found["type"] for found in simulation.detections("office")] == ["noted"]
+    simulation.nodes["a"].resources = {"ram": 60}  # less than A needs
+    simulation.pass_time(2.0)
+    assert places(simulation)["A"] == "b"
+    publish(simulation, ["alarm", "door"])
+    simulation.pass_time(1.0)
+    assert len(simulation.detections("office")) == 4  # two doors, two alarms: both moved with what they had seen
+    simulation.nodes["b"].resources = {"ram": 70}
+    simulation.pass_time(2.0)
+    (name,) = (d.name for d in state(simulation).detectors.values() if "opened" in d.outputs)
+    assert places(simulation)["A"] == "b"  # nobody could carry it: it stays, and that is told
+    assert state(simulation).members["b"].violated == {name: ["room"]}
+
+
+def test_a_graph_that_is_given_twice_changes_nothing() -> None:
+    simulation = watched()
+    before = places(simulation)
+    simulation.command("place", rules=WATCH, sender="another")
+    simulation.pass_time(1.0)
+    assert places(simulation) == before
+    assert len(state(simulation).detectors) == 2
+    simulation.command("unsubscribe", sender="office")
+    simulation.pass_time(1.0)
+    assert len(state(simulation).detectors) == 2  # the other still wants them
+
+
+def test_descriptions_of_a_failed_node_are_placed_again() -> None:
+    simulation = watched()
+    publish(simulation, ["door"])
+    simulation.pass_time(1.0)
+    simulation.kill("a")
+    simulation.pass_time(5.0)
+    assert places(simulation)["A"] == "b"
+    publish(simulation, ["alarm"])
+    simulation.pass_time(1.0)
+    assert len(simulation.detections("office")) == 1
+
+
+def test_a_graph_that_cannot_be_placed_is_refused() -> None:
+    simulation = Simulation({"a": {}})
+    simulation.command("place", rules=WATCH, sender="office")
+    simulation.run()
+    assert [error.value for error in told(simulation, "error")] == ["no node bids for 'A'"]
+    simulation.command("place", rules="<restrictionGraph/>", sender="office")
+    simulation.run()
+    assert "no <operator>" in told(simulation, "error")[-1].value
+
+
+def test_what_a_node_loses_is_placed_again() -> None:
+    """The node is there, but does not carry what it should."""
+    simulation = Simulation(LINE)
+    simulation.command("subscribe", "*", "minimum-latency", "u", expr="[A] ; [B]", node="a")
+    simulation.run()
+    simulation.nodes["a"]._reconcile = lambda: None  # type: ignore[method-assign]
+    (name,) = simulation.nodes["a"].carried
+    simulation.nodes["a"].carried.clear()
+    publish(simulation, "A")
+    simulation.pass_time(20.0)
+    assert state(simulation).detectors[name].node == "b"
+    publish(simulation, "B")
+    simulation.pass_time(1.0)
+    assert len(simulation.detections("u")) == 1
+
+
+def test_resources_are_told_from_node_to_node() -> None:
+    simulation = Simulation({})
+    for name, links in (("a", "b"), ("b", "ac"), ("c", "bd"), ("d", "c")):
+        simulation.join(name, dict.fromkeys(links, 1.0), {"ram": 400})
+    simulation.pass_time(12.0)
+    assert simulation.nodes["a"].gossip.known == {"a", "b", "c", "d"}  # equal ones are all of use, so they travel far
+    told_to_a = [m for m in simulation.broker.messages if m.subject == simulation.subjects.gossip("a")]
+    assert {msgspec.json.decode(m.data)["via"] for m in told_to_a} == {"b"}

@@ -55,3 +55,31 @@ def test_commands_from_subscription_to_detection(processes: Processes) -> None:
     until(lambda: not network.status().detectors, "the detector is not destroyed")
     processes.interrupt("c")
     until(lambda: not network.status().members["c"].alive, "the node does not leave")
+
+
+GRAPH = """<restrictionGraph id="watch" version="1">
+  <operators><operator><cd id="A" version="1"><sources><source class="door"/></sources>
+    <predicates><predicate name="any" anchor="P">S1</predicate></predicates>
+    <expressions><expression anchor="X">P</expression></expressions><events><event class="opened" trigger="X"/></events></cd>
+    <restrictionReference ref="room"/></operator></operators>
+  <restrictions><restriction id="room" type="memory" min="100000000"/></restrictions>
+</restrictionGraph>"""
+
+
+def test_a_restriction_graph_is_placed_on_processes(processes: Processes) -> None:
+    processes.start_node("small")
+    processes.start_node("large", "--resource", "ram=200000000")
+    graph = processes.folder / "watch.rg.xml"
+    graph.write_text(GRAPH)
+    network = processes.network()
+    until(lambda: alive(network, "small", "large"), "the nodes do not join")
+    watching = subprocess.Popen(
+        [*PROGRAM, "subscribe", "--rules", str(graph), "--broker", processes.url, "--count", "1", "--timeout", "20"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    until(lambda: network.status().detectors and ready(network), "no description is placed")
+    assert [detector.node for detector in network.status().detectors.values()] == ["large"]
+    network.publisher("gate").publish({"type": "door", "id": "e1", "time": 7})
+    shown, _ = watching.communicate(timeout=30)
+    assert json.loads(shown) == {"type": "opened", "time": 7, "from": ["e1"]}
