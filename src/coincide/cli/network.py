@@ -59,6 +59,7 @@ example:
 def _broker_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--broker", metavar="URL", required=True, help="of NATS with JetStream: nats://HOST:PORT")
     parser.add_argument("--network", metavar="NAME", default="coincide", help="several may share a broker (default: coincide)")
+    parser.add_argument("--domain", metavar="NAME", help="where the broker is a leaf node: JetStream's domain at the hub")
 
 
 def _node_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +82,9 @@ def node(given: Given) -> int:
     links, host = _links(given.links, given.name) if given.links is not None else ({}, True)
     pace = Pace(clock=min(0.25, given.beat / 2), beat=given.beat, keep=given.keep_every)
     resources = dict(_resource(text) for text in given.resource)
-    run_node(given.broker, given.name, given.network, links, host and not given.no_host, pace, given.retention, resources)
+    run_node(
+        given.broker, given.name, given.network, links, host and not given.no_host, pace, given.retention, resources, given.domain
+    )
     return 0
 
 
@@ -133,7 +136,7 @@ def publish(given: Given) -> int:
     from coincide.errors import CoincideError, InputError
     from coincide.network.client import Network
 
-    with Network(given.broker, given.network) as network:
+    with Network(given.broker, given.network, given.domain) as network:
         publisher = network.publisher(given.source, given.node)
         for place, line in _lines(given.events):
             try:
@@ -181,7 +184,7 @@ def subscribe(given: Given) -> int:
     if bool(given.expr) == (given.rules is not None):
         raise InputError("give an expression, or rules with --rules")
     rules = given.rules.read_text(encoding="utf-8") if given.rules is not None else ""
-    with Network(given.broker, given.network) as network:
+    with Network(given.broker, given.network, given.domain) as network:
         subscriber = network.subscribe(
             given.expr,
             given.policy,
@@ -227,7 +230,7 @@ def _network_arguments(parser: argparse.ArgumentParser) -> None:
 def network(given: Given) -> int:
     from coincide.network.client import Network
 
-    with Network(given.broker, given.network) as connection:
+    with Network(given.broker, given.network, given.domain) as connection:
         if given.action != "status":
             connection.command(given.action, given.target, given.value)
         elif given.watch:

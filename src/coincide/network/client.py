@@ -29,9 +29,9 @@ RATED = 5.0
 class Network:
     """A connection to the network of this name at a broker (`nats://HOST:PORT`)."""
 
-    def __init__(self, broker: str, network: str = "coincide") -> None:
+    def __init__(self, broker: str, network: str = "coincide", domain: str | None = None) -> None:
         self.subjects = Subjects(network)
-        self.broker = NatsBroker(broker, network)
+        self.broker = NatsBroker(broker, network, domain=domain)
         self._directory: Directory | None = None
         self._control: NatsReader | None = None
 

@@ -20,6 +20,7 @@ import msgspec
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
@@ -46,9 +47,11 @@ KEYS_KEPT = 600.0
 
 
 class NatsBroker:
-    """A connection. `retention` is for how many seconds the broker keeps what has happened; None: for ever."""
+    """A connection. `retention` is for how many seconds the broker keeps what has happened; None: for ever. Where the URL is that
+    of a leaf node, `domain` is the domain of JetStream at the hub."""
 
-    def __init__(self, url: str, network: str = "coincide", retention: float | None = None) -> None:
+    def __init__(self, url: str, network: str = "coincide", retention: float | None = None, domain: str | None = None) -> None:
+        self.domain = domain
         self.address = Subject(f"{url.rstrip('/')}/{network}")
         self.network = network
         self.arrived = Flag()
@@ -120,7 +123,7 @@ class NatsBroker:
 
     def end(self) -> int:
         async def ask() -> int:
-            return int((await self._client.jetstream().stream_info(self.network)).state.last_seq)
+            return int((await self.stream().stream_info(self.network)).state.last_seq)
 
         return self._call(ask())
 
@@ -159,9 +162,13 @@ class NatsBroker:
             future.cancel()
             raise ConnectionError(str(error) or "the broker does not answer") from error
 
+    def stream(self) -> JetStreamContext:
+        return self._client.jetstream(domain=self.domain)
+
     async def _connect(self) -> Client:
         client = await connected(self.address)
-        stream = client.jetstream()
+        self._client = client
+        stream = self.stream()
         events = StreamConfig(
             name=self.network, subjects=[f"{self.network}.>"], max_age=self._retention, duplicate_window=self._keys_kept()
         )
@@ -181,7 +188,7 @@ class NatsBroker:
 
     async def _last(self, stream: str, subject: str) -> Message | None:
         try:
-            found = await self._client.jetstream().get_last_msg(stream, subject)
+            found = await self.stream().get_last_msg(stream, subject)
         except NotFoundError:
             return None
         return Message(int(found.seq or 0), 0, subject, found.data or b"")
@@ -210,7 +217,7 @@ class NatsBroker:
 
     async def _sent(self, subject: str, data: bytes, key: str) -> None:
         headers = {MESSAGE_ID: key} if key else None
-        await self._client.jetstream().publish(subject, data, timeout=ANSWER, headers=headers)
+        await self.stream().publish(subject, data, timeout=ANSWER, headers=headers)
 
 
 def _hopeless(error: BaseException) -> bool:
@@ -285,7 +292,7 @@ class NatsReader:
                 inactive_threshold=30,
                 mem_storage=True,
             )
-            made = await self.broker._client.jetstream().add_consumer(self.broker.network, config)
+            made = await self.broker.stream().add_consumer(self.broker.network, config)
             self._consumer = made.name
             self.caught_up = made.num_pending == 0
         except (*FAILURES, APIError) as error:
@@ -300,7 +307,7 @@ class NatsReader:
             if subscription is not None:
                 await subscription.unsubscribe()
             if consumer:
-                await asyncio.wait_for(self.broker._client.jetstream().delete_consumer(self.broker.network, consumer), 0.5)
+                await asyncio.wait_for(self.broker.stream().delete_consumer(self.broker.network, consumer), 0.5)
 
     def _receive(self, message: Msg) -> None:
         parts = message.reply.split(".")

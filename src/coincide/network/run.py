@@ -27,10 +27,11 @@ def run_node(
     pace: Pace,
     retention: float | None = None,
     resources: Mapping[str, object] | None = None,
+    domain: str | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
     """Until it is stopped: then it leaves, and others go on with what it carries. `resources` are said, others are measured."""
-    broker = NatsBroker(url, network, retention)
+    broker = NatsBroker(url, network, retention, domain)
     node = Node(name, broker, Subjects(network), pace, links, host)
     node.resources = {**measured_resources(), **(resources or {})}
     try:

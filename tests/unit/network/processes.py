@@ -28,6 +28,7 @@ from coincide.network.directory import State
 from coincide.rulebook import loads
 
 PATIENCE = 30.0
+SERVER = str(Path(sys.executable).parent / "nats-server")
 PROGRAM = [sys.executable, "-c", "from coincide.cli.main import entry; entry()"]
 
 
@@ -49,21 +50,24 @@ class Processes:
 
     def __init__(self, folder: Path, *options: str, **environment: str) -> None:
         self.folder, self._options, self.environment = folder, options, environment
-        self.port = free_port()
+        self.port, self.leaves = free_port(), free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self._networks: list[Network] = []
         self.start_broker()
 
     def start_broker(self) -> None:
-        server = str(Path(sys.executable).parent / "nats-server")
-        store = self._options or ("-js", "-sd", "store")
-        self._start("broker", [server, "-a", "127.0.0.1", "-p", str(self.port), *store])
-        until(lambda: _listens(self.port), "the broker does not listen")
+        configuration = self.folder / "broker.conf"
+        configuration.write_text(
+            f'jetstream {{ store_dir: "store", domain: "hub" }}\nleafnodes {{ listen: "127.0.0.1:{self.leaves}" }}\n'
+        )
+        store = self._options or ("-c", str(configuration))
+        self.start("broker", [SERVER, "-a", "127.0.0.1", "-p", str(self.port), *store])
+        until(lambda: listens(self.port), "the broker does not listen")
 
     def start_node(self, name: str, *more: str, url: str = "", program: Sequence[str] = PROGRAM) -> None:
         pace = ["--beat", "0.2", "--keep-every", "0.5"]
-        self._start(name, [*program, "node", "--broker", url or self.url, "--name", name, *pace, *more])
+        self.start(name, [*program, "node", "--broker", url or self.url, "--name", name, *pace, *more])
 
     def kill(self, name: str) -> None:
         """kill -9."""
@@ -91,14 +95,14 @@ class Processes:
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
-    def _start(self, name: str, command: Sequence[str]) -> None:
+    def start(self, name: str, command: Sequence[str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
                 command, stdout=log, stderr=log, cwd=self.folder, env={**os.environ, **self.environment}
             )
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False

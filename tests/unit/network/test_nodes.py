@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from processes import PROGRAM, Processes, alive, ready, until
+from processes import PROGRAM, SERVER, Processes, alive, answers, free_port, listens, ready, until
 
 TOPOLOGY = {
     "nodes": {"a": {}, "b": {}, "c": {}},
@@ -83,3 +83,24 @@ def test_a_restriction_graph_is_placed_on_processes(processes: Processes) -> Non
     network.publisher("gate").publish({"type": "door", "id": "e1", "time": 7})
     shown, _ = watching.communicate(timeout=30)
     assert json.loads(shown) == {"type": "opened", "time": 7, "from": ["e1"]}
+
+
+def test_a_node_may_have_a_broker_of_its_own(processes: Processes) -> None:
+    """A leaf node of the broker: what it does not have itself, it hands on."""
+    leaf = free_port()
+    configuration = processes.folder / "leaf.conf"
+    remote = f"nats-leaf://127.0.0.1:{processes.leaves}"
+    configuration.write_text(f'listen: "127.0.0.1:{leaf}"\nleafnodes {{ remotes: [ {{ url: "{remote}" }} ] }}\n')
+    processes.start("leaf", [SERVER, "-c", str(configuration)])
+    until(lambda: listens(leaf), "the leaf does not listen")
+    processes.start_node("near")
+    processes.start_node("far", "--domain", "hub", url=f"nats://127.0.0.1:{leaf}")
+    network = processes.network()
+    until(lambda: alive(network, "near", "far"), "the nodes do not join")
+    subscriber = network.subscribe("[A] ; [B]", node="far")
+    until(lambda: ready(network), "no detector is ready")
+    assert [detector.node for detector in network.status().detectors.values()] == ["far"]
+    source = network.publisher("s")
+    for number, kind in enumerate("AB", 1):
+        source.publish({"type": kind, "id": f"e{number}", "time": number})
+    assert answers(subscriber, 1) == ['[[1,2],["e1","e2"]]']
