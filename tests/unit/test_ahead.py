@@ -25,6 +25,7 @@ def test_beyond_the_others() -> None:
     assert limit([*month, month[-1] + 3 * DAY]) == month[-1]
     assert limit([0, 5, 10, 40 * DAY]) == 10
     assert limit([0, 40 * DAY, 40 * DAY + 1]) == 40 * DAY + 1
+    assert limit([0, 1, 2, 9 * DAY, 40 * DAY], clock=9 * DAY - 5) == 9 * DAY, "most of it is late, but time goes on"
 
 
 def test_beyond_the_wall_clock() -> None:

@@ -4,8 +4,8 @@ What comes together is seen as *runs*: stretches of time in which no two neighbo
 tasks are joined to exactly those of all their events, so that nothing more has to be told to find what is set aside:
 
 - in a stream that is live (its clock is within `ahead` of the wall's): what is more than `ahead` beyond the wall clock;
-- else what comes after the run that has the median, so what is more than `ahead` beyond everything up to it; and, unless the
-  stream's own clock is there already, what is more than `ahead` beyond the wall clock."""
+- else what comes after the run that has the median, so what is more than `ahead` beyond everything up to it, and more than
+  `ahead` beyond the stream's clock; and, unless that is there already, what is more than `ahead` beyond the wall clock."""
 
 from __future__ import annotations
 
@@ -66,11 +66,16 @@ class Guard:
         median = median_run(runs)
         at = median[1] if clock is None else clock
         if wall is None or at > self._reach(wall):
-            return median[1]  # simulated time
+            return self._believed(runs, clock)  # simulated time
         if at >= wall - self.ahead:
             return self._reach(wall)
         plausible = [run for run in runs if run[1] <= self._reach(wall)]
-        return median_run(plausible)[1] if plausible else self._reach(wall)
+        return self._believed(plausible, clock) if plausible else self._reach(wall)
+
+    def _believed(self, runs: Sequence[Run], clock: int | None) -> int:
+        """The end of the run that has the median, or of the last to which the clock can go on, if most are late."""
+        near = [last for first, last, _ in runs if clock is not None and first - clock <= self.ahead]
+        return max([median_run(runs)[1], *near])
 
     def limit_by_wall(self, wall: int, clock: int) -> int:
         """The same where only the wall clock counts: for events that come one by one. Simulated time may be beyond it."""
