@@ -12,7 +12,7 @@ from coincide.model.bounds import Finite, Instant, Whole
 from coincide.model.compound import Several, compound_of, is_compound, plain_compound
 from coincide.model.numbers import is_number, number_of, plain_number
 from coincide.model.space import Space
-from coincide.model.stamp import OrderKey, Stamp, milliseconds, order_key
+from coincide.model.stamp import LIMIT, OrderKey, Stamp, milliseconds, order_key
 
 Value = float | int | str | bool | Several | None
 """An attribute's value. Numbers are doubles, or whole numbers that no double is equal to (numbers.py). Sets and ranges are null
@@ -35,7 +35,7 @@ Place = tuple[Any, ...]
     external event    (hi, 0, n, 0)                 n: its number in the order of consumption
     timer firing      (due, 1, place of what set it + (definition, k, 1 if it is a recurring one else 0), 0)
     detection         as its root's, but with its generation, then (definition, k) for each cause on the way
-    another node's    (time, 0, n, 1, -1, the hi of the item that completed it)   consumed like an external event
+    another node's    (time, 0, n, 1, ELSEWHERE, the hi of the item that completed it, from 0 on)   consumed as if external
 
 so that a detection comes after its cause and before the next external event or timer, first in first out.
 
@@ -72,7 +72,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
         if carries_key(self):
             time, text = self.place[0], self.place[NAMED]
             ended = int(text[1:]) if text.startswith(ENDED) and clock is not None else time
-            return msgspec.structs.replace(self, place=(time if clock is None else clock, 0, number, 1, ELSEWHERE, ended))
+            return msgspec.structs.replace(self, place=(time if clock is None else clock, 0, number, 1, ELSEWHERE, ended + LIMIT))
         return msgspec.structs.replace(self, place=(self.hi if clock is None else clock, 0, number, 0))
 
 
@@ -82,14 +82,14 @@ NAMED = 4
 ENDED = "@"
 """Where events are consumed as they arrive, that text is this and the hi of the item."""
 
-ELSEWHERE = -1
-"""The number of definitions on other nodes."""
+ELSEWHERE = 2**40
+"""The number of definitions on other nodes: no rules have so many."""
 
 
 def item_end(event: Event) -> int:
     """The hi of the external event or timer that an event is or, made on another node, was completed by."""
     place = event.place
-    return int(place[NAMED + 1]) if len(place) == NAMED + 2 and place[NAMED] == ELSEWHERE else event.hi
+    return int(place[NAMED + 1]) - LIMIT if len(place) == NAMED + 2 and place[NAMED] == ELSEWHERE else event.hi
 
 
 def carries_key(event: Event) -> bool:
