@@ -176,7 +176,7 @@ def _on_spark(book: Rulebook, engine: str) -> Iterator[str]:
     from coincide.engines.spark.description import explain_spark
 
     yield f"on {engine}"
-    yield from (f"    {line}" for line in explain_spark(book).text().splitlines())
+    yield from (f"    {line}" for line in explain_spark(book, engine == "spark-streaming").text().splitlines())
 
 
 def _counted(count: int, word: str) -> str:

@@ -51,12 +51,14 @@ def test_description_in_words() -> None:
     rules = loads("monitor a by k = push(x) { p and v > 1 } monitor b = push(y) { q }")
     assert explain_spark(rules).text() == "\n".join(
         [
-            "pass 1",
+            "scans: 1, for all groups",
+            "exchanges: 1, in which an event goes to each group that wants it",
+            "group 1",
             "    detectors: a",
             "    partitioned by: k",
             "    filter: type = 'p' and v > 1",
             "    columns: type, time, id, k, v",
-            "pass 2",
+            "group 2",
             "    detectors: b",
             "    in one partition: 'b' has no key",
             "    filter: type = 'q'",
@@ -69,7 +71,9 @@ def test_policies_need_one_partition() -> None:
     rules = loads("detect X policy guaranteed = [A(k = ?x)] ; [B(k = ?x)]\ndetect Y = [A]", "ce")
     assert explain_spark(rules).text() == "\n".join(
         [
-            "pass 1",
+            "scans: 1",
+            "exchanges: 1",
+            "group 1",
             "    detectors: X, Y",
             "    in one partition: stability policies go by the order of arrival",
             "    filter: none",

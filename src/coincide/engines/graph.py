@@ -43,6 +43,19 @@ class GraphState:
             damaged("its clock does not fit its first event")
 
 
+@dataclass
+class Border:
+    """What crosses the border of a graph that is a part of a larger one: the detections that other parts have made of the same
+    events, with places among them, and all that this part makes, also what is not given out."""
+
+    given: EventBatch = EMPTY
+    made: list[EventBatch] = field(default_factory=list)
+
+    def fed(self, plan: DetectorPlan) -> list[EventBatch]:
+        wanted = self.given.of_types(plan.inputs.detections) if len(self.given) and plan.inputs.detections else EMPTY
+        return [wanted] if len(wanted) else []
+
+
 class Graph:
     """Plans in an order in which none feeds an earlier one. `tells_hidden`: detections that only other detectors see are given
     out, too, as some of these are elsewhere."""
@@ -65,13 +78,14 @@ class Graph:
         arrival: int | None = None,
         until: float | None = None,
         closing: bool = False,
+        border: Border | None = None,
     ) -> EventBatch:
         """Consume external events that stand in total order and follow all consumed before; then let time come to `bound`
         (microseconds, exclusive; by default to the last event). Returns the detections by place. With a clock of `arrival`,
         one event is consumed at that clock whatever its time. `until` is given when the input has ended, `closing` when it
-        is over with this step."""
-        if (far := self._gaps.find(state.hi, batch)) is None:
-            return self._step(state, batch, bound, arrival, until, closing)
+        is over with this step. With a `border`, events have their places already."""
+        if border is not None or (far := self._gaps.find(state.hi, batch)) is None:
+            return self._step(state, batch, bound, arrival, until, closing, border)
         before, behind = batch.split(far)
         first, rest = behind.split(1)
         made = [self._step(state, before)] if far else []
@@ -92,12 +106,14 @@ class Graph:
         arrival: int | None = None,
         until: float | None = None,
         closing: bool = False,
+        border: Border | None = None,
     ) -> EventBatch:
         if rows := len(batch):
             first, last = _first_and_last(batch)
             state.start = first if state.start is None else state.start
             state.hi = max(state.hi, last)
-        external = batch.numbered(state.consumed, arrival).without_type(HEARTBEAT)
+        placed = batch.numbered(state.consumed, arrival) if border is None else batch
+        external = placed.without_type(HEARTBEAT)
         state.consumed += rows
         end = None if until is None else state.hi
         clock = Clock(state.hi if bound is None else bound, state.start, arrival, end, until == inf, closing)
@@ -105,7 +121,8 @@ class Graph:
         stop = Stop()
         types = external.few_types if until is None else None
         for number, plan in enumerate(self.plans):
-            fed = self._fed(number, made) if self._feeders[number] else None
+            fed = self._fed(number, made) if self._feeders[number] else []
+            fed += border.fed(plan) if border is not None else []
             if types is not None and not fed and number in state.stepped and self._ignores(number, types):
                 made.append(EMPTY)
                 continue
@@ -118,20 +135,25 @@ class Graph:
                 detections = stop.take(error)
             made.append(detections)
         shown = [made_here if self._tells_hidden else made_here.given_out() for made_here in made if len(made_here)]
+        if border is not None:
+            border.made += made
         stop.raise_with(shown)
         return merged(shown)
 
-    def finish(self, state: GraphState, until: float | None = None, closed: bool = True) -> EventBatch:
+    def finish(
+        self, state: GraphState, until: float | None = None, closed: bool = True, border: Border | None = None
+    ) -> EventBatch:
         """The end of input: timers due by the last event, or by `until` (microseconds or inf) if that is later, fire; then
-        tables end. If it is not `closed`, more is to come later, and the clock only goes on to `until`."""
+        tables end. If it is not `closed`, more is to come later, and the clock only goes on to `until`. A part of a larger graph
+        cannot tell when nothing is waited for any more, so its `until` is no infinite one."""
         if state.start is None:
             return EMPTY
         if until is None and not closed:  # the clock has come to the last event of the whole input, not past it
-            return self.advance(state, EMPTY, state.hi)
+            return self.advance(state, EMPTY, state.hi, border=border)
         if until != inf:
             end = state.hi if until is None else max(state.hi, int(until))
             self._gaps.check(state.states, state.hi, end)
-            return self.advance(state, EMPTY, end + 1, until=end, closing=closed)
+            return self.advance(state, EMPTY, end + 1, until=end, closing=closed, border=border)
         made = [self.advance(state, EMPTY, bound := state.hi + 1, until=inf)]
         try:
             while (due := self._next_finite(state)) is not None:

@@ -26,6 +26,8 @@ class Language(ABC):
     """Does it read records that have no type?"""
     several_keys: ClassVar[bool] = False
     """Has an event several keys where the field of a key has several values?"""
+    orders_across_keys: ClassVar[bool] = False
+    """Does the order of what it makes at one instant go by what it makes for other keys?"""
     forgetful: ClassVar[bool] = False
     """Does a detection name only the event that completes it?"""
 

@@ -33,6 +33,7 @@ from coincide.syntax import walk
 
 class Ecco(Language):
     name = "ecco"
+    orders_across_keys = True
 
     def parse(self, source: SourceText) -> File:
         return parse_text(source)

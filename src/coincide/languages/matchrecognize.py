@@ -20,6 +20,7 @@ NAME = "matchrecognize"
 
 class MatchRecognize(Language):
     name = NAME
+    orders_across_keys = True
 
     def parse(self, source: SourceText) -> File:
         return parse_text(source)

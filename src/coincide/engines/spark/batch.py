@@ -16,10 +16,11 @@ from coincide.detection.base import DetectorPlan
 from coincide.engines.identity import digests_of
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.spark.frame import Layout, Source
-from coincide.engines.spark.groups import groups
+from coincide.engines.spark.groups import Group, groups
 from coincide.engines.spark.outputs import outputs
 from coincide.engines.spark.policies import arrivals_batch, goes_by_arrival
 from coincide.engines.spark.report import counts, met
+from coincide.engines.spark.staging import staged
 from coincide.engines.spark.tables import tables_of
 from coincide.engines.spark.tags import Tagging
 from coincide.engines.spark.worker import Span, Task, detect_partition, named, sources_of, tagged
@@ -51,7 +52,7 @@ def detect_batch(
     counted = counted or source
     if goes_by_arrival(rules, policy):
         return arrivals_batch(rules, counted, replace(shape, latencies=latency), policy, until, tier, closing)
-    planned = [(group, group.plans(rules)) for group in groups(rules, source.several)]
+    planned = _planned(rules, source)
     if not planned:
         return source.original.sparkSession.createDataFrame([], shape.spark())
     span = replace(_span(source, [plan for _, plans in planned for plan in plans], until, unmet), closed=closed)
@@ -61,7 +62,13 @@ def detect_batch(
         (Task(sources_of(rules), group.members, tier, layout, shape, tables), _span_for(plans, span))
         for (group, plans), layout in zip(planned, tagging.layouts, strict=True)
     )
+    if tagging.stages > 1:
+        return staged(tagging, works)
     return tagging.exchanged().mapInArrow(_Detection(tagging.layout, works), shape.spark())
+
+
+def _planned(rules: Rulebook, source: Source) -> list[tuple[Group, Sequence[DetectorPlan]]]:
+    return [(group, group.plans(rules)) for group in groups(rules, source.several)]
 
 
 def _span(source: Source, plans: Sequence[DetectorPlan], until: float | None, unmet: Unmet | None) -> Span:

@@ -26,6 +26,8 @@ class Pass:
     def lines(self) -> Iterator[str]:
         key = self.group.key
         yield f"detectors: {', '.join(self.group.names)}"
+        if self.group.stage:
+            yield f"stage: {self.group.stage + 1}, reads what earlier stages detect"
         if key == ():
             yield "in the partitions that events are in: each is judged by itself"
         elif key is not None:
@@ -41,20 +43,36 @@ class Pass:
 @dataclass(frozen=True)
 class Description:
     passes: tuple[Pass, ...]
+    streaming: bool = False
 
     def text(self) -> str:
-        out = []
+        out = [f"scans: {self.scans}", f"exchanges: {self.exchanges}"]
         for number, one in enumerate(self.passes, 1):
-            out += [f"pass {number}", *(f"    {line}" for line in one.lines())]
+            out += [f"group {number}", *(f"    {line}" for line in one.lines())]
         return "\n".join(out)
 
+    @property
+    def scans(self) -> str:
+        return "1, for all groups" if len(self.passes) > 1 else "1"
 
-def explain_spark(rules: Rulebook | RuleSource | Sequence[RuleSource]) -> Description:
-    """The passes over the data that the rules need."""
+    @property
+    def exchanges(self) -> str:
+        stages = 1 + max((one.group.stage for one in self.passes), default=0)
+        if stages > 1:
+            return f"{stages}, one before each stage, which detections of earlier stages join at their place in the order"
+        if len(self.passes) > 1:
+            return "1, in which an event goes to each group that wants it"
+        in_place = not self.streaming and all(one.group.key == () for one in self.passes)
+        return "0" if in_place else "1"
+
+
+def explain_spark(rules: Rulebook | RuleSource | Sequence[RuleSource], streaming: bool = False) -> Description:
+    """How the rules' detectors are divided, and what is read and moved for that."""
     book = rulebook(rules)
     if names_policies(book):
-        return Description((_by_arrival(book),))
-    return Description(tuple(_pass(group, group.plans(book)) for group in groups(book)))
+        return Description((_by_arrival(book),), streaming)
+    divided = groups(book)
+    return Description(tuple(_pass(group, group.plans(book)) for group in divided), streaming)
 
 
 def _by_arrival(book: Rulebook) -> Pass:

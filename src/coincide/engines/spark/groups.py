@@ -1,18 +1,20 @@
 """Which detectors run together, and by which key their events can be spread.
 
 Detectors that feed one another must meet in one place: they form a component. What all members of a component are keyed by
-is its key, if the detections that they exchange carry it. Components with an equal key share one pass over the data."""
+is its key, if the detections that they exchange carry it. A component without such a key is cut into stages, where it can be:
+each is spread by its own key, and takes in the detections of the stages before. Groups of one stage with an equal key are one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from coincide.compile.graph import feeds
 from coincide.detection.base import Detector, DetectorPlan, in_tier
 from coincide.detection.limits import concerning, independent
 from coincide.detection.suppression import kept_keys
 from coincide.expr.tree import Reference
+from coincide.graphs import components as strong_components
 from coincide.rulebook import Rulebook
 
 Key = tuple[str, ...]
@@ -25,6 +27,7 @@ class Group:
     key: Key | None
     detectors: tuple[Detector, ...]
     reasons: tuple[str, ...] = ()
+    stage: int = 0  # groups of earlier stages may feed it
 
     @property
     def null_keys(self) -> bool:
@@ -51,20 +54,58 @@ class Group:
         return in_tier(rules.compiled.plans_for(self.detectors), tier)
 
 
-def groups(rules: Rulebook, several: frozenset[str] = frozenset()) -> list[Group]:
-    """All detectors in as few groups as their keys allow, in order of definition. `several` are fields that may have several
-    values: an event may then have several keys, of languages that look at each."""
-    gathered: dict[tuple[Key | None, bool], tuple[list[Detector], list[str]]] = {}
+def groups(rules: Rulebook, several: frozenset[str] = frozenset(), staged: bool = False) -> list[Group]:
+    """All detectors in as few groups as their keys allow, by stages, in order of definition. `several` are fields that may have
+    several values: an event may then have several keys, of languages that look at each. If not `staged`, detectors that feed one
+    another are in one group."""
+    gathered: dict[tuple[int, Key | None, bool], tuple[list[Detector], list[str]]] = {}
     for component in components(rules.detectors):
-        key, reasons = _key(rules, component, several)
-        with_nulls = bool(key) and any(d.null_keys for d in component)
-        detectors, why = gathered.setdefault((_canonical(key), with_nulls), ([], []))
-        detectors += component
-        why += reasons
+        for part in _parts(rules, component, several, staged):
+            detectors, why = gathered.setdefault((part.stage, _canonical(part.key), bool(part.key) and part.null_keys), ([], []))
+            detectors += part.detectors
+            why += part.reasons
     return [
-        Group(_written(key, detectors), tuple(sorted(detectors, key=lambda d: d.order)), tuple(dict.fromkeys(why)))
-        for (key, _), (detectors, why) in gathered.items()
+        Group(_written(key, detectors), tuple(sorted(detectors, key=lambda d: d.order)), tuple(dict.fromkeys(why)), stage)
+        for (stage, key, _), (detectors, why) in sorted(gathered.items(), key=lambda item: item[0][0])
     ]
+
+
+def _parts(rules: Rulebook, component: Sequence[Detector], several: frozenset[str], staged: bool) -> list[Group]:
+    key, reasons = _key(rules, component, several)
+    if key is not None or not staged:
+        return [Group(key, tuple(component), tuple(reasons))]
+    uncut = [*_uncut(rules, component)]
+    return [Group(None, tuple(component), (*reasons, *uncut))] if uncut else _stages(rules, component, several)
+
+
+def _uncut(rules: Rulebook, component: Sequence[Detector]) -> Iterator[str]:
+    """Why detectors that feed one another cannot be stages. What acts of itself is watched over all events (engines/gaps.py)."""
+    edges = feeds(component)
+    mixing = [d.name for n, d in enumerate(component) if edges[n] and rules.compiled.languages[d.language].orders_across_keys]
+    if mixing:
+        yield f"what {_quoted(mixing)} detects is ordered across keys"
+    ticking = [one.name for plan in rules.compiled.plans_for(component) for one in plan.ticking]
+    if ticking:
+        yield f"{_quoted(ticking)} acts without events"
+
+
+def _stages(rules: Rulebook, component: Sequence[Detector], several: frozenset[str]) -> list[Group]:
+    """Each detector, or circle of them, by a key of its own, in the first stage in which all that feeds it has been made: that of
+    its feeders, if these have the same key and hand it on."""
+    edges = feeds(component)
+    parts: dict[int, Group] = {}
+    for numbers in strong_components(edges):
+        own = [component[number] for number in numbers]
+        key, reasons = _key(rules, own, several)
+        part = Group(key, tuple(own), tuple(reasons))
+        feeders = {n: parts[n] for n in parts if n not in numbers and set(edges[n]) & set(numbers)}
+        stage = max((feeder.stage for feeder in feeders.values()), default=0)
+        last = {n: feeder for n, feeder in feeders.items() if feeder.stage == stage}
+        alike = all(f.key == key and f.null_keys == part.null_keys for f in last.values())
+        joins = alike and all(_hands_on(rules, component[n], key or ()) for n in last)
+        part = replace(part, stage=stage if joins else stage + 1)
+        parts.update(dict.fromkeys(numbers, part))
+    return list({id(part): part for part in parts.values()}.values())
 
 
 def components(detectors: Sequence[Detector]) -> list[list[Detector]]:
@@ -124,11 +165,15 @@ def _loser(rules: Rulebook, component: Sequence[Detector], key: str) -> str | No
     """A detector that feeds another of the component something without the key, or with another value of it."""
     edges = feeds(component)
     for number, detector in enumerate(component):
-        if edges[number]:
-            made: Mapping[str, object] = rules.compiled.languages[detector.language].plans([detector])[0].produces
-            if made.get(key) != (Reference(key),):
-                return detector.name
+        if edges[number] and not _hands_on(rules, detector, (key,)):
+            return detector.name
     return None
+
+
+def _hands_on(rules: Rulebook, detector: Detector, key: Key) -> bool:
+    """Do its detections carry the key of the events that they are made of?"""
+    made: Mapping[str, object] = rules.compiled.languages[detector.language].plans([detector])[0].produces
+    return all(made.get(name) == (Reference(name),) for name in key)
 
 
 def _canonical(key: Key | None) -> Key | None:

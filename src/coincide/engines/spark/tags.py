@@ -37,10 +37,16 @@ class Tagging:
         """The fields that any group reads."""
         return joined_layout(self.layouts)
 
+    @property
+    def stages(self) -> int:
+        return 1 + max(group.stage for group, _ in self.groups)
+
     def exchanged(self) -> DataFrame:
         """The layout's columns and the tag, all rows of a group and key in one partition. Groups that judge each event by itself
-        have no key: alone they take rows where these are."""
+        have no key: alone they take rows where these are. If there are several stages, how rows are spread goes along."""
         rows = self._with_marks(self._tagged())
+        if self.stages > 1:
+            return rows.repartition(TAG, SPREAD)
         if len(self.groups) > 1:
             return rows.repartition(TAG, SPREAD).drop(SPREAD)
         key = self.groups[0][0].key

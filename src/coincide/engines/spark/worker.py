@@ -207,13 +207,22 @@ def tagged(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[
     """The events of each tag, which is the column behind the layout's. Rows without an event only name their tag."""
     parts: dict[int, list[pa.RecordBatch]] = {}
     for batch in batches:
-        *columns, tags = batch.columns
-        events = pa.RecordBatch.from_arrays(columns, names=layout.wire)
-        for tag in tags.unique().to_pylist():
-            own = pc.equal(tags, tag)
-            parts.setdefault(tag, []).append(events.filter(pc.and_(own, pc.is_valid(events.column(0)))))
+        for tag, rows in by_tag(batch, len(layout.fields)):
+            parts.setdefault(tag, []).append(events_in(rows, layout))
     for tag in sorted(parts):
         yield tag, parts.pop(tag)
+
+
+def by_tag(batch: pa.RecordBatch, column: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    tags = batch.column(column)
+    for tag in tags.unique().to_pylist():
+        yield tag, batch.filter(pc.equal(tags, tag))
+
+
+def events_in(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
+    """Those rows that have an event."""
+    events = rows.select(range(len(layout.fields)))
+    return events.filter(pc.is_valid(events.column(0))) if events.column(0).null_count else events
 
 
 def detect_partition(task: Task, span: Span, columns: dict[str, Any]) -> Iterator[pa.RecordBatch]:
@@ -227,11 +236,11 @@ def detect_partition(task: Task, span: Span, columns: dict[str, Any]) -> Iterato
     state.start = span.start
     if rows:
         made = graph.advance(state, sort_batch(EventBatch(table=events_of(task.layout, columns))))
-        yield from _written(task, made, keys)
+        yield from written(task, made, keys)
     state.hi = state.hi if span.last is None else max(state.hi, span.last)
-    yield from _written(task, graph.finish(state, span.until, span.closed), keys)
+    yield from written(task, graph.finish(state, span.until, span.closed), keys)
 
 
-def _written(task: Task, made: EventBatch, keys: Keys | None) -> Iterator[pa.RecordBatch]:
+def written(task: Task, made: EventBatch, keys: Keys | None) -> Iterator[pa.RecordBatch]:
     if len(made):
         yield task.outputs.record_batch(made, keys=keys)
