@@ -39,7 +39,10 @@ AMIT = """<amit>
 </amit>"""
 EQL = "sequence by k with maxspan=30d [order where true] [payment where true] [refund where true]"
 OPERA = "detect K = ([order(k = ?k)], [payment(k = ?k)] [refund(k = ?k)]) T = 30d"
-RULES = {"amit": AMIT, "eql": EQL, "ce": OPERA}
+ROWS = """SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY time MEASURES LAST(R.time) AS refunded
+    PATTERN (O P+ R) WITHIN INTERVAL '30' DAY
+    DEFINE O AS type = 'order', P AS type = 'payment' OR type = 'order', R AS type = 'refund') AS refunds"""
+RULES = {"amit": AMIT, "eql": EQL, "ce": OPERA, "matchrecognize": ROWS}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 TOUCHED = 1_000
 TIMES = 9

@@ -70,6 +70,16 @@ class Column:
             return bool(flag)
         return None
 
+    def values(self) -> list[Value]:
+        """All of them, at once where they are of one type."""
+        if self.compounds is None and self.flags is None and self.rests is None and not self.is_null.any():
+            if self.codes is None and self.numbers is not None:
+                numbers: list[Value] = self.numbers.tolist()
+                return numbers
+            if self.numbers is None and self.codes is not None:
+                return [self.texts[code] for code in self.codes.tolist()]
+        return [self.value(row) for row in range(self.length)]
+
     @property
     def singles(self) -> Column:
         """As languages see it that know nothing of several values."""

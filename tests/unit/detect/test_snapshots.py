@@ -26,6 +26,7 @@ CASES = Path(__file__).parents[2] / "conformance/cases"
 MUTATED = [
     "ecl/keys", "ecl/machine-example-3", "opera/parameter-doors", "opera/paper-3-within-an-hour", "amit/after",
     "amit/key-global", "ecco/per-key", "ecco/example-1-average", "cdl/within", "cdl/time-event-chained", "mixed/five-in-a-row",
+    "eql/missing-trailing", "eql/sample", "match-recognize/within-timer", "match-recognize/order-by-other",
 ]  # fmt: skip
 
 

@@ -25,8 +25,11 @@ from coincide.detection.columns.codec import (
 )
 from coincide.detection.columns.store import NOTHING, event_bytes, events_from, spread
 from coincide.detection.columns.tables import Shape, Table
-from coincide.model.event import caused, detection, primitive, timer_place
+from coincide.engines.graph import Graph
+from coincide.model.batch import EventBatch
+from coincide.model.event import caused, detection, primitive, record, timer_place
 from coincide.model.table import EventTable, table_of
+from coincide.rulebook import loads
 
 KEYS = Shape("keys", "definition", "first last", valued=True)
 ITEMS = Shape("items", "key>keys event>events before>items?", parts="size")
@@ -238,3 +241,24 @@ def test_places_with_timers_in_them_are_written_too() -> None:
     assert again.place_tuples() == [plain.place, made.place] == table.place_tuples()
     assert again.generation.tolist() == [1, 1]
     assert spread(again, np.array([1, 3]), 4).place_tuples() == [(), plain.place, (), made.place]
+
+
+ONE_OF_MANY = {
+    "eql": "sequence by k with maxspan=1h [a where true] [b where true]",
+    "matchrecognize": """SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY time MEASURES LAST(b.time) AS at
+        PATTERN (a b) WITHIN INTERVAL '1' HOUR DEFINE a AS type = 'a', b AS type = 'b') AS pairs""",
+}
+
+
+@pytest.mark.parametrize("language", ONE_OF_MANY)
+def test_what_was_not_touched_is_not_told_again(language: str) -> None:
+    graph = Graph(loads(ONE_OF_MANY[language], language).plans("kernel"))
+    state = graph.initial()
+    graph.advance(state, EventBatch([primitive("a", n, n, f"a{n}", {"k": f"key {n}"}) for n in range(2000)]))
+    whole = graph.changes(state, everything=True)
+    graph.advance(state, EventBatch([primitive("b", 3000, 3000, "b", {"k": "key 7"})]))
+    more = graph.changes(state)
+    assert 50 * len(more) < 20 * len(whole)
+    again = graph.with_changes(whole, [more])
+    later = [primitive("b", 4000 + n, 4000 + n, f"b{n}", {"k": f"key {n}"}) for n in (7, 8)]
+    assert [record(d)["from"] for d in graph.advance(again, EventBatch(later)).events] == [["a8", "b8"]]

@@ -29,7 +29,7 @@ FEW = 8
 class Store:
     """Chunks one after another; they grow by merging, so that there are never many."""
 
-    columns: frozenset[str]  # fields that are kept
+    columns: frozenset[str] | None  # fields that are kept; None: all
     chunks: list[EventTable] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -129,7 +129,7 @@ def spread(table: EventTable, numbers: Numbers, size: int) -> EventTable:
     return EventTable(lo, hi, fields, given_places=places, origins=origins, foreign_places=foreign)
 
 
-def gathered(chunks: Sequence[EventTable], numbers: Numbers, columns: frozenset[str]) -> EventTable:
+def gathered(chunks: Sequence[EventTable], numbers: Numbers, columns: frozenset[str] | None) -> EventTable:
     """The events with these numbers, which ascend, in chunks that are numbered through."""
     ends = np.cumsum([0, *map(len, chunks)])
     bounds = np.searchsorted(numbers, ends)
@@ -141,10 +141,10 @@ def gathered(chunks: Sequence[EventTable], numbers: Numbers, columns: frozenset[
     return joined(found) if found else NOTHING
 
 
-def picked(table: EventTable, rows: Numbers, columns: frozenset[str]) -> EventTable:
+def picked(table: EventTable, rows: Numbers, columns: frozenset[str] | None) -> EventTable:
     """Rows as they are kept: without what nobody will read, places worked out so that the rest of the batch can go."""
     index = pa.array(rows)
-    fields = {name: table.fields[name].take(index) for name in table.fields if name in columns}
+    fields = {name: table.fields[name].take(index) for name in table.fields if columns is None or name in columns}
     foreign = None if table.foreign_places is None else tuple(table.foreign_places[row] for row in rows.tolist())
     return EventTable(
         table.lo[rows],

@@ -5,8 +5,7 @@ again. Where a run has to stop, the interpreter goes over the batch once more an
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,15 @@ import pyarrow as pa
 
 from coincide.detection.base import Clock, Pending
 from coincide.detection.columns.places import caused_places, ranks_of
+from coincide.detection.columns.tables import taken as taken_ranges
 from coincide.detection.rowpattern import columnar
 from coincide.detection.rowpattern.columnar import Columnar, Matches, Segments, Shown, Stopped
 from coincide.detection.rowpattern.grouping import grouped, partition_codes
 from coincide.detection.rowpattern.interpreter import AT_THE_END, Interpreter
 from coincide.detection.rowpattern.loop import TIMED_OUT
+from coincide.detection.rowpattern.memory import Left, Memory, from_objects, to_objects
 from coincide.detection.rowpattern.output import ENVELOPE_OF_ROW
-from coincide.detection.rowpattern.partition import Key, Partition, Program, key_part
+from coincide.detection.rowpattern.partition import Key, Program, key_part
 from coincide.detection.rowpattern.registers import Unfit
 from coincide.detection.rowpattern.state import State
 from coincide.detection.rowpattern.vectors import taken, truth_of, values_of
@@ -30,37 +31,9 @@ from coincide.lang.matchrecognize.functions import lowered
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import Column, column_of
 from coincide.model.event import Place, caused, timer_place
-from coincide.model.table import EventTable, LazyPlaces, Origins, merged_tables, table_of
+from coincide.model.table import EventTable, LazyPlaces, Origins, merged_tables
 
 Numbers = npt.NDArray[np.int64]
-
-
-@dataclass(eq=False)
-class KernelState:
-    """Partitions in order of their first rows. `table` holds their rows, partition by partition, `sizes` how many each has;
-    `starts` count from the first row that is kept, which is number `bases` of the partition."""
-
-    keys: list[Key] = field(default_factory=list)
-    bases: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
-    starts: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
-    numbers: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
-    covered: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
-    sizes: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
-    table: EventTable | None = None
-    passed: int = -(2**63)
-
-    def bound(self, within: int | None) -> int | None:
-        """When the next bound of a pending start is due."""
-        if within is None or self.table is None or not len(self.keys):
-            return None
-        first = np.concatenate(([0], np.cumsum(self.sizes)[:-1])) + self.starts
-        pending = first[self.starts < self.sizes]
-        return None if not len(pending) else self._later(self.table.hi[pending] + within)
-
-    def _later(self, dues: Numbers) -> int | None:
-        """Bounds that have passed decide nothing more."""
-        left = dues[dues > self.passed]
-        return int(left.min()) if len(left) else None
 
 
 class Kernel:
@@ -76,55 +49,38 @@ class Kernel:
 
     # The contract
 
-    def step(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
+    def step(self, memory: Memory, batch: EventBatch, clock: Clock) -> tuple[Memory, EventBatch]:
         new = self._rows(batch)
-        passed = max(state.passed, clock.bound - 1)
-        due = state.bound(self.clause.within)
+        passed = max(memory.passed, clock.bound - 1)
+        due = memory.next_due()
         if new is None and not clock.closing and (due is None or due > passed):
-            return replace(state, passed=passed), EMPTY
+            memory.passed = passed
+            return memory, EMPTY
         try:
-            return self._stepped(state, new, passed, clock.closing)
+            return memory, self._stepped(memory, new, passed, clock.closing)
         except Unfit:
-            objects, made = self.interpreter.step(self.objects(state), batch, clock)
-            return self.state(objects), made
+            objects, made = self.interpreter.step(self.objects(memory), batch, clock)
+            return self.memory(objects), made
         except Stopped:
-            self.interpreter.step(self.objects(state), batch, clock)
+            self.interpreter.step(self.objects(memory), batch, clock)
             raise AssertionError("the interpreter does not stop where the kernel does") from None
 
-    def pending(self, state: KernelState) -> Pending | None:
-        due = state.bound(self.clause.within)
+    def pending(self, memory: Memory) -> Pending | None:
+        due = memory.next_due()
         return None if due is None else Pending(due, True)
 
-    def objects(self, state: KernelState) -> State:
+    def objects(self, memory: Memory) -> State:
         """As the interpreter has it."""
-        events = [] if state.table is None else state.table.events()
-        out, at = State(passed=state.passed), 0
-        for number, key in enumerate(state.keys):
-            size, base, start = int(state.sizes[number]), int(state.bases[number]), int(state.starts[number])
-            own, at = events[at : at + size], at + size
-            of_scan = int(state.numbers[number]), int(state.covered[number])
-            out.partitions[key] = Partition(key, own, base, base + start, *of_scan)
-        return self.interpreter.restored(out)
+        return to_objects(memory, self.interpreter)
 
-    def state(self, objects: State) -> KernelState:
-        partitions = list(objects.partitions.values())
-        rows = [row for p in partitions for row in p.rows]
-        if any(row.id is None for row in rows):
+    def memory(self, objects: State) -> Memory:
+        return from_objects(objects, self.columns, self.clause.within, self.program.back)
+
+    def checked(self, memory: Memory) -> Memory:
+        """A state that was read: rows are external events here, and none waits for its instant to end."""
+        if len(memory.waiting) or any((chunk.generation != 0).any() for chunk in memory.store.chunks):
             damaged("a row is not an external event")
-
-        def numbers(of: Callable[[Partition], int]) -> Numbers:
-            return np.array([of(p) for p in partitions], np.int64)
-
-        return KernelState(
-            [p.key for p in partitions],
-            numbers(lambda p: p.base),
-            numbers(lambda p: p.start - p.base),
-            numbers(lambda p: p.number),
-            numbers(lambda p: p.covered),
-            numbers(lambda p: len(p.rows)),
-            table_of(rows) if rows else None,
-            objects.passed,
-        )
+        return memory
 
     # A batch
 
@@ -144,71 +100,67 @@ class Kernel:
             table = table if len(kept) == len(table) else table.take(kept)
         return table if len(table) else None
 
-    def _stepped(self, state: KernelState, new: EventTable | None, passed: int, closing: bool) -> tuple[KernelState, EventBatch]:
-        tables = [t for t in (state.table, new) if t is not None]
+    def _stepped(self, memory: Memory, new: EventTable | None, passed: int, closing: bool) -> EventBatch:
+        """Partitions that have new rows, or whose bounds have passed; at the end all of them."""
+        codes, first = (np.zeros(0, np.int64), []) if new is None else self._keys(new)
+        known = np.array([memory.numbers.get(key, -1) for key in first], np.int64)
+        concerned = memory.partitions.live() if closing else np.union1d(known[known >= 0], memory.overdue(passed))
+        before = memory.open(concerned)
+        tables = [t for t in (before.table, new) if t is not None]
         if not tables:
-            return replace(state, passed=passed), EMPTY
-        kept = 0 if state.table is None else len(state.table)
-        table, codes, keys = self._joined(state, tables, kept)
+            memory.passed = passed
+            return EMPTY
+        place = np.full(len(memory.partitions) + 1, -1, np.int64)
+        place[before.numbers] = np.arange(len(before.numbers))
+        added = np.flatnonzero(known < 0)
+        of_key = place[known]
+        of_key[added] = len(before.keys) + np.arange(len(added))
+        keys = before.keys + [first[number] for number in added.tolist()]
+        codes = np.concatenate((np.repeat(np.arange(len(before.keys)), before.sizes), of_key[codes]))
+        table = tables[0] if len(tables) == 1 else _behind(*tables)
         order, bounds = grouped(codes, len(keys))
-        grown = len(keys) - len(state.keys)
+        grown = np.zeros(len(keys) - len(before.keys), np.int64)
+        bases = np.concatenate((before.bases, grown))
         segments = Segments(
             bounds,
-            bounds[:-1] + np.concatenate((state.starts, np.zeros(grown, np.int64))),
-            np.concatenate((state.numbers, np.ones(grown, np.int64))),
-            bounds[:-1] + np.concatenate((state.covered - state.bases, np.zeros(grown, np.int64))),
-            np.concatenate((state.bases, np.zeros(grown, np.int64))) == 0,
+            bounds[:-1] + np.concatenate((before.starts, grown)),
+            np.concatenate((before.matches, grown + 1)),
+            bounds[:-1] + np.concatenate((before.covered - before.bases, grown)),
+            bases == 0,
         )
-        bases = np.concatenate((state.bases, np.zeros(grown, np.int64)))
         rows = columnar.Rows(len(table), _Fields(table, order), table.hi[order])
         matches = self.columnar.find(rows, segments, closing, passed)
-        turns = _turns(segments, order, len(state.keys))
+        turns = _turns(segments, order, len(before.keys))
         made = EMPTY
         if len(matches):
             made = _Emission(self, table, order, rows, segments, keys, turns, (closing and passed) or 0).detections(matches)
-        return self._kept(table, order, segments, keys, turns, bases, passed), made
+        memory.passed = passed
+        memory.put(before, keys, self._left(order, segments, turns, bases, len(before.keys)), new)
+        return made
 
-    def _joined(self, state: KernelState, tables: list[EventTable], kept: int) -> tuple[EventTable, Numbers, list[Key]]:
-        """All rows as one table, the number of each one's partition, and the keys of these."""
-        new = tables[-1] if len(tables) > (kept > 0) else None
-        codes = np.repeat(np.arange(len(state.keys)), state.sizes)
-        keys = list(state.keys)
-        if new is not None:
-            columns = [new.column(c.name) for c in self.clause.partition]
-            numbers, first = partition_codes(columns, len(new))
-            known = {key: number for number, key in enumerate(keys)}
-            of_new = np.empty(len(first), np.int64)
-            for number, row in enumerate(first.tolist()):
-                key: Key = tuple(key_part(column.value(row)) for column in columns)
-                if key not in known:
-                    known[key] = len(keys)
-                    keys.append(key)
-                of_new[number] = known[key]
-            codes = np.concatenate((codes, of_new[numbers]))
-        if len(tables) == 1:
-            return tables[0], codes, keys
-        return _behind(tables[0], tables[1]), codes, keys
+    def _keys(self, new: EventTable) -> tuple[Numbers, list[Key]]:
+        """The number of each row's key, and the keys."""
+        columns = [new.column(c.name) for c in self.clause.partition]
+        codes, first = partition_codes(columns, len(new))
+        parts = [map(key_part, column.take(first).values()) for column in columns]
+        return codes, list(zip(*parts, strict=True)) if parts else [()] * len(first)
 
-    def _kept(
-        self, table: EventTable, order: Numbers, segments: Segments, keys: list[Key], turns: Numbers, bases: Numbers, passed: int
-    ) -> KernelState:
+    def _left(self, order: Numbers, segments: Segments, turns: Numbers, bases: Numbers, known: int) -> Left:
         low, high = segments.bounds[:-1], segments.bounds[1:]
         begin = np.maximum(low, segments.starts - self.program.back)
         left = np.argsort(turns)
         stay = left if self.program.remembers else left[(segments.starts < high)[left]]
         first = np.where(segments.anew >= 0, segments.anew, low - bases)  # the row from which each counts
         sizes = (high - begin)[stay]
-        offsets = np.concatenate(([0], np.cumsum(sizes)))
-        rows = np.arange(offsets[-1]) + np.repeat(begin[stay] - offsets[:-1], sizes)
-        return KernelState(
-            [keys[number] for number in stay.tolist()],
+        return Left(
+            stay,
+            (stay >= known) | (segments.anew[stay] >= 0),
             (begin - first)[stay],
             (segments.starts - begin)[stay],
             segments.numbers[stay],
             np.maximum(segments.covered - first, 0)[stay],
             sizes,
-            _projected(table, self.columns).take(order[rows]) if len(rows) else None,
-            passed,
+            order[taken_ranges(begin[stay], sizes)],
         )
 
 
@@ -217,14 +169,6 @@ def _turns(segments: Segments, order: Numbers, known: int) -> Numbers:
     of_known = np.arange(known) - known
     turns = np.concatenate((of_known, order[segments.bounds[known:-1]]))
     return np.where(segments.anew >= 0, order[np.maximum(segments.anew, 0)], turns)
-
-
-def _projected(table: EventTable, columns: frozenset[str] | None) -> EventTable:
-    """Without what nobody reads of a row that is kept."""
-    if columns is None:
-        return table
-    fields = {n: table.fields[n] for n in table.fields if n in columns or n in ("type", "id", "source")}
-    return replace(table, fields=fields, _columns={})
 
 
 def _behind(kept: EventTable, new: EventTable) -> EventTable:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
-from coincide.detection.base import Attributes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
+from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
+from coincide.detection.parts import tables_of, with_tables
 from coincide.detection.rowpattern import state as states
 from coincide.detection.rowpattern.examples import example
 from coincide.detection.rowpattern.interpreter import Interpreter
@@ -115,7 +116,7 @@ class RowPatternPlan(PlanOfOne):
         return reasons(self.program)
 
     def initial(self) -> State:
-        return states.State() if self._interpreted else self._kernel.state(states.State())
+        return states.State() if self._interpreted else self._kernel.memory(states.State())
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         result: tuple[State, EventBatch] = (self._interpreter if self._interpreted else self._kernel).step(state, batch, clock)
@@ -126,17 +127,39 @@ class RowPatternPlan(PlanOfOne):
         return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
-        objects = state if self._interpreted else self._kernel.objects(state)
-        if not self.timed and self._interpreter.known == "at once":  # it is told the time with rows only, and needs it for none
-            objects = replace(objects, passed=states.NEVER)
-        return {self.detector.digest: states.encode(objects, self.program.back, self.columns)}
+        from coincide.detection.rowpattern.memory import from_objects
+        from coincide.detection.rowpattern.relations import whole
+
+        if self._interpreted:
+            state = from_objects(state, self.columns, self._clause.within, self.program.back)
+        return with_tables(self.detector, whole(self._without_clock(state)))
+
+    def _without_clock(self, state: State) -> State:
+        """It may be told the time with rows only, and need it for none."""
+        told = self.timed or self._interpreter.known != "at once"
+        return state if told else replace(state, passed=states.NEVER)
+
+    def tells_changes(self, state: State) -> bool:
+        return not self._interpreted
+
+    def changes(self, state: State, everything: bool = False) -> Changes:
+        from coincide.detection.rowpattern.relations import changes
+
+        data, whole = changes(state, everything)
+        return Changes(with_tables(self.detector, data), {}) if whole else Changes({}, {self.detector.digest: data})
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        data = parts.get(self.detector.digest)
+        tables, data = tables_of(self.detector, parts), self.detector.part_of(parts)
         if data is None:
             return self.initial()
-        state = self._interpreter.restored(states.decode(data, self.program))
-        return state if self._interpreted else self._kernel.state(state)
+        if tables is None:
+            state = self._interpreter.restored(states.decode(data, self.program))
+            return state if self._interpreted else self._kernel.checked(self._kernel.memory(state))
+        from coincide.detection.rowpattern.memory import to_objects
+        from coincide.detection.rowpattern.relations import read
+
+        memory = read(self.program, self.columns, *tables)
+        return to_objects(memory, self._interpreter) if self._interpreted else self._kernel.checked(memory)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for key, partition in state.partitions.items():

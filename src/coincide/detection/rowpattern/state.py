@@ -1,4 +1,5 @@
-"""The state of a query, and its encoding. Searches are not written: the rows from the pending start on bring them back."""
+"""What the interpreter keeps of a query, and the reader of states that were written as objects. Searches are not written: the
+rows from the pending start on bring them back."""
 
 from __future__ import annotations
 
@@ -64,18 +65,6 @@ class Snapshot(msgspec.Struct, array_like=True):
     told: Word
 
 
-def encode(state: State, back: int, columns: frozenset[str] | None) -> bytes:
-    def rows(events: list[Event]) -> list[WrittenRow]:
-        return [_written(event, columns) for event in events]
-
-    partitions = []
-    for p in state.partitions.values():
-        gone = max(0, p.start - back - p.base)
-        key = [value for _, value in p.key]
-        partitions.append(WrittenPartition(key, p.base + gone, p.start, p.number, p.covered, rows(p.rows[gone:])))
-    return msgspec.msgpack.encode(Snapshot(VERSION, partitions, rows(state.waiting), state.passed, state.held, state.told))
-
-
 def decode(data: bytes, program: Program) -> State:
     snapshot = decoded(data, Snapshot, VERSION)
     state = State(waiting=[_row(w) for w in snapshot.waiting], passed=snapshot.passed, held=snapshot.held, told=snapshot.told)
@@ -87,14 +76,6 @@ def decode(data: bytes, program: Program) -> State:
         key = tuple(key_part(value) for value in w.key)
         state.partitions[key] = Partition(key, [_row(r) for r in w.rows], w.base, w.start, w.number, w.covered)
     return state
-
-
-def _written(event: Event, columns: frozenset[str] | None) -> WrittenRow:
-    attributes = event.attributes
-    if columns is not None:
-        attributes = {name: value for name, value in attributes.items() if name in columns}
-    origin = [(lo, hi, identifier) for hi, lo, _, _, identifier in event.origin]
-    return WrittenRow(event.type, event.lo, event.hi, event.id, event.source, attributes, origin, event.place)
 
 
 def _row(w: WrittenRow) -> Event:
