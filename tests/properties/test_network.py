@@ -147,7 +147,9 @@ def test_what_runs_already_is_reused(before: str, text: str, policy: str, detect
 
 
 @pytest.mark.parametrize("detection", ["best-effort", "guaranteed"])
-@pytest.mark.parametrize("text", ["([A] ; [B]) || [B]", "([A] ; [B]) || ([B] | [C])", "(([A] ; [B]) || [C]) ; [D]"])
+@pytest.mark.parametrize(
+    "text", ["([A] ; [B]) || [B]", "[A]* [B] || [A]* [B]", "([A] ; [B]) || ([B] | [C])", "(([A] ; [B]) || [C]) ; [D]"]
+)
 def test_a_side_that_runs_elsewhere_is_taken_with_its_item(text: str, detection: str) -> None:
     for seed in range(6):
         check(text, "minimum-load", detection, seed)

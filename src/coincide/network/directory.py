@@ -84,6 +84,7 @@ class Detector(msgspec.Struct):
     sources: list[str] = []  # of what it reads, when it was asked for: later ones it hears of
     before: str = ""
     ready: bool = False
+    doubled: bool = False  # was it planned for reliability, so that it reads copies?
     graph: str = ""  # whose restriction graph it is of
     heard: int = 0  # when it was advertised last, as nodes' words are counted
     same: str = ""  # what it detects: copies have the same
@@ -304,7 +305,7 @@ class Directory:
         found: dict[str, str] = {}
         for name in detector.feeders:
             own = self.state.detectors.get(name)
-            others = (other for other in found.values() if other in self.state.detectors)
+            others = [other for other in found.values() if other in self.state.detectors and detector.doubled]
             found[name] = next((o for o in others if own is not None and self._same(self.state.detectors[o], own)), name)
         return found
 
@@ -421,6 +422,7 @@ class Directory:
                 outputs if command.rules else (new.name,),
             )
             found.same, found.heard = command.rules or new.canonical, self.state.counted
+            found.doubled = request.policy == "maximum-reliability"
             book = rules_of(found)
             found.inputs, found.sources = self._inputs(types_named(book)), self._sources(types_read(book))
             self.state.detectors[new.name] = found

@@ -187,7 +187,14 @@ class Step:
     def collect(self, match: Match) -> None:
         attributes = self.program.attributes.of(match)
         if attributes is not None:
-            self.found[match.places, json_text(attributes)] = match, attributes
+            self.found[self._identity(match), json_text(attributes)] = match, attributes
+
+    def _identity(self, match: Match) -> tuple[Place, ...]:
+        """The events of a match. What sides have made elsewhere stands for the events that it was made of."""
+        if not self.program.sides:
+            return match.places
+        events = (((1, *key) for key in event.origin) if event.origin else [(0, *event.place)] for event in match.events)
+        return tuple(sorted({part for parts in events for part in parts}))
 
     def emit(self) -> None:
         """Equal events and attributes are one detection."""

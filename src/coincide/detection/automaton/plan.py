@@ -34,7 +34,7 @@ class AutomatonPlan(PlanOfOne):
 
     @cached_property
     def program(self) -> Program:
-        return Program(self.detector.definition, self.detector.order)
+        return Program(self.detector.definition, self.detector.order, self.sides)
 
     @cached_property
     def columns(self) -> frozenset[str]:

@@ -24,11 +24,12 @@ log = logging.getLogger("coincide.run")
 class Program:
     """A detector's automata and all that their steps need to know. `order` is its number among all definitions."""
 
-    def __init__(self, definition: Definition, order: int = 0) -> None:
+    def __init__(self, definition: Definition, order: int = 0, sides: frozenset[str] = frozenset()) -> None:
         numbering = Numbering()
         self.definition = definition
         self.name = definition.name
         self.order = order
+        self.sides = sides  # types that sides of its `||` make elsewhere
         self.restart = definition.restart
         self.root = Automaton(definition.body, numbering)
         self.automata: list[Automaton] = numbering.automata
