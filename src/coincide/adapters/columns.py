@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coincide.adapters.extraction import extracted_columns
 from coincide.adapters.faults import Faults, Mask
 from coincide.adapters.instants import Instants, instants, intervals, is_text, nulls
 from coincide.adapters.mapping import CATEGORY, UNTYPED, FieldMapping, is_type_name
@@ -58,7 +59,7 @@ def events_of_columns(
 ) -> tuple[EventTable, Faults]:
     """The good rows as a table, and what is wrong with the others. The first row stands at `position` in the input."""
     faults = Faults(rows)
-    columns = flattened_columns(columns, mapping)
+    columns = extracted_columns(flattened_columns(columns, mapping), mapping.extracts)
     fields = {"type": _types(columns, rows, mapping, faults)}
     lo, hi = _times(columns, rows, mapping, faults)
     fields["id"] = _ids(columns.get(mapping.id), np.arange(position, position + rows), faults)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from coincide.adapters.extraction import Extract
 from coincide.errors import InputError
 from coincide.model.event import ENVELOPE
 
@@ -36,7 +37,8 @@ class FieldMapping:
 
     Names may be dotted: `event.code` is the field `code` of the object `event`. A record without a `time` has it in
     `@timestamp`. With `untyped`, a record without a type is of the first of its values of `event.category` that is a name,
-    or else an `event`. `types` are those of columns of CSV (text, number, boolean) that are not to be guessed."""
+    or else an `event`. `types` are those of columns of CSV (text, number, boolean) that are not to be guessed. `extracts` are
+    attributes that stand in the text of another field."""
 
     type: str = "type"
     time: str = "time"
@@ -49,6 +51,7 @@ class FieldMapping:
     constant_type: str | None = None
     untyped: bool = False
     types: tuple[tuple[str, str], ...] = ()
+    extracts: tuple[Extract, ...] = ()
 
     def __post_init__(self) -> None:
         if self.unit not in PER_SECOND:

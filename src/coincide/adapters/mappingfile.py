@@ -8,6 +8,11 @@ events:
   untyped: true               # records without a type are of their event.category, or else `event`
 types:
   ip: text                    # of CSV columns: text, number, boolean
+extract:
+  user.name:                  # an attribute that stands in the text of another field; several expressions: a list
+    from: message
+    pattern: ' for (?:invalid user )?(\\S+) from '
+    type: text                # or number, boolean
 fields: …                     # what Sigma's rules need stands in the same file; who reads them asks for these sections
 logsources: …
 placeholders: …
@@ -21,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coincide.adapters.extraction import Extract
 from coincide.adapters.mapping import FieldMapping
 from coincide.errors import Diagnostic, InputError, nearest
 from coincide.source import SourceText, Span
@@ -32,7 +38,7 @@ FIELDS = ("type", "time", "end", "id", "source", "space", "arrival")
 SETTINGS = {"time-unit": "unit", "constant-type": "constant_type"}
 EVENTS = (*FIELDS, *SETTINGS, "untyped")
 SIGMA = ("logsources", "fields", "placeholders", "attributes")
-SECTIONS = ("events", "types", *SIGMA)
+SECTIONS = ("events", "types", "extract", *SIGMA)
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,11 @@ def parse_mapping(source: SourceText) -> MappingFile:
     for name, node in reader.entries(sections.get("events"), EVENTS, "'events'").items():
         values[SETTINGS.get(name, name)] = reader.flag(node) if name == "untyped" else reader.text(node)
     types = {name: reader.text(node) for name, node in reader.entries(sections.get("types"), None, "'types'").items()}
+    extracts = tuple(
+        reader.extract(name, node) for name, node in reader.entries(sections.get("extract"), None, "'extract'").items()
+    )
     try:
-        events = FieldMapping(**values, types=tuple(types.items()))
+        events = FieldMapping(**values, types=tuple(types.items()), extracts=extracts)
     except InputError as error:
         raise InputError(Diagnostic(error.diagnostics[0].message, reader.span(root))) from None
     return MappingFile(source, events, {name: node for name, node in sections.items() if name in SIGMA})
@@ -94,6 +103,23 @@ class _Reader:
                 raise self._fail(key, f"'{name}' is given twice")
             found[name] = value
         return found
+
+    def extract(self, name: str, node: yaml.Node) -> Extract:
+        found = self.entries(node, ("from", "pattern", "type"), f"'{name}'")
+        for wanted in ("from", "pattern"):
+            if wanted not in found:
+                raise self._fail(node, f"'{name}' needs '{wanted}'")
+        kind = self.text(found["type"]) if "type" in found else "text"
+        try:
+            return Extract(name, self.text(found["from"]), self.texts(found["pattern"]), kind)
+        except InputError as error:
+            raise self._fail(found["pattern"], error.diagnostics[0].message) from None
+
+    def texts(self, node: yaml.Node) -> tuple[str, ...]:
+        import yaml
+
+        several = node.value if isinstance(node, yaml.SequenceNode) and node.value else [node]
+        return tuple(self.text(one) for one in several)
 
     def text(self, node: yaml.Node) -> str:
         import yaml

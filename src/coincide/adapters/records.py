@@ -10,6 +10,7 @@ from datetime import date, datetime
 from math import floor, isfinite
 from typing import Any
 
+from coincide.adapters.extraction import extracted
 from coincide.adapters.mapping import CATEGORY, UNTYPED, FieldMapping, is_type_name
 from coincide.adapters.nested import flattened
 from coincide.model.compound import ValueRange, ValueSet, compound_of
@@ -73,7 +74,7 @@ def event_of(raw: object, mapping: FieldMapping, position: int, huge: Counter[st
         raise BadRecord(
             "a record must be an object of fields, one a line" if isinstance(raw, list) else "not an object of fields"
         )
-    raw = flattened(raw, mapping)
+    raw = extracted(flattened(raw, mapping), mapping.extracts)
     kind = _type(raw, mapping)
     lo, hi = _interval(raw, mapping)
     identifier = _identifier(_only(raw.get(mapping.id)), position)

@@ -43,6 +43,16 @@ def searcher(pattern: str) -> Callable[[str], bool]:
     return lambda text: not isinstance(compiled, str) and compiled.search(_bytes(text)) is not None
 
 
+def captured(text: str, pattern: str) -> str | None:
+    """What the first group takes part with where the expression is found first; the whole of it, if it has no groups."""
+    compiled = _regular_expression(pattern, groups=True)
+    found = None if isinstance(compiled, str) else compiled.search(_bytes(text))
+    if found is None:
+        return None
+    part = found.group(1 if compiled.groups else 0)
+    return None if part is None else str(part.decode("utf-8", "surrogatepass"))
+
+
 def pattern_fault(pattern: str) -> str | None:
     """What is wrong with a regular expression."""
     reason = regular_expression_fault(pattern)
@@ -66,7 +76,7 @@ def lowered(text: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _regular_expression(pattern: str, newlines: bool = False, any_case: bool = False) -> Any:
+def _regular_expression(pattern: str, newlines: bool = False, any_case: bool = False, groups: bool = False) -> Any:
     """By RE2, whose time is linear whatever the pattern; or what is wrong with it."""
     import re2
 
@@ -74,7 +84,7 @@ def _regular_expression(pattern: str, newlines: bool = False, any_case: bool = F
     options.log_errors = False
     options.dot_nl = newlines
     options.case_sensitive = not any_case
-    options.never_capture = True  # nobody asks where the groups are
+    options.never_capture = not groups  # as a rule nobody asks where they are
     try:
         return re2.compile(_bytes(pattern), options)
     except re2.error as error:

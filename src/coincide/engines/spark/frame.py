@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from coincide.adapters.extraction import Extract, of_series
 from coincide.adapters.mapping import CATEGORY, DEFAULT, TYPE_NAME, UNTYPED, FieldMapping
 from coincide.adapters.records import too_many_digits
 from coincide.engines.spark.instants import DAY, interval
@@ -85,7 +86,22 @@ class Source:
         for name in found.keys() & self._whole.keys():
             (own, kind), (inner, inner_kind) = self._whole[name], found[name]
             found[name] = (F.coalesce(own, inner) if kind == inner_kind else own, kind)
+        for extract in self.mapping.extracts if self.numbered is None else ():  # what our own readers have read has them
+            found.update(self._extracted(extract, self._whole | found))
         return found
+
+    @staticmethod
+    def _extracted(extract: Extract, fields: Mapping[str, tuple[Column, T.DataType]]) -> dict[str, tuple[Column, T.DataType]]:
+        """By Python, as everywhere: Spark's own expressions differ, and may take any time."""
+        text, kind = fields.get(extract.source, (None, None))
+        if text is None or not isinstance(_element(kind), T.StringType):
+            return {}
+        made = {"text": T.StringType(), "number": T.DoubleType(), "boolean": T.BooleanType()}[extract.kind]
+        column = F.pandas_udf(of_series(extract), made)(text)
+        own, own_kind = fields.get(extract.name, (None, made))
+        if own is None or own_kind != made:
+            return {extract.name: (column, made)} if own is None else {}
+        return {extract.name: (F.coalesce(own, column), made)}
 
     def _is_whole(self, name: str, kind: T.DataType) -> bool:
         """What serves as time, and a spacestamp, is not spread."""
