@@ -118,7 +118,7 @@ def of_series(extract: Extract) -> Callable[[Any], Any]:
     def read(texts: Any) -> Any:
         import pandas
 
-        values = [extract.of_value(value if isinstance(value, str) or value is None else list(value)) for value in texts]
+        values = [extract.of_value(list(value) if hasattr(value, "tolist") else value) for value in texts]
         return pandas.Series(values, dtype={"text": "object", "number": "Float64", "boolean": "boolean"}[extract.kind])
 
     return read

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import coincide
 from coincide.adapters.columns import events_of_columns
-from coincide.adapters.extraction import Extract
+from coincide.adapters.extraction import Extract, of_series
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.mappingfile import parse_mapping
 from coincide.adapters.records import event_of
@@ -161,3 +161,12 @@ def test_from_a_log_to_the_one_who_guessed(tmp_path: Path, capsys: pytest.Captur
     out = capsys.readouterr().out
     assert code == 0
     assert '"source.ip":"203.0.113.7"' in out
+
+
+def test_series_for_spark() -> None:
+    pandas, numpy = pytest.importorskip("pandas"), pytest.importorskip("numpy")
+    by_name = {extract.name: extract for extract in mapping().extracts}
+    texts = pandas.Series([LINES[0], None, LINES[2]])
+    assert of_series(by_name["user.name"])(texts).tolist() == ["root", None, None]
+    ports = of_series(by_name["source.port"])(pandas.Series([numpy.array([LINES[5], LINES[1]], object), None]))
+    assert (ports[0], ports.isna().tolist()) == (4712.0, [False, True])

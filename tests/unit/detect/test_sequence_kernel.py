@@ -133,3 +133,43 @@ def test_many_patterns_are_found_by_one_search() -> None:
     expected, _ = found(rules, "interpreter", events, 300)
     assert len(expected) > 1000
     assert found(rules, "kernel", events, 300)[0] == expected
+
+
+def _tests(source: random.Random, depth: int = 0) -> str:
+    """A condition over fields with few values and with many, mixed ones and several."""
+    if depth < 3 and source.random() < 0.6:
+        joint = source.choice([" and ", " and ", " or "])
+        return "(" + joint.join(_tests(source, depth + 1) for _ in range(source.randrange(2, 4))) + ")"
+    number = source.randrange(400)
+    negated = source.choice(["", "", "not "])
+    return negated + source.choice(
+        [
+            f'line : "*w{number}*"', f'line like ("W{number}?*", "x*")', f'few == "v{number % 5}"', f'few != "v{number % 3}"',
+            f'line in~ ("W{number} A", "w1 b")', f"n > {number}", f'mixed == "{number % 9}"', f'several : "t{number % 9}*"',
+            f"length(line) > {number % 9}", f'line regex "[wW]{number % 40}.*"', "few == line", "n % 7 == 1", "mixed == null",
+            f'several not in ("t{number % 9}x", few)',
+        ]
+    )  # fmt: skip
+
+
+def test_conditions_of_many_rules_over_many_rows() -> None:
+    source = random.Random(11)
+    events = []
+    for n in range(1200):
+        given = {
+            "line": f"{source.choice('wW')}{source.randrange(400)} {source.choice('AbX')}", "few": f"v{source.randrange(5)}",
+            "n": float(source.randrange(500)), "mixed": source.choice([float(n % 9), str(n % 9), True]),
+            "several": ValueSet((f"t{n % 9}x", f"t{n % 5}")),
+        }  # fmt: skip
+        there = {name: value for name, value in given.items() if source.random() < 0.8}
+        events.append(primitive(source.choice("abc"), n * SECOND, n * SECOND, str(n), there))
+    rules = [f"// @name r{n}\n{source.choice(['a', 'any'])} where {_tests(source)}" for n in range(50)]
+    rules += [
+        f"// @name s{n}\nsequence by few with maxspan=90s [a where {_tests(source)}] [b where {_tests(source)}]"
+        for n in range(15)
+    ]
+    book = loads(";\n".join(rules), "eql")
+    expected, _ = found(book, "interpreter", events, 1200)
+    assert len(expected) > 1000
+    for size in (1200, 500):
+        assert found(book, "kernel", events, size)[0] == expected
