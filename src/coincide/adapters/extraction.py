@@ -115,10 +115,11 @@ def _filled(own: pa.Array, made: pa.Array) -> pa.Array:
 def of_series(extract: Extract) -> Callable[[Any], Any]:
     """For Spark: from a pandas series of texts (or of arrays of them) to one of what they hold."""
 
-    def read(texts: Any) -> Any:
-        import pandas
+    import pandas
 
+    def read(texts: Any) -> Any:
         values = [extract.of_value(list(value) if hasattr(value, "tolist") else value) for value in texts]
         return pandas.Series(values, dtype={"text": "object", "number": "Float64", "boolean": "boolean"}[extract.kind])
 
+    read.__annotations__ = {"texts": pandas.Series, "return": pandas.Series}  # tells Spark what it takes
     return read
