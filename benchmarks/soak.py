@@ -28,7 +28,7 @@ RUN = [sys.executable, "-c", "from coincide.cli.main import entry; entry()"]
 MONITORS = "monitor pairs by door = repeat { push(pair) { sequential { open, close } } }\n"
 PATTERNS = "detect Left = ([open(door = ?d)], [T in {T, close(door = ?d)}]) T = 20s\n"
 DOORS = 20_000
-RARE, LATE = 20, 50_000
+RARE, LATE = 5, 50_000
 """One event in so many is of a type that rules read; one in so many comes ten seconds too late."""
 WARM = 60.0
 """Seconds, or a fifth of the time: until all is compiled, and as many keys and detections are remembered as ever will be."""

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,16 @@ def test_csv_in_and_out(tmp_path: Path) -> None:
     assert (code, "--columns is for standard output and files of CSV" in errors) == (2, True)
 
 
+def has_read(process: subprocess.Popen[bytes], file: Path) -> bool:
+    """Has it come to the end of the file?"""
+    for number in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            if number.readlink() == file:
+                place = Path(f"/proc/{process.pid}/fdinfo/{number.name}").read_text()
+                return int(place.partition("pos:")[2].split()[0]) == file.stat().st_size
+    return False
+
+
 def test_several_sources_at_once(tmp_path: Path) -> None:
     rules, out = written(tmp_path / "pair.ecl", PAIR), tmp_path / "found.jsonl"
     logs = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
@@ -100,9 +111,8 @@ def test_several_sources_at_once(tmp_path: Path) -> None:
     sources = [f"tail:{log}" for log in logs]
     with live(rules, "--events", *sources, "--delay", "1min", "--clock", "event", "--out", out, stdout=None) as process:
         for _ in range(200):
-            if out.exists():  # it has begun
+            if all(has_read(process, log) for log in logs):  # else what is in one may come after what is added to the other
                 break
-            process.poll()
             time.sleep(0.05)
         logs[0].open("ab").write(line("other", 100_000))
         for _ in range(200):
