@@ -114,7 +114,7 @@ def test_rules_of_a_folder_change_while_the_stream_goes_on(spark: Any, tmp_path:
         job.add(("b", 11, 1, "x"), ("c", 12, 1, "x"), ("c", 13, 1, "x"), ("heartbeat", 20, 1, "x"))
         stream.query.processAllAvailable()
         assert sorted(kind for kind, _ in job.found) == ["any", "pair"]
-        _wait(lambda: "micro-batch 1: 4 rows, 6 consumed, 0 waiting; " in lines.getvalue())
+        _wait(lambda: "micro-batch 1: 4 rows, 3 consumed, 0 waiting; " in lines.getvalue())
     finally:
         progress.stop()
         stream.stop()

@@ -25,7 +25,7 @@ from coincide.rulebook import Rulebook
 
 def stream_holdings(path: Path, book: Rulebook | None = None) -> list[Holding]:
     """A holding for each group. `book` is needed under a policy, where the checkpoint does not have the rules."""
-    spark = session("coincide state")
+    spark = SparkSession.getActiveSession() or session("coincide state")
     names = variables(properties_of(spark, str(path)) or {})
     if "arrivals" in names:
         return _arrivals(spark, path, book)
