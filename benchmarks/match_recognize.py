@@ -30,6 +30,10 @@ DEEP = """PARTITION BY sym ORDER BY t MEASURES FIRST(price) AS top, LAST(price) 
     DEFINE DOWN AS price < PREV(price), UP AS price > PREV(price), HIGH AS price > START.price"""
 
 
+WHOLE = """ORDER BY t MEASURES MATCH_NUMBER() AS number, FIRST(price) AS top, LAST(price) AS bottom
+    PATTERN (START DOWN{2,}) WITHIN 1 s DEFINE DOWN AS price < PREV(price)"""
+
+
 def ticks(rows: int, symbols: int) -> pa.Table:
     rng = np.random.default_rng(7)
     return pa.table(
@@ -110,11 +114,24 @@ def on_spark(table: pa.Table, found: int) -> None:
             "window functions": lambda: by_windows(frame),
             "applyInPandas": lambda: frame.groupBy("sym").applyInPandas(shapes_of, schema),
         }
+        shapes = set()
         for name, way in ways.items():
-            count, took = timed(lambda way=way: way().selectExpr("count(*)", "sum(hash(*))").collect()[0][0])  # type: ignore[misc]
-            assert count == found, (name, count, found)
+            made, took = timed(lambda way=way: summary(way()))  # type: ignore[misc]
+            shapes.add(made)
+            assert len(shapes) == 1, (name, shapes)
+            assert made[0] == found, (name, made, found)
             print(f"  {name:<17} {took:6.2f} s, {len(table) / took / 1e6:5.2f} M rows/s")
+        answers = set()
+        for name, ranges in (("one task", 1), ("8 ranges of time", 8)):
+            made, took = timed(lambda ranges=ranges: summary(match_recognize(frame, WHOLE, ranges=ranges)))  # type: ignore[misc]
+            answers.add(made)
+            print(f"  {name:<17} {took:6.2f} s, {len(table) / took / 1e6:5.2f} M rows/s: no PARTITION BY, {made[0]:,} falls")
+        assert len(answers) == 1, answers
     spark.stop()
+
+
+def summary(frame: Any) -> tuple[Any, ...]:
+    return tuple(frame.selectExpr("count(*)", "sum(hash(*))").collect()[0])
 
 
 def kept_by_stream(table: pa.Table) -> tuple[int, int, int]:

@@ -217,7 +217,8 @@ def _detected(
     from coincide.adapters.order import in_total_order
     from coincide.adapters.seen import Seen
     from coincide.engines.policies import names_policies
-    from coincide.unmet import Unmet, warn
+    from coincide.errors import warn
+    from coincide.unmet import Unmet
 
     check_name("end", end, ("closed", "open"))
     bound, unmet, seen = until_microseconds(until), Unmet(book, mapping), Seen()
@@ -248,7 +249,8 @@ def _live(
     from coincide.adapters.seen import Seen
     from coincide.engines.embedded import Engine
     from coincide.engines.live import LiveEngine
-    from coincide.unmet import Unmet, warn
+    from coincide.errors import warn
+    from coincide.unmet import Unmet
 
     unmet, seen, intake = Unmet(book, mapping), Seen(), Intake(strict=strict)
     live = LiveEngine(Engine(book, tier), delay)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from os import sep
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from coincide.source import Span
@@ -86,3 +91,22 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     same = next((other for other in names if other.casefold() == folded), None)
     found = [same] if same is not None else get_close_matches(name[:100], names, n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def warn(found: Iterable[Diagnostic]) -> None:
+    """To a Python program: as DataWarning, at the line that called this package."""
+    for diagnostic in found:
+        warnings.warn(diagnostic.render().removeprefix("warning: "), DataWarning, stacklevel=_levels())
+
+
+def _levels() -> int:
+    """How many frames up the caller of the package is, from the caller of this; `df.transform` stands between."""
+    between = tuple(f"{Path(module.__file__).parent}{sep}" for module in _passed_through() if module.__file__)
+    levels, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(between):
+        levels, frame = levels + 1, frame.f_back
+    return levels
+
+
+def _passed_through() -> list[ModuleType]:
+    return [sys.modules[name] for name in ("coincide", "pyspark") if name in sys.modules]

@@ -5,18 +5,13 @@ It tells nothing twice. A type or an attribute that some rule makes is not misse
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, partial
-from os import sep
-from pathlib import Path
-from types import ModuleType
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.seen import Seen
 from coincide.detection.suppression import awaited_types
-from coincide.errors import DataWarning, Diagnostic, RuleError, nearest_name
+from coincide.errors import Diagnostic, RuleError, nearest_name
 from coincide.expr.functions import FUNCTIONS
 from coincide.expr.tree import Call, Expr, Reference
 from coincide.expr.typing import infer
@@ -184,22 +179,3 @@ def _is_common(tree: Expr) -> bool:
 def _there(words: str, names: list[str]) -> str | None:
     more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
     return f"{words} that were there: {', '.join(names[:SHOWN])}{more}" if names else None
-
-
-def warn(found: Iterable[Diagnostic]) -> None:
-    """To a Python program: as DataWarning, at the line that called this package."""
-    for diagnostic in found:
-        warnings.warn(diagnostic.render().removeprefix("warning: "), DataWarning, stacklevel=_levels())
-
-
-def _levels() -> int:
-    """How many frames up the caller of the package is, from the caller of this; `df.transform` stands between."""
-    between = tuple(f"{Path(module.__file__).parent}{sep}" for module in _passed_through() if module.__file__)
-    levels, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(between):
-        levels, frame = levels + 1, frame.f_back
-    return levels
-
-
-def _passed_through() -> list[ModuleType]:
-    return [sys.modules[name] for name in ("coincide", "pyspark") if name in sys.modules]

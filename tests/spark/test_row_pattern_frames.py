@@ -71,6 +71,11 @@ def test_errors_name_the_place_in_the_query(frame: Any, spark: Any) -> None:
     clause = "PARTITION BY sym ORDER BY ts MEASURES 1 AS one\nPATTERN (A) DEFINE A AS 1 < 2 * prize"
     with pytest.raises(RuleError, match=r"query\.sql:2:33: error: no column 'prize' in the table; did you mean 'price'\?"):
         sql(spark, f"SELECT * FROM ticks MATCH_RECOGNIZE ({clause})")
+    clause = "PARTITION BY t.sym ORDER BY t.day MEASURES 1 AS x PATTERN (A) DEFINE A AS true"
+    text = f"SELECT *\nFROM ticks AS t\nMATCH_RECOGNIZE (\n  {clause})"
+    with pytest.raises(RuleError, match=r"query\.sql:4:31: error: no column 'day' in the table"):
+        sql(spark, text)
+    assert sql(spark, text.replace("t.day", "t.ts")).count() == len(ROWS)
     with pytest.raises(RuleError, match="MATCH_RECOGNIZE on Spark needs ORDER BY"):
         match_recognize(frame, "PARTITION BY sym PATTERN (A) DEFINE A AS true")
 
@@ -98,3 +103,19 @@ def test_random_queries_give_what_a_table_gives(frame: Any) -> None:
         assert made == expected(clause), clause
         found += len(made)
     assert found > 100
+
+
+def test_names_are_resolved_as_spark_does(frame: Any) -> None:
+    """Whatever their case, and inside structs."""
+    plain = "PARTITION BY sym ORDER BY ts MEASURES LAST(A.spot.x) AS x PATTERN (A+) DEFINE A AS A.spot.x + price < 20"
+    clause = plain.replace("sym", "SYM").replace("ts", "Ts").replace("spot", "Spot").replace("price", "PRICE")
+    assert rows_of(match_recognize(frame, clause)) == expected(plain) != []
+
+
+def test_keys_that_are_equal_meet(spark: Any) -> None:
+    """Zero is zero, and a list counts as null (MR-1)."""
+    rows = [(n, -0.0 if n % 2 else 0.0, [n]) for n in range(20)]
+    frame = spark.createDataFrame(rows, "t long, z double, l array<long>").repartition(4)
+    for key in ("z", "l"):
+        made = match_recognize(frame, f"PARTITION BY {key} ORDER BY t MEASURES COUNT(*) AS n PATTERN (A+) DEFINE A AS true")
+        assert [row["n"] for row in made.collect()] == [20]

@@ -124,6 +124,37 @@ def test_what_a_stream_refuses(spark: Any, shuffled: Any, tmp_path: Path) -> Non
     with pytest.raises(RuleError, match="'weekday' is computed for each row"):
         match_recognize(frame, CLAUSE.replace("weekday(UP.ts)", "weekday(LAST(ts))"))
     frame.createOrReplaceTempView("ticks_stream")
-    inner = "ORDER BY ts MEASURES LAST(ts) AS ts PATTERN (A) DEFINE A AS true"
-    with pytest.raises(RuleError, match="cannot read the matches of another one"):
-        sql(spark, f"SELECT * FROM (SELECT * FROM ticks_stream MATCH_RECOGNIZE ({inner})) MATCH_RECOGNIZE ({inner})")
+    clause = "ORDER BY ts MEASURES LAST(ts) AS ts, 1 AS n PATTERN (A) DEFINE A AS true"
+    inner = f"(SELECT * FROM ticks_stream MATCH_RECOGNIZE ({clause}))"
+    by_n = "MATCH_RECOGNIZE (ORDER BY n MEASURES 1 AS x PATTERN (A) DEFINE A AS true)"
+    with pytest.raises(RuleError, match=r"query\.sql:2:28: error: on a stream matches are ordered by the time of"):
+        sql(spark, f"SELECT * FROM {inner}\n {by_n}")
+    with pytest.raises(RuleError, match="this cannot stand between two MATCH_RECOGNIZE"):
+        sql(spark, f"WITH m AS {inner} SELECT * FROM (SELECT max(ts) AS ts FROM m) {by_n}")
+
+
+CHAIN = """
+    WITH falls AS (SELECT sym, ts, total FROM ticks_stream MATCH_RECOGNIZE (
+                     PARTITION BY sym ORDER BY ts, n MEASURES LAST(ts) AS ts, SUM(n) AS total
+                     PATTERN (START DOWN+) WITHIN 6 seconds DEFINE DOWN AS n < PREV(n)) AS f WHERE total > 3)
+    SELECT since, bottom + 1 AS one_more
+    FROM (SELECT * FROM falls WHERE total < 20) AS f
+    MATCH_RECOGNIZE (ORDER BY f.ts, f.total MEASURES FIRST(ts) AS since, MIN(total) AS bottom
+                     AFTER MATCH SKIP TO NEXT ROW PATTERN (A B) WITHIN 9 seconds DEFINE B AS total > PREV(total)) AS pairs
+    WHERE bottom > 4"""
+
+
+def test_sql_over_the_matches_of_a_stream(spark: Any, shuffled: Any, tmp_path: Path) -> None:
+    """What is decided is what the same text gives for a table."""
+    path = written(tmp_path / "rows", [shuffled[0] + shuffled[1], shuffled[2]])
+    spark.read.parquet(path).createOrReplaceTempView("ticks_stream")
+    whole = shown([row.asDict() for row in sql(spark, CHAIN).collect()])
+    stream(spark, path).createOrReplaceTempView("ticks_stream")
+    with pytest.warns(UserWarning, match="'pairs' reads 'f': on a stream both run in one task"):
+        found = sql(spark, CHAIN)
+    query = found.writeStream.format("memory").queryName("pairs").trigger(availableNow=True).start()
+    query.awaitTermination()
+    made = shown([row.asDict() for row in spark.table("pairs").collect()])
+    assert len(made) > len(whole) * 2 // 3 > 3
+    assert set(made) <= set(whole)
+    assert not [t for t in spark.catalog.listTables() if t.name.startswith("coincide_matches")]

@@ -16,7 +16,7 @@ from coincide.engines.choice import Duration, check_name, duration_microseconds
 from coincide.engines.embedded import Engine
 from coincide.engines.identity import Keys, digests_of
 from coincide.engines.live import LiveEngine
-from coincide.errors import InputError
+from coincide.errors import InputError, warn
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook, RuleSource, rulebook
@@ -24,7 +24,6 @@ from coincide.streams.arrivals import Arrival, Threads
 from coincide.streams.base import Delivery, Reading
 from coincide.streams.loop import CLOCKS, LiveLoop
 from coincide.streams.registry import open_source
-from coincide.unmet import warn
 
 Record = Mapping[str, Any] | Event
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from coincide.detection.rowpattern.search import STEPS
-from coincide.errors import CoincideError, Diagnostic, RuleError, nearest
+from coincide.errors import CoincideError, Diagnostic, RuleError, nearest, warn
+from coincide.lang.matchrecognize.check import query_warnings
 from coincide.lang.matchrecognize.definition import Query
 from coincide.lang.matchrecognize.parse import parse_clause, parse_query
 from coincide.source import SourceText
@@ -15,8 +16,9 @@ def match_recognize(table: Any, clause: str, *, time: str | None = None, steps: 
     """What MATCH_RECOGNIZE gives for a table: the same kind of table back.
 
     `table` is a pandas or Polars DataFrame, a list of records, an Arrow table, a relation of DuckDB or a path (the last three
-    give an Arrow table). `clause` is what stands in the parentheses of MATCH_RECOGNIZE. `time` names the column that
-    WITHIN goes by, by default the first ORDER BY key: a timestamp, or a number of milliseconds.
+    give an Arrow table); an index of pandas that has a name is a column. `clause` is what stands in the parentheses of
+    MATCH_RECOGNIZE. `time` names the column that WITHIN goes by, by default the first ORDER BY key: a timestamp, or a number of
+    milliseconds.
 
     >>> import coincide
     >>> ticks = [{"sym": "A", "t": t, "price": p} for t, p in enumerate([9, 7, 8, 6, 5, 9])]
@@ -50,9 +52,14 @@ def sql(text: str, *, time: str | None = None, steps: int = STEPS, **tables: Any
 
 def _run(query: Query, table: Any, time: str | None, steps: int) -> Any:
     from coincide.tables.frames import table_of_frame
+    from coincide.tables.names import with_nested
     from coincide.tables.query import TableQuery
 
     if steps < 1:
         raise CoincideError("steps must be at least 1")
+    if isinstance(table, list) and not table:  # no records, no columns to hold the query against
+        return []
+    warn(query_warnings(query))
     arrow, back = table_of_frame(table)
+    arrow = with_nested(arrow, query)
     return back(TableQuery(query, arrow.schema, time, steps).run(arrow))

@@ -6,18 +6,20 @@ from dataclasses import replace
 
 from coincide.expr.tree import Expr, Reference
 from coincide.lang.matchrecognize.definition import Foreign, Query
-from coincide.lang.matchrecognize.parse import parse_clause
+from coincide.lang.matchrecognize.parse import parse_clause, parse_query
 from coincide.lang.matchrecognize.rewrite import with_children
 from coincide.source import SourceText
 from coincide.syntax import walk
+from coincide.tables.names import fitted
 
 COMPUTED = "__computed_"
 """Before the number of a call, in the name of its column. Such columns are not given out."""
 
 
 def parsed(source: SourceText) -> tuple[Query, dict[str, Foreign]]:
-    """The query of a clause with columns in place of calls, and the calls by the names of their columns."""
-    query = parse_clause(source, foreign=True)
+    """A query, or that of a clause alone, with columns in place of calls, and the calls by the names of their columns."""
+    parse = parse_query if source.text.lstrip()[:6].upper() == "SELECT" else parse_clause
+    query = parse(source, foreign=True)
     calls: dict[Foreign, str] = {}
 
     def rewrite(node: Expr) -> Expr:
@@ -32,6 +34,11 @@ def parsed(source: SourceText) -> tuple[Query, dict[str, Foreign]]:
     conditions = tuple(replace(c, test=rewrite(c.test)) for c in clause.conditions)
     computed = replace(query, clause=replace(clause, measures=measures, conditions=conditions))
     return computed, {name: call for call, name in calls.items()}
+
+
+def fitted_query(source: SourceText, names: list[str]) -> Query:
+    """A query, with columns in place of calls, over a table with these columns, whose names are resolved without heed of case."""
+    return fitted(parsed(source)[0], names)
 
 
 def _of_a_row(node: Foreign) -> Foreign:

@@ -18,7 +18,7 @@ def table_of_frame(frame: Any) -> tuple[pa.Table, Back]:
     """pandas, Polars and records come back as such; all else (Arrow, DuckDB's relations, files) as an Arrow table."""
     library = type(frame).__module__.partition(".")[0]
     if library == "pandas":
-        return pa.Table.from_pandas(frame, preserve_index=False), lambda table: table.to_pandas()
+        return pa.Table.from_pandas(_with_index(frame), preserve_index=False), lambda table: table.to_pandas()
     if library == "polars":
         import polars
 
@@ -29,6 +29,12 @@ def table_of_frame(frame: Any) -> tuple[pa.Table, Back]:
     if isinstance(frame, list) and all(isinstance(record, Mapping) for record in frame):
         return pa.Table.from_pylist(frame), lambda table: table.to_pylist()
     return _arrow(frame), _same
+
+
+def _with_index(frame: Any) -> Any:
+    """Of pandas: an index that has a name is a column; times often stand there."""
+    names = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    return frame.reset_index(names) if names else frame
 
 
 def _same(table: pa.Table) -> pa.Table:

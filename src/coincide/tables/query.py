@@ -29,6 +29,7 @@ from coincide.model.column import Column
 from coincide.source import Span
 from coincide.syntax import walk
 from coincide.tables.foreign import COMPUTED
+from coincide.tables.names import is_nested
 from coincide.tables.objects import found_by_objects, without_envelope
 from coincide.tables.types import array_of, column_of_array, is_boolean, type_of
 
@@ -52,6 +53,7 @@ class TableQuery:
             column = self.time_column or "the column of time"
             message = f"WITHIN needs ORDER BY {column}, ascending, as the first key"
             raise RuleError(Diagnostic(message, self.clause.within_span, hint="time= names the column of time"))
+        self._check_time()
         if not self.output.names:
             raise CoincideError("MATCH_RECOGNIZE gives no column: add MEASURES or PARTITION BY")
 
@@ -110,6 +112,11 @@ class TableQuery:
             if tree is not None and not is_boolean(self._type(tree.tree)):
                 raise RuleError(Diagnostic(f"the condition of '{condition.variable}' is not boolean", condition.test.span))
 
+    def _check_time(self) -> None:
+        if self.clause.within is not None and not _is_time(kind := self.schema.field(self.time_column).type):
+            message = f"WITHIN needs a timestamp or a number of milliseconds: '{self.time_column}' is {kind}"
+            raise RuleError(Diagnostic(message, self.clause.within_span, hint="convert the column, or name another with time="))
+
     def _type(self, tree: Expr) -> pa.DataType:
         rowtime = pa.float64() if self.time_column is None else self.schema.field(self.time_column).type
         return type_of(tree, lambda name: self.schema.field(name).type, rowtime)
@@ -124,8 +131,12 @@ class TableQuery:
             fields |= {k.name: self.schema.field(k.name).type for k in clause.order if k.name not in measures}
         fields |= measures
         if clause.all_rows:
-            fields |= {f.name: f.type for f in self.schema if f.name not in fields and not f.name.startswith(COMPUTED)}
+            fields |= {f.name: f.type for f in self.schema if f.name not in fields and not self._is_made(f.name)}
         return pa.schema(list(fields.items()))
+
+    def _is_made(self, name: str) -> bool:
+        """Is it a column that the table did not have, but was made of what it had?"""
+        return name.startswith(COMPUTED) or is_nested(name, self.schema)
 
     @cached_property
     def output(self) -> pa.Schema:
@@ -229,7 +240,7 @@ class TableQuery:
         if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
             micros = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False).cast(pa.int64())
             return micros.fill_null(NO_TIME).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-        if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        if not _is_time(array.type):
             return np.zeros(table.num_rows, np.int64)
         numbers = array.cast(pa.float64()).fill_null(float(NO_TIME)).to_numpy(zero_copy_only=False)
         return np.where(numbers >= NO_TIME, NO_TIME, np.round(numbers * 1000)).astype(np.int64)
@@ -380,6 +391,11 @@ def _ranks(array: pa.Array) -> Any:
     rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
     rank[-1] = 0
     return rank[np.asarray(coded.indices.fill_null(-1))]
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
+    return bool(number or pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
 def _is_exact_in_doubles(kind: pa.DataType) -> bool:

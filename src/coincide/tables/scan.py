@@ -19,10 +19,12 @@ import pyarrow as pa
 
 from coincide.detection.rowpattern.columnar import Segments
 from coincide.detection.rowpattern.grouping import grouped
+from coincide.detection.rowpattern.search import NO_TIME
 from coincide.detection.snapshots import check_version, damaged, sealed
 from coincide.detection.snapshots import opened as unsealed
 from coincide.lang.matchrecognize.print import print_query
 from coincide.model.bounds import Word
+from coincide.tables.bytes import from_bytes, to_bytes
 from coincide.tables.query import TableQuery
 
 Numbers = npt.NDArray[np.int64]
@@ -80,13 +82,22 @@ class TableScan:
 
     def due(self, state: ScanState) -> int | None:
         """When the next bound of a pending start passes."""
-        within, sizes, starts = self.query.clause.within, state.numbers["size"], state.numbers["start"]
-        pending = (np.concatenate(([0], np.cumsum(sizes)))[:-1] + starts)[starts < sizes]
-        if within is None or not len(pending):
+        within = self.query.clause.within
+        if within is None:
             return None
-        dues = self.query.times(state.rows.take(pa.array(pending))) + within
+        dues = self._pending(state) + within
         left = dues[dues > state.passed]
         return int(left.min()) if len(left) else None
+
+    def horizon(self, state: ScanState) -> int:
+        """No match that is still to come has a row with such a time, or an earlier one."""
+        return min(state.passed, int(self._pending(state).min(initial=NO_TIME)) - 1)
+
+    def _pending(self, state: ScanState) -> Numbers:
+        """The times of the pending starts."""
+        sizes, starts = state.numbers["size"], state.numbers["start"]
+        pending = (np.concatenate(([0], np.cumsum(sizes)))[:-1] + starts)[starts < sizes]
+        return self.query.times(state.rows.take(pa.array(pending)))
 
     # A step
 
@@ -149,7 +160,7 @@ class TableScan:
         keys = state.keys
         for name in NUMBERS:
             keys = keys.append_column(f" {name}", pa.array(state.numbers[name]))
-        snapshot = Snapshot(VERSION, self._digest, state.passed, state.hi, _to_bytes(keys), _to_bytes(state.rows))
+        snapshot = Snapshot(VERSION, self._digest, state.passed, state.hi, to_bytes(keys), to_bytes(state.rows))
         return sealed(msgspec.msgpack.encode(snapshot))
 
     def tells_changes(self, state: ScanState) -> bool:
@@ -168,7 +179,7 @@ class TableScan:
         snapshot = msgspec.msgpack.decode(content, type=Snapshot)
         if snapshot.query != self._digest:
             return self.initial()
-        keys, rows = _from_bytes(snapshot.keys), _from_bytes(snapshot.rows)
+        keys, rows = from_bytes(snapshot.keys), from_bytes(snapshot.rows)
         numbers = {name: keys.column(f" {name}").to_numpy().astype(np.int64) for name in NUMBERS}
         self._check(numbers, rows)
         own = keys.select([name for name in keys.column_names if not name.startswith(" ")])
@@ -188,18 +199,3 @@ def _empty(schema: pa.Schema) -> pa.Table:
 def _unkeyed(count: int) -> pa.Table:
     """A table without columns has as many rows as it is said to have."""
     return pa.table({"": pa.nulls(count)}).select([])
-
-
-def _to_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def _from_bytes(data: bytes) -> pa.Table:
-    with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
-        table = reader.read_all()
-    table.validate(full=True)
-    return table

@@ -141,3 +141,56 @@ def test_values_keep_their_types_through_aggregates() -> None:
             "no": None,
         }
     ]
+
+
+def test_an_index_with_a_name_is_a_column() -> None:
+    frame = TICKS.to_pandas()
+    assert coincide.match_recognize(frame.set_index("ts"), RISE).equals(coincide.match_recognize(frame, RISE))
+    assert coincide.match_recognize(frame.set_index("ts", drop=False), RISE).equals(coincide.match_recognize(frame, RISE))
+
+
+def test_no_records_give_none() -> None:
+    assert coincide.match_recognize([], RISE) == []
+    with pytest.raises(RuleError, match="expected"):
+        coincide.match_recognize([], "PARTITION BY")
+
+
+def test_texts_are_no_times() -> None:
+    """WITHIN would bound nothing."""
+    clause = "ORDER BY ts MEASURES COUNT(*) AS n PATTERN (A+) WITHIN 1 s DEFINE A AS true"
+    with pytest.raises(RuleError, match="WITHIN needs a timestamp or a number of milliseconds: 'ts' is string"):
+        coincide.match_recognize([{"ts": "2026-01-01T00:00:00Z"}], clause)
+    decimals = pa.table({"ts": pa.array([Decimal("0"), Decimal("900.5"), Decimal("1000.25")])})
+    assert coincide.match_recognize(decimals, clause).column("n").to_pylist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS true)", "MATCH_RECOGNIZE (PATTERN (A))"]
+)
+def test_a_query_is_no_clause(text: str) -> None:
+    with pytest.raises(RuleError, match="`sql` takes a whole query"):
+        coincide.match_recognize(TICKS, text)
+    with pytest.raises(RuleError, match="`match_recognize` takes a clause alone"):
+        coincide.sql(RISE, ticks=TICKS)
+
+
+def test_what_is_most_likely_not_meant_is_told() -> None:
+    clause = "ORDER BY ts MEASURES COUNT(*) AS n PATTERN (A | B) DEFINE B AS price > 1"
+    with pytest.warns(coincide.DataWarning, match="'B' is never reached: 'A' before it takes every row") as told:
+        coincide.match_recognize(TICKS, clause)
+    assert told[0].filename == __file__
+
+
+def test_fields_inside_structs() -> None:
+    """They are read, and not given out by themselves (MR-40)."""
+    inside = pa.array([{"n": 1, "at": {"y": 5}}, {"n": 2, "at": {"y": 6}}, {"n": 1, "at": None}, None])
+    table = pa.table({"t": [4, 3, 2, 1], "p": inside})
+    clause = "PARTITION BY p.n ORDER BY t MEASURES LAST(A.p.at.y) AS y PATTERN (A) DEFINE A AS A.p.n > 0"
+    found = coincide.match_recognize(table, clause)
+    assert sorted(found.to_pylist(), key=repr) == [{"p.n": 1, "y": 5}, {"p.n": 1, "y": None}, {"p.n": 2, "y": 6}]
+    shown = coincide.match_recognize(
+        table, clause.replace("PARTITION BY p.n ", "").replace("PATTERN", "ALL ROWS PER MATCH PATTERN")
+    )
+    assert shown.column_names == ["t", "y", "p"]
+    with pytest.raises(RuleError, match=r"no column 'p\.m' in the table"):
+        coincide.match_recognize(table, clause.replace("A.p.n", "A.p.m"))

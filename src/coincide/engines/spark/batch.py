@@ -24,8 +24,9 @@ from coincide.engines.spark.staging import staged
 from coincide.engines.spark.tables import tables_of
 from coincide.engines.spark.tags import Tagging
 from coincide.engines.spark.worker import Span, Task, detect_partition, named, sources_of, tagged
+from coincide.errors import warn
 from coincide.rulebook import Rulebook
-from coincide.unmet import Unmet, warn
+from coincide.unmet import Unmet
 
 
 def detect_batch(

@@ -19,9 +19,9 @@ from coincide.engines.spark.policies import goes_by_arrival
 from coincide.engines.spark.rejects import ROWS, with_rejected
 from coincide.engines.spark.report import Report
 from coincide.engines.spark.timing import AHEAD, timing
-from coincide.errors import CoincideError
+from coincide.errors import CoincideError, warn
 from coincide.rulebook import Rulebook, RuleSource, rulebook
-from coincide.unmet import Unmet, warn
+from coincide.unmet import Unmet
 
 Rules = Rulebook | RuleSource | Sequence[RuleSource]
 Transformation = Callable[[DataFrame], DataFrame]

@@ -44,11 +44,13 @@ def _column(tree: Expr, frame: DataFrame) -> Column:
         case Foreign():
             return _call(tree, frame)
         case Reference(name):
-            if name not in frame.columns:
+            known = [column.lower() for column in frame.columns]
+            if name.lower() not in known and name.lower().partition(".")[0] not in known:
                 near = nearest(name, frame.columns)
                 message = f"no column '{name}' in the table{f'; {near}' if near else ''}"
                 raise RuleError(Diagnostic(message, tree.span))
-            return F.col("`" + name.replace("`", "``") + "`")
+            parts = [name] if name.lower() in known else name.split(".")
+            return F.col(".".join("`" + part.replace("`", "``") + "`" for part in parts))
         case Literal(value):
             whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
             return F.lit(int(value) if whole and isinstance(value, float) else value)

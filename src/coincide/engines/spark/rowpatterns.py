@@ -16,17 +16,17 @@ from coincide.adapters.mapping import DEFAULT
 from coincide.detection.rowpattern.search import STEPS
 from coincide.engines.spark.foreign import with_computed
 from coincide.engines.spark.instants import instant
-from coincide.engines.spark.tablework import TableStream, arrow_schema, quoted, table_stream
+from coincide.engines.spark.tablework import TableStream, arrow_schema, key_columns, plainly_named, quoted, table_stream
 from coincide.engines.spark.timeranges import TimeRanges, reasons_against
-from coincide.errors import CoincideError, Diagnostic, RuleError
+from coincide.errors import CoincideError, Diagnostic, RuleError, warn
 from coincide.expr.tree import Reference
-from coincide.lang.matchrecognize.check import streaming_warnings
+from coincide.lang.matchrecognize.check import query_warnings, streaming_warnings
 from coincide.lang.matchrecognize.definition import Query
 from coincide.source import SourceText
 from coincide.syntax import walk
-from coincide.tables.foreign import parsed
+from coincide.tables.foreign import fitted_query, parsed
+from coincide.tables.names import fitted, names_read, nested_names
 from coincide.tables.query import TableQuery
-from coincide.unmet import warn
 
 Transformation = Callable[[DataFrame], DataFrame]
 
@@ -79,11 +79,12 @@ def match_recognize(
     worthwhile), which are matched side by side with the same result. Where to cut is found out at once, by small jobs.
 
     On a stream rows wait until the latest time seen, less the delay of `withWatermark` (or `delay`, by default 10 seconds), has
-    passed theirs; then they are taken in order. Later ones are dropped and counted. Only what is decided is given out. `buckets`
-    and `pages` divide the state and must stay as they are over the life of a checkpoint."""
+    passed theirs; then they are taken in order. Later ones are dropped and counted, and so are rows without a time. Only what is
+    decided is given out. `buckets` and `pages` divide the state and must stay as they are over the life of a checkpoint."""
 
     def apply(frame: DataFrame, text: str) -> DataFrame:
-        return matched(frame, SourceText("clause.mr.sql", text), time, steps, delay, buckets, pages, ranges)
+        source = SourceText("clause.mr.sql", text)
+        return matched(frame, source, time, steps, delay, buckets, pages, ranges)
 
     if isinstance(df, str):
         text = df
@@ -117,25 +118,24 @@ def streamed(
     buckets: int | None = None,
     pages: int | None = None,
 ) -> TableStream:
-    query, calls = parsed(source)
-    warn(tuple(streaming_warnings(query)))
-    whole = with_computed(frame, calls)
+    query, whole = _prepared(frame, source)
+    warn([*query_warnings(query), *streaming_warnings(query)])
     table = TableQuery(query, arrow_schema(whole.schema), time, steps)
     columns = [name for name in whole.columns if _is_read(query, name, time)]
     return table_stream(whole, table, columns, source, delay, buckets, pages)
 
 
 def _matched_batch(frame: DataFrame, source: SourceText, time: str | None, steps: int, ranges: int | None) -> DataFrame:
-    query, calls = parsed(source)
+    query, whole = _prepared(frame, source)
     if not query.clause.order and time is None:
         raise RuleError(Diagnostic("MATCH_RECOGNIZE on Spark needs ORDER BY", query.clause.pattern_span, hint="or time="))
-    whole = with_computed(frame, calls)
+    warn(query_warnings(query))
     table = TableQuery(query, arrow_schema(whole.schema), time, steps)
     result = from_arrow_schema(table.matched)
     keys = [column.name for column in query.clause.partition]
     rows = whole.select(*(F.col(quoted(name)) for name in whole.columns if _is_read(query, name, time)))
     if keys:
-        placed = rows.repartition(*(F.col(quoted(key)) for key in keys))
+        placed = rows.repartition(*key_columns(rows, keys))
     else:
         against = reasons_against(table, rows.schema)
         cut = None if against else TimeRanges(rows, table, source, result).matched(ranges)
@@ -145,7 +145,18 @@ def _matched_batch(frame: DataFrame, source: SourceText, time: str | None, steps
         warn((Diagnostic("no PARTITION BY: all rows go to one task", severity="warning", hint=hint),))
         placed = rows.repartition(1)
     clock = _clock(whole, table) if query.clause.timed_out else None
-    return placed.mapInArrow(_Matching(source.name, source.text, time, steps, clock, result), result)
+    matching = _Matching(source.name, source.text, time, steps, clock, placed.columns, result)
+    return plainly_named(placed).mapInArrow(matching, result)
+
+
+def _prepared(frame: DataFrame, source: SourceText) -> tuple[Query, DataFrame]:
+    """The query, and the frame with columns for what Spark computes: calls of its functions, and fields inside structs."""
+    parsed_query, calls = parsed(source)
+    whole = with_computed(frame, calls)
+    query = fitted(parsed_query, whole.columns)
+    for name, path in nested_names(names_read(query), arrow_schema(whole.schema)).items():
+        whole = whole.withColumn(name, F.col(".".join(map(quoted, path))))
+    return query, whole
 
 
 def _is_read(query: Query, name: str, time: str | None) -> bool:
@@ -169,14 +180,17 @@ def _clock(frame: DataFrame, table: TableQuery) -> int:
 class _Matching:
     """The function that Spark sends to its workers: the clause travels as text."""
 
-    def __init__(self, name: str, text: str, time: str | None, steps: int, clock: int | None, result: T.StructType) -> None:
-        self.name, self.text, self.time, self.steps, self.clock, self.result = name, text, time, steps, clock, result
+    def __init__(
+        self, name: str, text: str, time: str | None, steps: int, clock: int | None, columns: list[str], result: T.StructType
+    ) -> None:
+        self.name, self.text, self.time, self.steps, self.clock = name, text, time, steps, clock
+        self.columns, self.result = columns, result
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         received = [batch for batch in batches if batch.num_rows]
         if not received:
             return
-        rows = pa.Table.from_batches(received)
+        rows = pa.Table.from_batches(received).rename_columns(self.columns)
         table = _table_query(self.name, self.text, rows.schema, self.time, self.steps)
         made = table.run(rows, self.clock)
         yield from made.cast(arrow_schema(self.result), safe=False).to_batches()
@@ -184,4 +198,4 @@ class _Matching:
 
 @lru_cache(maxsize=16)
 def _table_query(name: str, text: str, schema: pa.Schema, time: str | None, steps: int) -> TableQuery:
-    return TableQuery(parsed(SourceText(name, text))[0], schema, time, steps)
+    return TableQuery(fitted_query(SourceText(name, text), schema.names), schema, time, steps)

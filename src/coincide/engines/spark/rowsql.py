@@ -12,40 +12,41 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from coincide.detection.rowpattern.search import STEPS
-from coincide.engines.spark.rowpatterns import matched
-from coincide.errors import Diagnostic, RuleError
+from coincide.engines.spark.rowpatterns import matched, streamed
+from coincide.engines.spark.sqltext import (
+    Found,
+    Token,
+    alias_after,
+    alias_of,
+    around,
+    common_tables,
+    content,
+    innermost,
+    placed,
+    tokens_of,
+    with_common,
+)
+from coincide.errors import Diagnostic, RuleError, warn
 from coincide.source import SourceText
 
-TOKEN = re.compile(
-    r"(?P<space>\s+|--[^\n]*|/\*.*?\*/)|(?P<text>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\")|(?P<quoted>`(?:[^`]|``)*`)"
-    r"|(?P<word>\w+)|(?P<other>.)",
-    re.DOTALL,
-)
-BEFORE_TABLE = ("FROM", "JOIN", "LATERAL")
 _numbers = count()
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    start: int
-    end: int
+Options = tuple[str | None, int, str | None]
+"""Time, steps and delay."""
 
 
 def sql(spark: SparkSession, text: str, *, time: str | None = None, steps: int = STEPS, delay: str | None = None) -> DataFrame:
     """`spark.sql`, with MATCH_RECOGNIZE after any table, view, subquery or common table, batch or streaming.
 
     `time` names the column that WITHIN goes by; by default it is the first ORDER BY key of each clause. `delay` is for streams
-    without a watermark."""
-    source = SourceText("query.sql", text)
-    views: list[str] = []
+    without a watermark. On a stream, a MATCH_RECOGNIZE over the matches of another one runs with it in one task."""
+    written = _Written(spark, SourceText("query.sql", text), (time, steps, delay))
     try:
-        while (found := _innermost(text)) is not None:
-            text = _replaced(spark, source, text, found, (time, steps, delay), views)
+        while (found := innermost(text)) is not None:
+            text = written.replaced(text, found)
         return spark.sql(text)
     finally:
         if not _is_remote(spark):  # Spark Connect looks names up late
-            for view in views:
+            for view in written.views:
                 spark.catalog.dropTempView(view)
 
 
@@ -53,110 +54,88 @@ def _is_remote(spark: SparkSession) -> bool:
     return "connect" in type(spark).__module__
 
 
-class _Found(NamedTuple):
-    table: tuple[int, int]  # where the table stands, with its alias
-    clause: tuple[int, int]  # what stands in the parentheses
-    end: int  # after the closing parenthesis
+class _Matches(NamedTuple):
+    """What a view stands for on a stream: the rows that the first query reads, the queries, and of the last of them how it was
+    written, the table that it reads and its clause."""
+
+    frame: DataFrame
+    queries: tuple[SourceText, ...]
+    written: str
+    table: str
+    clause: str
 
 
-def _tokens(text: str) -> list[_Token]:
-    found = (_Token(m.lastgroup or "", m.group(), m.start(), m.end()) for m in TOKEN.finditer(text))
-    return [token for token in found if token.kind != "space"]
+class _Written:
+    """A text, and the views of matches that have taken the place of its parts."""
+
+    def __init__(self, spark: SparkSession, source: SourceText, options: Options) -> None:
+        self.spark, self.source, self.options = spark, source, options
+        self.views: dict[str, _Matches | None] = {}
+
+    def replaced(self, text: str, found: Found) -> str:
+        table, clause = text[slice(*found.table)], text[slice(*found.clause)]
+        frame = self.spark.sql(f"{common_tables(text, found.table[0])}SELECT * FROM {table}")
+        own, called = placed(self.source, clause), alias_of(table)
+        framed = own if called is None else around(own, called)
+        name, matches = f"coincide_matches_{next(_numbers)}", None
+        if not frame.isStreaming:
+            made = matched(frame, framed, *self.options)
+        else:
+            matches = self._matches(frame, text, found, own)
+            made = self._streamed(matches, alias_after(text[found.end :]))
+        made.createOrReplaceTempView(name)
+        self.views[name] = matches
+        return text[: found.table[0]] + name + " " + text[found.end :]
+
+    def _matches(self, frame: DataFrame, text: str, found: Found, own: SourceText) -> _Matches:
+        table, written = text[slice(*found.table)], text[found.table[0] : found.end]
+        before = self._read_by(text[: found.table[0]], table)
+        called = alias_of(table) or "matches"
+        if before is None:
+            return _Matches(frame, (around(own, called),), written, called, own.text.strip())
+        matches, where = before
+        source = called if where is None else f"(SELECT * FROM matches WHERE {where} ) AS {called}"
+        return _Matches(matches.frame, (*matches.queries, around(own, source)), written, source, own.text.strip())
+
+    def _streamed(self, matches: _Matches, name: str) -> DataFrame:
+        first, *later = matches.queries
+        stream = streamed(matches.frame, first, *self.options)
+        for query in later:
+            stream = stream.read_by(query)
+        if later:
+            message = f"'{name}' reads '{stream.before}': on a stream both run in one task"
+            warn((Diagnostic(message, severity="warning"),))
+        return stream.matched()
+
+    def _read_by(self, before: str, table: str) -> tuple[_Matches, str | None] | None:
+        """The matches that a table is, with what is selected of them, and which of these it takes; None: it is another table."""
+        body = content(table, before)
+        if not any(token.text in self.views for token in tokens_of(with_common(body, before))):
+            return None
+        view = next((token for token in tokens_of(body) if token.text in self.views), None)
+        if view is not None:
+            return (self._stream_of(view.text) if body.strip() == view.text else self._selected(body, view)), None
+        inner = ALL_OF.fullmatch(body)
+        known = None if inner is None else self._read_by(before, inner["table"])
+        if inner is None or known is None:
+            hint = "SELECT … FROM … MATCH_RECOGNIZE (…) [WHERE …] may; or write the inner matches to a table and read that"
+            raise RuleError(Diagnostic("on a stream this cannot stand between two MATCH_RECOGNIZE", hint=hint))
+        return known[0], inner["where"]
+
+    def _selected(self, body: str, view: Token) -> _Matches:
+        """The matches of a view with the SELECT list and WHERE that stand around it."""
+        matches = self._stream_of(view.text)
+        before, after = body[: view.start], body[view.end :]
+        query = placed(self.source, before + matches.written + after)
+        if len(matches.queries) > 1 or not PLAIN_SOURCE.match(matches.written):  # Spark's tables are no names of ours
+            query = SourceText(self.source.name, f"{before}{matches.table} MATCH_RECOGNIZE ({matches.clause}){after}")
+        return matches._replace(queries=(*matches.queries[:-1], query))
+
+    def _stream_of(self, view: str) -> _Matches:
+        matches = self.views[view]
+        assert matches is not None  # what is made of streams is one
+        return matches
 
 
-def _innermost(text: str) -> _Found | None:
-    """The last one: what it reads stands before it, and what stands inside it comes later than its own word."""
-    tokens = _tokens(text)
-    places = [n for n, t in enumerate(tokens[:-1]) if t.text.upper() == "MATCH_RECOGNIZE" and tokens[n + 1].text == "("]
-    if not places:
-        return None
-    inner = [n for n in places if not any(_inside(tokens, other, n) for other in places if other != n)]
-    at = inner[0]
-    close = _closing(tokens, at + 1)
-    first = _table_start(tokens, at)
-    return _Found((tokens[first].start, tokens[at].start), (tokens[at + 1].end, tokens[close].start), tokens[close].end)
-
-
-def _inside(tokens: list[_Token], inner: int, outer: int) -> bool:
-    """Does the one stand in the table before the other?"""
-    return _table_start(tokens, outer) <= inner < outer
-
-
-def _closing(tokens: list[_Token], opening: int) -> int:
-    depth = 0
-    for n in range(opening, len(tokens)):
-        depth += (tokens[n].text == "(") - (tokens[n].text == ")")
-        if depth == 0:
-            return n
-    source = SourceText("query.sql", "")
-    raise RuleError(Diagnostic("the parenthesis of MATCH_RECOGNIZE is not closed", source.span(0, 0)))
-
-
-def _table_start(tokens: list[_Token], at: int) -> int:
-    """The first token of the table before MATCH_RECOGNIZE: a name with dots, or a query in parentheses, with its alias."""
-    n = at - 1
-    if n > 0 and tokens[n].kind in ("word", "quoted") and (_ends_table(tokens[n - 1]) or tokens[n - 1].text.upper() == "AS"):
-        n -= 2 if tokens[n - 1].text.upper() == "AS" else 1
-    if tokens[n].text == ")":
-        depth = 0
-        while n >= 0:
-            depth += (tokens[n].text == ")") - (tokens[n].text == "(")
-            if depth == 0:
-                return n
-            n -= 1
-    while n > 1 and tokens[n - 1].text == ".":
-        n -= 2
-    return n
-
-
-def _ends_table(token: _Token) -> bool:
-    return (
-        token.text == ")"
-        or token.kind == "quoted"
-        or (token.kind == "word" and token.text.upper() not in ("FROM", "JOIN", "LATERAL"))
-    )
-
-
-Options = tuple[str | None, int, str | None]
-"""Time, steps and delay."""
-
-
-def _replaced(spark: SparkSession, source: SourceText, text: str, found: _Found, options: Options, views: list[str]) -> str:
-    table, clause = text[slice(*found.table)], text[slice(*found.clause)]
-    common = _common_tables(text, found.table[0])
-    frame = spark.sql(f"{common}SELECT * FROM {table}")
-    written = _placed(source, clause)
-    if frame.isStreaming and any(view in common + table for view in views):
-        hint = "write the inner matches to a table and read that, or use rules: coincide.spark.detect('rules.mr.sql', df)"
-        raise RuleError(Diagnostic("on a stream MATCH_RECOGNIZE cannot read the matches of another one", hint=hint))
-    name = f"coincide_matches_{next(_numbers)}"
-    matched(frame, written, *options).createOrReplaceTempView(name)
-    views.append(name)
-    return text[: found.table[0]] + name + " " + text[found.end :]
-
-
-def _placed(source: SourceText, clause: str) -> SourceText:
-    """The clause where it stands in the query as it was written, so that errors show that place."""
-    start = source.text.find(clause)
-    if start < 0:
-        return SourceText(source.name, clause)
-    before = re.sub(r"[^\n]", " ", source.text[:start])
-    return SourceText(source.name, before + clause)
-
-
-def _common_tables(text: str, upto: int) -> str:
-    """`WITH …` with all common tables that are complete before a place."""
-    tokens = [t for t in _tokens(text) if t.end <= upto]
-    if not tokens or tokens[0].text.upper() != "WITH":
-        return ""
-    last, depth, n = None, 0, 1
-    while n < len(tokens):
-        depth += (tokens[n].text == "(") - (tokens[n].text == ")")
-        if depth == 0 and tokens[n].text == ")":
-            follows = tokens[n + 1].text if n + 1 < len(tokens) else ""
-            if follows.upper() != "AS":
-                last = tokens[n].end
-            if follows != "," and follows.upper() != "AS":
-                break
-        n += 1
-    return "" if last is None else text[tokens[0].start : last] + " "
+PLAIN_SOURCE = re.compile(r"\s*\w+\s+(AS\s+\w+\s+|\w+\s+)?MATCH_RECOGNIZE\b", re.IGNORECASE)
+ALL_OF = re.compile(r"\s*SELECT\s+\*\s+FROM\s+(?P<table>\w+)\s*(WHERE\s+(?P<where>.*\S))?\s*", re.IGNORECASE | re.DOTALL)

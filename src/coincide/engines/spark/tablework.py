@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -25,8 +25,11 @@ from coincide.engines.spark.stateful import Keeper, Processor, stepped
 from coincide.engines.spark.streaming import BUCKETS, PAGES, want_rocksdb
 from coincide.engines.spark.timing import Timing, parse_delay
 from coincide.errors import Diagnostic, RuleError
+from coincide.lang.matchrecognize.parse import parse_query
 from coincide.source import SourceText
-from coincide.tables.foreign import parsed
+from coincide.tables.chain import Scanning, chained
+from coincide.tables.foreign import fitted_query
+from coincide.tables.names import fitted
 from coincide.tables.query import TableQuery
 from coincide.tables.scan import TableScan
 
@@ -40,7 +43,8 @@ GROUP = "query"
 
 @dataclass(frozen=True)
 class TableTask:
-    """What a worker must know of a query: it travels as text, with the schema of its rows and of what comes of them."""
+    """What a worker must know of a query: it travels as text, with the schema of its rows and of what comes of them. `later` are
+    the texts of queries that read its matches, each those of the one before."""
 
     name: str
     text: str
@@ -48,6 +52,7 @@ class TableTask:
     steps: int
     schema: pa.Schema
     result: pa.Schema
+    later: tuple[str, ...] = ()
 
     @property
     def layout(self) -> Layout:
@@ -56,19 +61,20 @@ class TableTask:
     # What a bucket asks for (bucket.py)
 
     @property
-    def graph(self) -> TableScan:
-        return _scan(self.name, self.text, self.time, self.steps, self.schema)
+    def graph(self) -> Scanning:
+        return _scan(self.name, self.text, self.time, self.steps, self.schema, self.later)
 
     @property
     def shows_late(self) -> bool:
         return False
 
     def rules(self) -> bytes:
-        return msgspec.msgpack.encode([self.name, self.text, self.time, self.steps, self.schema.serialize().to_pybytes()])
+        schema = self.schema.serialize().to_pybytes()
+        return msgspec.msgpack.encode([self.name, self.text, self.time, self.steps, schema, *self.later])
 
-    def graph_of_rules(self, data: bytes) -> TableScan:
-        name, text, time, steps, schema = msgspec.msgpack.decode(data, type=tuple[str, str, str, int, bytes])
-        return _scan(name, text, time, steps, pa.ipc.read_schema(pa.BufferReader(schema)))
+    def graph_of_rules(self, data: bytes) -> Scanning:
+        name, text, time, steps, schema, *later = msgspec.msgpack.decode(data, type=list[Any])
+        return _scan(name, text, time, steps, pa.ipc.read_schema(pa.BufferReader(schema)), tuple(later))
 
     def order(self, table: pa.Table) -> Any:
         return np.argsort(table.column("hi").to_numpy(), kind="stable")
@@ -92,8 +98,12 @@ class TableTask:
 
 
 @lru_cache(maxsize=16)
-def _scan(name: str, text: str, time: str, steps: int, schema: pa.Schema) -> TableScan:
-    return TableScan(TableQuery(parsed(SourceText(name, text))[0], schema, time, steps))
+def _scan(name: str, text: str, time: str, steps: int, schema: pa.Schema, later: tuple[str, ...]) -> Scanning:
+    scan: Scanning = TableScan(TableQuery(fitted_query(SourceText(name, text), schema.names), schema, time, steps))
+    for query in later:
+        known = scan.query.output
+        scan = chained(scan, TableQuery(fitted(parse_query(SourceText(name, query)), known.names), known, None, steps))
+    return scan
 
 
 @dataclass(frozen=True)
@@ -124,34 +134,54 @@ class TableStream:
         want_rocksdb(self.frame.sparkSession)
         layout, buckets = self.task.layout, balanced_buckets(self.buckets, GROUP)
         packed = self._rows().mapInArrow(Packing(layout, (Road(GROUP, layout, buckets),)), PACKED)
-        name = f"match_recognize_{blake2b(self.task.rules(), digest_size=4).hexdigest()}"
-        return stepped(packed, Processor({GROUP: self.keeper}, self.timing), self.result, name)
+        return stepped(packed, Processor({GROUP: self.keeper}, self.timing), self.result, self._name)
+
+    @property
+    def _name(self) -> str:
+        """Of what the progress of a query tells."""
+        return f"match_recognize_{blake2b(self.task.rules(), digest_size=4).hexdigest()}"
+
+    def read_by(self, query: SourceText) -> TableStream:
+        """The stream of a query over this one's matches: both run in one task."""
+        texts = (*self.task.later, query.text)
+        found = _scan(self.task.name, self.task.text, self.task.time, self.task.steps, self.task.schema, texts).query
+        task = replace(self.task, later=texts, result=_bare(found.output))
+        return replace(self, task=task, keys=(), timed=self.timed or found.clause.within is not None, buckets=1, pages=1)
+
+    @property
+    def before(self) -> str:
+        """The name of the matches that the last query reads."""
+        return _scan(
+            self.task.name, self.task.text, self.task.time, self.task.steps, self.task.schema, self.task.later[:-1]
+        ).query.query.name
 
     def _rows(self) -> DataFrame:
         """Rows with their time, and the numbers of their page and bucket. A row without a time never has its turn."""
         hi = self._hi().alias("w0")
         columns = [F.col(quoted(name)).alias(f"w{n}") for n, name in enumerate(self.task.schema.names, 1)]
-        spread = F.xxhash64(*self._key_columns())
+        spread = F.xxhash64(*key_columns(self.frame, self.keys))
         page = F.pmod(F.shiftright(spread, 32), F.lit(self.pages)).cast("int")
         bucket = F.pmod(spread, F.lit(self.buckets)).cast("int")
         closing = F.lit(None).cast("bigint")
         places = (page.alias("page0"), bucket.alias("bucket0"), closing.alias("closing"), self.timing.wall().alias("wall"))
         rows = self.frame.select(hi, *columns, *places)
-        return rows.filter(F.col("w0").isNotNull())
+        counts = F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col("w0").isNull(), 1)).alias("rejected")
+        return rows.observe(f"{self._name}_rows", *counts).filter(F.col("w0").isNotNull())
 
     def _hi(self) -> Column:
         return interval(F.col(quoted(self.task.time)), self.frame.schema[self.task.time].dataType, DEFAULT)[0]
 
-    def _key_columns(self) -> Sequence[Column]:
-        """Equal keys are equal here; a list, or anything else with parts, counts as null."""
-        found = []
-        for name in self.keys:
-            column, kind = F.col(quoted(name)), self.frame.schema[name].dataType
-            if isinstance(kind, (T.FloatType, T.DoubleType)):
-                found.append(column + F.lit(0.0))  # -0.0 becomes 0.0
-            elif not isinstance(kind, (T.ArrayType, T.StructType, T.MapType)):
-                found.append(column)
-        return found or [F.lit(0)]
+
+def key_columns(frame: DataFrame, keys: Sequence[str]) -> Sequence[Column]:
+    """What rows are spread by. Equal keys are equal here; a list, or anything else with parts, counts as null."""
+    found = []
+    for name in keys:
+        column, kind = F.col(quoted(name)), frame.schema[name].dataType
+        if isinstance(kind, (T.FloatType, T.DoubleType)):
+            found.append(column + F.lit(0.0))  # -0.0 becomes 0.0
+        elif not isinstance(kind, (T.ArrayType, T.StructType, T.MapType)):
+            found.append(column)
+    return found or [F.lit(0)]
 
 
 def table_stream(
@@ -166,7 +196,7 @@ def table_stream(
     """`columns` are those that the query reads."""
     time = _time_of(frame, table)
     schema = arrow_schema(frame.select(*(F.col(quoted(name)) for name in columns)).schema)
-    task = TableTask(source.name, source.text, time, table.steps, _bare(schema), _bare(table.matched))
+    task = TableTask(source.name, source.text, time, table.steps, _bare(schema), _bare(table.output))
     keys = tuple(column.name for column in table.clause.partition)
     divided = (buckets or BUCKETS, pages or PAGES) if keys else (1, 1)
     return TableStream(frame, task, keys, table.clause.within is not None, Timing(_delay(frame, time, delay)), *divided)
@@ -195,6 +225,11 @@ def _delay(frame: DataFrame, time: str, delay: str | None) -> int:
 def arrow_schema(schema: T.StructType) -> pa.Schema:
     """Of rows as Spark hands them over; the zone of instants is of no matter here."""
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def plainly_named(frame: DataFrame) -> DataFrame:
+    """With names that Spark takes for columns of Python functions: a dot in one would be read as the field of a struct."""
+    return frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
 
 
 def _bare(schema: pa.Schema) -> pa.Schema:

@@ -20,11 +20,11 @@ from coincide.adapters.mapping import DEFAULT
 from coincide.detection.rowpattern.reach import range_reasons
 from coincide.engines.spark.instants import instant
 from coincide.engines.spark.packing import balanced_buckets
-from coincide.engines.spark.tablework import arrow_schema, quoted
+from coincide.engines.spark.tablework import arrow_schema, plainly_named, quoted
 from coincide.expr.tree import Reference
 from coincide.source import SourceText
 from coincide.syntax import walk
-from coincide.tables.foreign import parsed
+from coincide.tables.foreign import fitted_query
 from coincide.tables.query import TableQuery
 from coincide.tables.ranges import (
     POSITION,
@@ -69,7 +69,9 @@ class TableText:
 
 @lru_cache(maxsize=16)
 def _scan(text: TableText) -> RangeScan:
-    return RangeScan(TableQuery(parsed(SourceText(text.name, text.text))[0], text.schema, text.time, text.steps))
+    return RangeScan(
+        TableQuery(fitted_query(SourceText(text.name, text.text), text.schema.names), text.schema, text.time, text.steps)
+    )
 
 
 def reasons_against(table: TableQuery, schema: T.StructType) -> list[str]:
@@ -126,7 +128,8 @@ class TimeRanges:
         if entries is None:
             return None
         spread = self._spread(self.rows, parts)
-        return spread.mapInArrow(_Matching(self.text, parts, entries, clock, arrow_schema(self.result)), self.result)
+        matching = _Matching(self.text, parts, spread.columns, entries, clock, arrow_schema(self.result))
+        return plainly_named(spread).mapInArrow(matching, self.result)
 
     def _cuts(self, wanted: int | None) -> tuple[list[int], int]:
         """Where ranges begin, but for the first; and how far time has come."""
@@ -166,7 +169,8 @@ class TimeRanges:
         read |= {key.name for key in self.program.clause.order} | {self.table.time_column or "", POSITION, TIE}
         rows = self.rows.select(*(F.col(quoted(name)) for name in self.rows.columns if name in read))
         kind = "number int, fits boolean, rows bigint, ways binary"
-        found = self._spread(rows, parts[:-1]).mapInArrow(_Waying(self.text, parts), kind).collect()
+        spread = self._spread(rows, parts[:-1])
+        found = plainly_named(spread).mapInArrow(_Waying(self.text, parts, spread.columns), kind).collect()
         if not all(row.fits for row in found):
             return None
         ways = [Ways(0, *np.zeros((3, 1), np.int64))] * len(parts)
@@ -184,12 +188,12 @@ class TimeRanges:
         return rows.join(named, reads).drop("__low", "__high").repartition(len(parts), BUCKET).drop(BUCKET)
 
 
-def _tables(batches: Iterable[Any]) -> Iterator[tuple[int, pa.Table]]:
+def _tables(batches: Iterable[Any], columns: list[str]) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each range in a task, with its number."""
     received = [batch for batch in batches if batch.num_rows]
     if not received:
         return
-    table = pa.Table.from_batches(received)
+    table = pa.Table.from_batches(received).rename_columns(columns)
     for number in table.column(NUMBER).unique().to_pylist():
         yield number, table.filter(pa.compute.equal(table.column(NUMBER), number)).drop_columns([NUMBER])
 
@@ -215,9 +219,10 @@ class _Waying:
 
     text: TableText
     parts: Sequence[Range]
+    columns: list[str]
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        for number, table in _tables(batches):
+        for number, table in _tables(batches, self.columns):
             ways = self.text.scan.ways(table, self.parts[number])
             told = b"" if ways is None else np.stack(ways[1:]).tobytes()
             columns = [[number], [ways is not None], [0 if ways is None else ways.rows], [told]]
@@ -232,12 +237,13 @@ class _Matching:
 
     text: TableText
     parts: Sequence[Range]
+    columns: list[str]
     entries: Sequence[Entry]
     clock: int
     result: pa.Schema
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        for number, table in _tables(batches):
+        for number, table in _tables(batches, self.columns):
             if number < len(self.entries):
                 made = self.text.scan.run(table, self.parts[number], self.entries[number], self.clock)
                 yield from made.cast(self.result, safe=False).to_batches()

@@ -65,9 +65,9 @@ class SqlExpressions(ExpressionParser):
         _, token = self.name("a pattern variable")
         return folded(token), token
 
-    def expected(self, wanted: str) -> RuleError:
+    def expected(self, wanted: str, hint: str | None = None) -> RuleError:
         token = self.tokens.peek()
-        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}")
+        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}", hint)
 
     def wanted(self, text: str) -> Token:
         token = self.tokens.take(text.lower())

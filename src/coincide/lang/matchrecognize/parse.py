@@ -50,6 +50,8 @@ STARTS = {
 }
 MOST_PERMUTED = 8
 LEFT = "is left to Spark SQL: here a query is SELECT … FROM … MATCH_RECOGNIZE (…) [WHERE …]"
+CLAUSE_ONLY = "what stands in the parentheses of MATCH_RECOGNIZE is enough; `sql` takes a whole query"
+QUERY_ONLY = "`match_recognize` takes a clause alone"
 LEFT_HINT = "hand what coincide.match_recognize(table, clause) gives to DuckDB, Polars or Spark"
 
 
@@ -70,10 +72,13 @@ def parse_clause(source: SourceText, foreign: bool = False) -> Query:
         return check_query(query, plain_table=True)
 
 
-def parse_query(source: SourceText) -> Query:
-    """One query over a plain table."""
+def parse_query(source: SourceText, foreign: bool = False) -> Query:
+    """One query over a plain table; `foreign` as with a clause."""
     with room_for_recursion():
         parser = Parser(SqlTokens(source))
+        parser.foreign = foreign
+        if parser.tokens.peek().text.lower() in STARTS:
+            raise parser.expected("'SELECT'", QUERY_ONLY)
         query = parser.statement(plain_table=True)
         parser.tokens.take(";")
         if parser.tokens.peek().kind != "end":
@@ -236,7 +241,8 @@ class Parser(SqlExpressions):
         name = STARTS.get(token.text.lower()) if token.kind == "name" else None
         if name is None:
             wanted = f"',' or a clause after '{given[-1][1]}'" if given else "a clause of MATCH_RECOGNIZE"
-            raise self.expected(wanted)
+            whole = not given and self.tokens.at("select", "with", "match_recognize")
+            raise self.expected(wanted, CLAUSE_ONLY if whole else None)
         for other, shown in given:
             if other == name:
                 raise self.tokens.fail(token, f"'{self._words(name)}' is given twice")
