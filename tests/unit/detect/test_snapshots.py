@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from coincide.adapters.read import open_events
+from coincide.detection.columns import codec
+from coincide.detection.parts import tables_of, with_tables
+from coincide.detection.rowpattern.relations import KIND, SHAPES
 from coincide.detection.snapshots import Damaged, opened, place_of, sealed, timer_place_of
 from coincide.engines.embedded import Engine
+from coincide.engines.graph import Graph
 from coincide.engines.policies import PolicyEngine
 from coincide.errors import InputError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive, record, timer_place
 from coincide.model.stamp import order_key
+from coincide.model.table import Origins
 from coincide.rulebook import Rulebook, load, loads
 from coincide.testing.fuzz.mutation import Packed, packed, unpacked
 from coincide.testing.fuzz.states import StateFuzzer
@@ -335,13 +343,16 @@ def test_a_key_of_another_type_than_is_declared(tier: str) -> None:
 def test_a_row_that_is_made_of_other_events(tier: str) -> None:
     text = "SELECT * FROM a MATCH_RECOGNIZE (MEASURES COUNT(*) AS n PATTERN (A A A) DEFINE A AS k >= 0) AS m"
     rules = loads(text, "matchrecognize")
-    tree = unpacked(opened(taken(rules, EVENTS[:2], tier)))
-    [part] = tree[4].values()
-    [row, _] = part[0][1][0][5]
-    assert row[6] == [[0, 0, "1"]]
-    row[6] *= 2
-    with pytest.raises(InputError, match="an event is not made of itself"):
-        Engine(rules, tier).restore(sealed(packed(tree)))
+    graph = Graph(rules.plans(tier))
+    [plan], state = graph.plans, graph.initial()
+    graph.advance(state, EventBatch([primitive("a", n, n, f"e{n}", {"k": 1.0}) for n in range(2)]))
+    base, _ = tables_of(plan.detector, plan.encode(state.states[0])) or (b"", [])  # type: ignore[attr-defined]
+    relations = codec.decode(SHAPES, KIND, base)
+    twice, below = np.repeat(np.arange(2), 2), relations.events.origin().take(np.arange(2))
+    origins = Origins(below.lo[twice], below.hi[twice], below.ids.take(pa.array(twice)), np.array([0, 2, 4]))
+    relations.events = replace(relations.events, origins=origins)
+    with pytest.raises(Damaged, match="an event is not made of itself"):
+        plan.decode(with_tables(plan.detector, codec.encode(relations)))  # type: ignore[attr-defined]
 
 
 def test_a_table_with_more_parts_than_any_has() -> None:
