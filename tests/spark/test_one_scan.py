@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from support import expected, texts_of_rows
+from support import expected, texts, texts_of_rows
+from test_stages import EVERY_LANGUAGE, events_of
 
 from coincide import spark as on_spark
+from coincide.engines.spark import runner
+from coincide.engines.spark.hashing import key_hash
+from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive
 from coincide.rulebook import load, loads
 from coincide.source import SourceText
@@ -25,6 +31,12 @@ TICKING = """<amit>
   <lifespan name="L"><initiator><startup/></initiator><terminator><eventTerminator event="never"/></terminator></lifespan>
   <situation name="tick" lifespan="L"><operator><every interval="10"/></operator></situation>
 </amit>"""
+CHAIN = """
+monitor users by user = repeat { push(x, host: host) { sequential { a, b } } }
+monitor again by user = repeat { push(w, host: host) { sequential { x, x } } }
+monitor hosts by host = repeat { push(y, user: user) { sequential { x, w, c } } }
+monitor all = repeat { push(z, user: user) { sequential { y, x, a } } }
+"""
 SCHEMA = "type string, time bigint, id string, user string, host string, idle string"
 
 
@@ -73,3 +85,52 @@ def test_time_passes_for_rules_that_no_event_concerns(spark: Any, tmp_path: Path
     events = events_of_three_keys(40)
     found = on_spark.detect(rules, stored(spark, events, tmp_path / "events"))
     assert texts_of_rows(found.collect()) == expected(rules, events)
+
+
+def crowded_events(size: int) -> list[Event]:
+    """Many at one instant, some of them equal in all but their id."""
+    rng = Random(7)
+    return [
+        primitive(
+            rng.choice("aabbcd"),
+            (n // 9) * 1000,
+            (n // 9) * 1000,
+            f"e{rng.randrange(10**6)}",
+            {"user": f"u{rng.randrange(4)}", "host": f"h{rng.randrange(3)}"},
+        )
+        for n in range(size)
+    ]
+
+
+@pytest.mark.parametrize("rules", [CHAIN], ids=["ecl"])
+def test_rules_that_feed_rules_of_other_keys_are_stages(settled: Any, tmp_path: Path, rules: str) -> None:
+    events = crowded_events(600)
+    book = loads(rules)
+    found = on_spark.detect(book, stored(settled, events, tmp_path / "events"))
+    wanted = expected(book, events)
+    assert {json.loads(text)["type"] for text in wanted} == {"x", "w", "y", "z"}
+    assert texts_of_rows(found.collect()) == wanted
+    plan = nodes(found._jdf.queryExecution().executedPlan())
+    assert len([node for node in plan if "FileScan" in node.simpleString(25)]) == 1
+    assert len([node for node in plan if node.nodeName() == "Exchange"]) == 3
+
+
+def test_keys_of_detections_are_hashed_as_spark_does(spark: Any) -> None:
+    values: list[tuple[float | None, str | None, bool | None]] = [
+        (number, text, flag)
+        for number in (None, 0.0, -1.5, 2.0**60)
+        for text in (None, "", "a", "user-1", "é" * 9, "x" * 31, "0123456789abcdef" * 5 + "tail")
+        for flag in (None, True, False)
+    ]
+    frame = spark.createDataFrame(values, "number double, text string, flag boolean")
+    found = [row[0] for row in frame.selectExpr("xxhash64(number, text, flag)").collect()]
+    assert found == [key_hash(value) for value in values]
+
+
+def test_every_language_together(spark: Any) -> None:
+    """One set of rules, three stages, groups by user, by host, without a key and without state."""
+    book = load(*EVERY_LANGUAGE)
+    events = events_of(0)
+    assert texts(event for batch in runner.run_batch(book, [EventBatch(events)]) for event in batch.events) == expected(
+        book, events
+    )

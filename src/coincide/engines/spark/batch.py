@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -53,7 +54,7 @@ def detect_batch(
     counted = counted or source
     if goes_by_arrival(rules, policy):
         return arrivals_batch(rules, counted, replace(shape, latencies=latency), policy, until, tier, closing)
-    planned = _planned(rules, source)
+    planned = _planned(rules, source, until)
     if not planned:
         return source.original.sparkSession.createDataFrame([], shape.spark())
     span = replace(_span(source, [plan for _, plans in planned for plan in plans], until, unmet), closed=closed)
@@ -68,8 +69,10 @@ def detect_batch(
     return tagging.exchanged().mapInArrow(_Detection(tagging.layout, works), shape.spark())
 
 
-def _planned(rules: Rulebook, source: Source) -> list[tuple[Group, Sequence[DetectorPlan]]]:
-    return [(group, group.plans(rules)) for group in groups(rules, source.several)]
+def _planned(rules: Rulebook, source: Source, until: float | None) -> list[tuple[Group, Sequence[DetectorPlan]]]:
+    """If time goes on until nothing is waited for, rules with timers must know of one another what they wait for."""
+    together = until == inf and any(plan.timed for plan in rules.compiled.plans)
+    return [(group, group.plans(rules)) for group in groups(rules, source.several, staged=not together)]
 
 
 def _span(source: Source, plans: Sequence[DetectorPlan], until: float | None, unmet: Unmet | None) -> Span:

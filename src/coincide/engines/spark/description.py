@@ -71,7 +71,7 @@ def explain_spark(rules: Rulebook | RuleSource | Sequence[RuleSource], streaming
     book = rulebook(rules)
     if names_policies(book):
         return Description((_by_arrival(book),), streaming)
-    divided = groups(book)
+    divided = groups(book, staged=not streaming)
     return Description(tuple(_pass(group, group.plans(book)) for group in divided), streaming)
 
 
