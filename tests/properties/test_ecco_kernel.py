@@ -186,6 +186,17 @@ FOREIGN = (
 )  # fmt: skip
 
 
+def test_detections_of_one_event_keep_their_order() -> None:
+    """Two that differ in an attribute only: which of them is the last does not depend on snapshots."""
+    ecco = SourceText("rules.ecco", "detect found = p^LAST over 6")
+    given_events = (("a", 10, 2.0), ("b", 11, 1.0), ("a", 11, None), ("c", 29, 0.0))
+    events = [
+        primitive(type, time * MILLISECOND, time * MILLISECOND, str(id), {"v": True} if k is None else {"v": True, "k": k})
+        for id, (type, time, k) in enumerate(given_events)
+    ]
+    compare(load(SourceText(*FOREIGN[1]), ecco), events, [], None)
+
+
 @slow
 @given(
     st.sampled_from(FOREIGN), st.sampled_from(ABOVE), st.sampled_from((*POLICIES, "unrestricted, subset")),

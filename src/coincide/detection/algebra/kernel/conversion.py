@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from coincide.detection.algebra.interpreter import INSTANT, WAKE
@@ -117,7 +118,7 @@ class _Reader:
             operator, maker = self.operators[number], int(self.occurrences[one]["operator"])
             if operator.kind == LEAF:
                 leaf, number = self.kernel.shape.leaves[operator.leaf], int(self.occurrences[one]["event"])
-                value = leaf_occurrence(leaf, self._events[number], number)
+                value = leaf_occurrence(leaf, self._events, number)
                 value = value.binding(leaf.type) if leaf.reference.alias else value
             elif operator.kind in (EITHER, WITHOUT):
                 value = self._value(operator.left if maker <= operator.left else operator.right, one)
@@ -129,9 +130,9 @@ class _Reader:
         return self._known[number, one]
 
 
-def leaf_occurrence(leaf: Leaf, event: Event, number: int) -> Occurrence:
-    """Detections that are kept have numbers below all that come later."""
-    return of_detection(event, -1 - number) if leaf.made else of_event(event)
+def leaf_occurrence(leaf: Leaf, events: Sequence[Event], number: int) -> Occurrence:
+    """Detections that are kept have numbers in their order, below all that come later."""
+    return of_detection(events[number], number - len(events)) if leaf.made else of_event(events[number])
 
 
 def _sort(state: Any) -> None:
@@ -161,7 +162,8 @@ def _window_copies(kernel: WindowKernel, memory: WindowMemory, start: int | None
 
     if memory.next is not None:
         leaf = kernel.shape.leaves[0]  # the only one, if it is made
-        events = [leaf_occurrence(leaf, event, number) for number, event in enumerate(_events(memory.events.tables))]
+        kept = _events(memory.events.tables)
+        events = [leaf_occurrence(leaf, kept, number) for number in range(len(kept))]
         pairs = kernel.pairs(memory)
         for member, window in zip(pairs.member.tolist(), pairs.window.tolist(), strict=True):
             slot = int(memory.slot[member])
