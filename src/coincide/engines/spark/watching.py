@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from os import PathLike
 from threading import Event, Thread
 
 from pyspark.sql.streaming import StreamingQuery
@@ -88,7 +89,7 @@ class Watched:
 
     def _read(self) -> list[SourceText]:
         given = self._rules() if callable(self._rules) else self._rules
-        return rule_files([given] if isinstance(given, RuleSource) else given)
+        return rule_files([given] if isinstance(given, (str, PathLike, SourceText)) else given)
 
     def _end_between_micro_batches(self) -> None:
         end = time.monotonic() + PATIENCE
