@@ -114,4 +114,4 @@ class Memory:
         self.data["rules", digest] = data
 
     def drop_rules(self, digest: str) -> None:
-        del self.data["rules", digest]
+        self.data.pop(("rules", digest), None)  # as Spark's map, which does not mind what it lacks
