@@ -71,4 +71,4 @@ def test_a_home_that_another_process_has_made_is_kept(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_buckets_hash_as_in_spark(spark: Any) -> None:
     [row] = spark.sql("select hash(0), hash(1), hash(77)").collect()
-    assert list(row) == [spark_hash(0), spark_hash(1), spark_hash(77)]
+    assert list(row) == [spark_hash(number.to_bytes(4, "little")) for number in (0, 1, 77)]

@@ -223,7 +223,7 @@ def _changed(state: Relations, changes: Relations) -> Relations:
     """The state after the changes."""
     if changes.since == 0:
         return changes
-    if changes.since != state.epoch:
+    if changes.since != max(state.epoch, 1):  # what knows of no epochs is gone on from with the first
         damaged("changes are missing")
     rows = {name: _with_changes(old, changes.rows[name], changes) for name, old in state.rows.items()}
     refs = np.concatenate((state.refs, changes.refs))
