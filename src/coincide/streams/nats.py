@@ -201,20 +201,19 @@ class NatsSource(Source):
     async def _consumer(self, last: int) -> str:
         """The name of one that begins after the last message that was dealt with."""
         address = self.address
-        start: dict[str, Any] = {"deliver_policy": DeliverPolicy.ALL}
-        if last:
-            start = {"deliver_policy": DeliverPolicy.BY_START_SEQUENCE, "opt_start_seq": last + 1}
-        start["filter_subject"] = address.name
         client = await connected(address)
         stream = client.jetstream()
         try:
+            if address.durable is not None:  # what it gave out and nobody dealt with would come again only after a while
+                last = last or await _acknowledged(stream, address.stream, address.durable)
+                await _forget(stream, address.stream, address.durable)
+            start: dict[str, Any] = {"deliver_policy": DeliverPolicy.ALL}
+            if last:
+                start = {"deliver_policy": DeliverPolicy.BY_START_SEQUENCE, "opt_start_seq": last + 1}
+            start["filter_subject"] = address.name
             if address.durable is None:
                 config = ConsumerConfig(ack_policy=AckPolicy.NONE, inactive_threshold=60, **start)
             else:
-                if last:  # what it gave out and nobody dealt with would come again only after a while
-                    await _forget(stream, address.stream, address.durable)
-                elif await _is_there(stream, address.stream, address.durable):
-                    return address.durable
                 config = ConsumerConfig(durable_name=address.durable, ack_policy=AckPolicy.ALL, max_ack_pending=-1, **start)
             return str((await stream.add_consumer(str(address.stream), config)).name)
         except NotFoundError as error:
@@ -230,12 +229,13 @@ class NatsSource(Source):
                 self._wire.publish(done[-1].decode(), b"+ACK")
 
 
-async def _is_there(stream: Any, name: str | None, durable: str) -> bool:
+async def _acknowledged(stream: Any, name: str | None, durable: str) -> int:
+    """The last message up to which a consumer has seen all acknowledged; 0: none, or there is no such consumer."""
     try:
-        await stream.consumer_info(name, durable)
+        floor = (await stream.consumer_info(name, durable)).ack_floor
     except NotFoundError:
-        return False
-    return True
+        return 0
+    return 0 if floor is None else int(floor.stream_seq)
 
 
 async def _forget(stream: Any, name: str | None, durable: str) -> None:

@@ -177,10 +177,7 @@ def generated(count: int) -> list[dict[str, Any]]:
     return [{"type": dice.choice(types), "time": n * 100, "door": dice.randrange(40)} for n in range(count)]
 
 
-STANDS_STILL = pytest.mark.xfail(reason="a run over a durable consumer may stand still after a restart: not understood yet")
-
-
-@pytest.fixture(params=["files", pytest.param("nats", marks=STANDS_STILL), "kafka", "database"])
+@pytest.fixture(params=["files", "nats", "kafka", "database"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     if request.param == "files":
         yield Files(tmp_path)
