@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME …]`: all questions, or those named; `python -m benchmarks soak` takes as long as it is told."""
+"""`python -m benchmarks [NAME …]`: all questions, or those named; `soak` and `live` take options, too."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ QUESTIONS = (
 
 
 def main(names: list[str]) -> int:
-    if names[:1] == ["soak"]:
-        importlib.import_module("benchmarks.soak").main(names[1:])
+    if names[:1] in (["soak"], ["live"]):
+        importlib.import_module(f"benchmarks.{names[0]}").main(names[1:])
         return 0
     unknown = [name for name in names if name not in QUESTIONS]
     if unknown:

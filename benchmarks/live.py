@@ -7,10 +7,12 @@ it. On a machine that does other things, too, the first is mostly that of the sc
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import json
 import multiprocessing
+import os
 import socket
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import nats
@@ -36,7 +39,7 @@ from coincide.streams.process import prepare
 from coincide.streams.run import LiveRun, Pace
 
 EVENTS = 100_000
-RATE = 20_000
+RATES = (20_000, 50_000)
 SECONDS = 16
 RULES = "monitor pairs by door = repeat { push(pair, sent: sent, number: number) { sequential { open, close } } }"
 
@@ -188,11 +191,11 @@ def measured(address: str, subject: str, count: int, folder: Path | None = None)
     return seen
 
 
-def at_a_rate(address: str, subject: str, folder: Path | None = None) -> Seen:
+def at_a_rate(address: str, subject: str, rate: int, folder: Path | None = None) -> Seen:
     """While somebody publishes. The first half is left out: until all is compiled and warm."""
-    count = RATE * SECONDS
+    count = rate * SECONDS
     stream_of(address, subject)
-    work = multiprocessing.get_context("spawn").Process(target=publish, args=(address, subject, count, RATE), daemon=True)
+    work = multiprocessing.get_context("spawn").Process(target=publish, args=(address, subject, count, rate), daemon=True)
     work.start()
     seen = measured(address, subject, count, folder)
     work.join()
@@ -204,8 +207,11 @@ def spread(seconds: Sequence[float]) -> str:
     return f"{later[len(later) // 2] * 1000:.1f} ms, 99 % {later[int(len(later) * 0.99)] * 1000:.1f} ms"
 
 
-def main() -> None:
-    figures = {}
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks live")
+    parser.add_argument("--rate", type=int, action="append", help="events a second, as often as you like")
+    rates = parser.parse_args(arguments or []).rate or RATES
+    figures = {"load of the machine": f"{os.getloadavg()[0]:.1f}"}
     prepare()
     with broker() as address:
         stream_of(address, "WHOLE")
@@ -213,10 +219,11 @@ def main() -> None:
         measured(address, "WHOLE", EVENTS)  # imports, and compiles what is not compiled yet
         seen = measured(address, "WHOLE", EVENTS)
         figures["from a full stream"] = f"{EVENTS / seen.cpu:,.0f} events/s"
-        for name in ("without", "with"):
+        for rate, name in product(rates, ("without", "with")):
             with tempfile.TemporaryDirectory() as folder:
-                seen = at_a_rate(address, name.upper(), Path(folder) / "kept" if name == "with" else None)
-            figures[f"at {RATE:,} events/s, {name} checkpoints: CPU"] = f"{seen.cpu / SECONDS:.0%} of a core"
+                subject = f"{name}-{rate}".upper()
+                seen = at_a_rate(address, subject, rate, Path(folder) / "kept" if name == "with" else None)
+            figures[f"at {rate:,} events/s, {name} checkpoints: CPU"] = f"{seen.cpu / SECONDS:.0%} of a core"
             figures[f"  {name}: from sent to written, median"] = spread(seen.since_sent)
             figures[f"  {name}: from read to written, median"] = spread(seen.since_read)
             figures[f"  {name}: longest collection of garbage"] = f"{seen.collecting * 1000:.1f} ms"
@@ -224,4 +231,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

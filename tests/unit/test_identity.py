@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 import coincide
+from coincide.engines import identity
 from coincide.engines.embedded import Engine
-from coincide.engines.identity import Keys, digests_of, maker
+from coincide.engines.identity import Keys, digests_of, maker, makers
+from coincide.model.batch import EventBatch
+from coincide.model.table import table_of
 from coincide.rulebook import Rulebook
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
@@ -18,6 +23,7 @@ RULES = """monitor m by k = repeat { push(x, v: v) { a } }
 monitor n by k = repeat { push(x, v: v) { a } }
 monitor o = repeat { parallel { push(y) { b }, push(y) { b } } }
 monitor p by k = repeat { push(z, w: v) { sequential { x, x } } }"""
+ABSENT = "detect Left = ([a(k = ?k, v = ?v)], [T in {T, b}]) T = 1s"
 EVENTS = [{"type": "ab"[n % 3 == 0], "id": f"e{n}", "time": n // 2, "k": n % 4, "v": n / 2} for n in range(60)]
 
 
@@ -91,3 +97,36 @@ def _checked(book: Rulebook, records: list[dict[str, Any]], tier: str) -> list[s
         assert all(event.type in outputs[maker(event)] for event in batch.events)
         found += told.of(batch)
     return found
+
+
+def test_columns_have_the_keys_and_makers_of_the_objects_that_they_are() -> None:
+    """Also where values are missing, mixed, too long for doubles, or compound, and where timers made detections."""
+    odd: list[Any] = [1, 0.5, -0.0, 2**53 + 1, 2**63 - 1, 1e300, "t", True, None, [1, 2], {"set": ["a", "b"]}]
+    records = [{"type": "a", "time": n * 500, "k": n % 3, "v": odd[n % len(odd)], "w": n} for n in range(60)]
+    for book in (coincide.loads(RULES), coincide.loads(ABSENT, ".ce")):
+        made = Engine(book, "interpreter").process(records)
+        as_columns = EventBatch(table=table_of(made.events))
+        assert len(made) > 20
+        assert makers(as_columns) == [maker(event) for event in made.events]
+        assert Keys(digests_of(book)).of(as_columns) == Keys(digests_of(book)).of(EventBatch(made.events))
+
+
+def test_old_detections_are_forgotten_and_what_is_told_of_it_suffices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "REMEMBERED", 20)
+    book = coincide.loads(RULES)
+    keys, kept, whole = Keys(digests_of(book)), b"", True
+    engine, dice = Engine(book), Random(3)
+    for round_ in range(40):
+        made = engine.process(
+            [{"type": dice.choice("ab"), "time": round_ // 4, "k": 1, "v": 1} for _ in range(dice.randrange(9))]
+        )
+        keys.of(made)
+        told, anew = keys.changes(round_ % 11 == 0)
+        kept = told if anew else kept + told
+        whole &= anew
+        again = Keys(digests_of(book))
+        again.restore(kept)
+        assert again.state() == keys.state()
+        assert len(keys.state()) <= 20 * identity.ENTRY
+        assert again.of(made) == deepcopy(keys).of(made)
+    assert not whole

@@ -6,21 +6,23 @@ from collections.abc import Iterator
 from math import isnan
 from typing import Any
 
+import numpy as np
+
 from coincide.model.column import Column
 from coincide.model.event import OWN_TYPE, plain
-from coincide.model.numbers import plain_number
+from coincide.model.numbers import EXACT, plain_number
 from coincide.model.space import Space
 from coincide.model.stamp import MILLISECOND
 from coincide.model.table import EventTable, Instants
 
 
 def table_records(table: EventTable) -> Iterator[dict[str, Any]]:
-    types, ids, sources = (_values(table.column(name)) for name in ("type", "id", "source"))
+    types, ids, sources = (plain_values(table.column(name)) for name in ("type", "id", "source"))
     origins = _origins(table)
     lo, hi = _milliseconds(table.lo), _milliseconds(table.hi)
     spaces = table.spaces()
     names = [name for name in table.attributes if name != OWN_TYPE]
-    columns = [_values(table.column(name)) for name in names]
+    columns = [plain_values(table.column(name)) for name in names]
     for row, kind in enumerate(types):
         out: dict[str, Any] = {"type": kind}
         if ids[row] is not None:
@@ -54,7 +56,8 @@ def _milliseconds(instants: Instants) -> list[int | float]:
     return [t // MILLISECOND if t % MILLISECOND == 0 else t / MILLISECOND for t in instants.tolist()]
 
 
-def _values(column: Column) -> list[Any]:
+def plain_values(column: Column) -> list[Any]:
+    """The values of a column as JSON spells them."""
     parts = [part is not None for part in (column.numbers, column.codes, column.flags)]
     if column.compounds is not None or column.rests is not None:
         return [plain(column.value(row)) for row in range(len(column))]
@@ -64,5 +67,7 @@ def _values(column: Column) -> list[Any]:
         return [texts[code] for code in column.codes.tolist()]
     if parts == [True, False, False]:
         assert column.numbers is not None
+        if (np.abs(column.numbers) <= EXACT).all() and ((whole := column.numbers.astype(np.int64)) == column.numbers).all():
+            return list(whole.tolist())
         return [None if isnan(number) else plain_number(number) for number in column.numbers.tolist()]
     return [plain(column.value(row)) for row in range(len(column))] if any(parts) else [None] * len(column)

@@ -5,8 +5,7 @@ detections that are equal in all of these."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 
 import msgspec
@@ -16,8 +15,8 @@ from coincide.model.event import Event, plain
 from coincide.rulebook import Rulebook
 
 REMEMBERED = 100_000
-"""So many detections are remembered for equal ones to come. Equal ones are made by the same event or at the same instant, so
-they come close to one another."""
+"""The last detections that are remembered for equal ones to come. Equal ones are made by the same event or at the same instant,
+so they come close to one another."""
 
 DIGEST, ENTRY = 16, 24
 """Bytes of the digest of what a detection says, and of an entry: that and a number."""
@@ -35,19 +34,23 @@ def digests_of(book: Rulebook) -> Digests:
 
 class Keys:
     """Tells the keys of detections that come in the order in which they are made. What is remembered is also held as it is
-    written, one entry after another, for runs that keep it every few seconds."""
+    written, one entry after another, for runs that keep it every few seconds: entries come at one end and go at the other, so
+    that none of these runs ever has to pause for it."""
 
     def __init__(self, digests: Digests) -> None:
         self._digests: Mapping[int, str] = dict(digests)
-        self._met: OrderedDict[bytes, int] = OrderedDict()
+        self._met: dict[bytes, int] = {}
         self._written = bytearray()
-        self._told: int | None = None  # so much of it; None: of what was written before it was written anew
+        self._told: int | None = None  # so much of it; None: not all that has gone meanwhile
+
+    def change_rules(self, digests: Digests) -> None:
+        self._digests = dict(digests)
 
     def of(self, made: EventBatch) -> list[str]:
-        return list(self._keys(made.events))
+        return list(self._keys(self._contents(made)))
 
     def state(self) -> bytes:
-        """What is remembered, oldest first: of what stands there twice the second counts."""
+        """What is remembered, oldest first."""
         return bytes(self._written)
 
     def changes(self, everything: bool = False) -> tuple[bytes, bool]:
@@ -59,39 +62,58 @@ class Keys:
 
     def restore(self, state: bytes) -> None:
         self._told = None
-        self._met = OrderedDict()
-        self._written = bytearray(state)
+        self._met = {}
+        self._written = bytearray()
         for at in range(0, len(state) - ENTRY + 1, ENTRY):
-            content, number = state[at : at + DIGEST], int.from_bytes(state[at + DIGEST : at + ENTRY], "big")
-            self._remember(content, number)
+            self._remember(state[at : at + DIGEST], int.from_bytes(state[at + DIGEST : at + ENTRY], "big"))
 
     def _remember(self, content: bytes, number: int) -> None:
-        self._met.pop(content, None)
         self._met[content] = number
-        if len(self._met) > REMEMBERED:
-            self._met.popitem(last=False)
+        self._written += content + number.to_bytes(ENTRY - DIGEST, "big")
+        if len(self._written) > REMEMBERED * ENTRY:
+            self._forget_oldest()
 
-    def _keys(self, events: Sequence[Event]) -> Iterator[str]:
-        for event in events:
-            content = blake2b(self._content(event), digest_size=DIGEST).digest()
+    def _forget_oldest(self) -> None:
+        oldest, number = bytes(self._written[:DIGEST]), int.from_bytes(self._written[DIGEST:ENTRY], "big")
+        del self._written[:ENTRY]
+        if self._met.get(oldest) == number:  # there was no equal one since
+            del self._met[oldest]
+        if self._told is not None:
+            self._told = self._told - ENTRY if self._told else None
+
+    def _keys(self, contents: Iterable[bytes]) -> Iterator[str]:
+        for said in contents:
+            content = blake2b(said, digest_size=DIGEST).digest()
             number = self._met.get(content, 0)
             self._remember(content, number + 1)
-            self._written += content + (number + 1).to_bytes(8, "big")
-            if len(self._written) > 2 * REMEMBERED * ENTRY:
-                self._told = None
-                self._written = bytearray().join(met + count.to_bytes(8, "big") for met, count in self._met.items())
             yield blake2b(content + number.to_bytes(8, "big"), digest_size=8).hexdigest()
 
-    def _content(self, event: Event) -> bytes:
-        attributes = [(name, plain(value)) for name, value in sorted(event.attributes.items()) if value is not None]
-        ids = [key[4] for key in event.origin]
-        return _encode((event.type, self._digests.get(maker(event), ""), event.lo, event.hi, ids, attributes))
+    def _contents(self, made: EventBatch) -> Iterator[bytes]:
+        """What detections say, as their keys are made of it."""
+        if made.has_table:
+            from coincide.engines.tableidentity import contents
+
+            yield from map(_encode, contents(made.table, self._digests))
+            return
+        for event in made.events:
+            attributes = [(name, plain(value)) for name, value in sorted(event.attributes.items()) if value is not None]
+            ids = [key[4] for key in event.origin]
+            yield _encode((event.type, self._digests.get(maker(event), ""), event.lo, event.hi, ids, attributes))
 
 
 def versions_of(digests: Digests, made: EventBatch) -> list[str | None]:
     """The digest of the definition that made each detection."""
     known = dict(digests)
-    return [known.get(maker(event)) for event in made.events]
+    return [known.get(number) for number in makers(made)]
+
+
+def makers(made: EventBatch) -> list[int]:
+    """The numbers of the definitions that made the detections of a batch."""
+    if made.has_table:
+        from coincide.engines.tableidentity import table_makers
+
+        return table_makers(made.table)
+    return [maker(event) for event in made.events]
 
 
 def maker(event: Event) -> int:

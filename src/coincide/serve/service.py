@@ -13,7 +13,7 @@ from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from coincide.engines.embedded import Engine
-from coincide.engines.identity import maker
+from coincide.engines.identity import makers
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.live import Live, LiveEngine
 from coincide.engines.livepolicies import LivePolicies
@@ -128,7 +128,7 @@ class Service:
         self.metrics.events[self._sources[arrival.source].name] += len(arrival.delivery.batch)
 
     def _made(self, batch: EventBatch) -> None:
-        for number, count in Counter(map(maker, batch.events)).items():
+        for number, count in Counter(makers(batch)).items():
             self.metrics.detections[self._names[number]] += count
         if self._came:  # else time alone has made them
             self.metrics.latency.add(self.run.arrivals.now() - self._came, len(batch))

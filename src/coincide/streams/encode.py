@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from coincide.adapters.write import KEY, records_of, with_iso_times
-from coincide.engines.identity import Keys, digests_of, maker
+from coincide.engines.identity import Keys, digests_of, makers
 from coincide.model.batch import EventBatch
 from coincide.rulebook import Rulebook
 from coincide.streams.base import Made
@@ -26,9 +26,7 @@ class Encoder:
 
     def change_rules(self, rules: Rulebook) -> None:
         if self.keys is not None:
-            met = self.keys.state()
-            self.keys = Keys(digests_of(rules))
-            self.keys.restore(met)
+            self.keys.change_rules(digests_of(rules))
         if self._names is not None:
             self._names = names_of(rules)
 
@@ -41,7 +39,7 @@ class Encoder:
             records = ({**record, KEY: key} for record, key in zip(records, keys, strict=True))
         if self._names is None:
             return [Made(key, r["type"], self._encode(r) + b"\n") for r, key in zip(records, keys, strict=True)]
-        rules = [self._names[maker(event)] for event in batch.events]
+        rules = [self._names[number] for number in makers(batch)]
         return [Made(key, r["type"], self._encode(r) + b"\n", rule) for r, key, rule in zip(records, keys, rules, strict=True)]
 
 

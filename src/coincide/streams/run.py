@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 
 from coincide.engines.ahead import DAY, Guard
-from coincide.engines.identity import maker
+from coincide.engines.identity import makers
 from coincide.engines.live import Live
 from coincide.errors import CoincideError, Diagnostic
 from coincide.model.batch import EventBatch
@@ -160,7 +160,8 @@ class LiveRun:
     def _written(self, batch: EventBatch) -> Iterator[EventBatch]:
         """The detections that are shown, once all sinks have them."""
         if self.silent:
-            batch = EventBatch([event for event in batch.events if maker(event) not in self.silent])
+            shown = [event for event, made_by in zip(batch.events, makers(batch), strict=True) if made_by not in self.silent]
+            batch = EventBatch(shown)
         if len(batch):
             made = self.encoder.made(batch) if self.sinks else []
             for sink in self.sinks:
