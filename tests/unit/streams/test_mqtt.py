@@ -19,6 +19,7 @@ from servers import Reader, Server, free_port, lines, until
 
 from coincide.errors import CoincideError
 from coincide.streams.base import Made, Reading
+from coincide.streams.checkpoints import last_checkpoint
 from coincide.streams.registry import open_sink, open_source
 
 RUN = [sys.executable, "-c", "from coincide.cli.main import entry; entry()"]
@@ -107,7 +108,7 @@ def test_a_broker_that_comes_back_is_found_again(broker: Server) -> None:
 
 
 def test_nothing_is_lost_or_doubled_when_the_run_is_killed(broker: Server, tmp_path: Path) -> None:
-    """What comes again comes late, so all of it waits for an event that is much later."""
+    """What comes again comes late, so all of it waits for an event that is much later, and is sent when all others are read."""
     rules, out = tmp_path / "rules.ecl", tmp_path / "found.jsonl"
     rules.write_text("monitor all = repeat { push(seen) { a } }")
     options = ["--delay", "1h", "--clock", "event", "--checkpoint", str(tmp_path / "kept"), "--checkpoint-every", "50ms"]
@@ -125,6 +126,7 @@ def test_nothing_is_lost_or_doubled_when_the_run_is_killed(broker: Server, tmp_p
         publish(broker, "kill/x", *lines(range(part * 100, part * 100 + 100)))
         until(lambda begun=begun: any(file.stat().st_mtime_ns > begun for file in (tmp_path / "kept").glob("checkpoint-?")))
         if part == 2:
+            until(lambda: (kept := last_checkpoint(tmp_path / "kept")) is not None and kept.sources[url][1] >= 300)
             publish(broker, "kill/x", *lines([10_000_000]))
             until(lambda: len(found()) >= 300)
         process.kill()
