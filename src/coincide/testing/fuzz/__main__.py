@@ -24,6 +24,9 @@ FUZZERS: dict[str, Callable[[Path], Fuzzer]] = {
     "spark": lambda corpus: EventFuzzer(corpus, spark=True),
 }
 
+SLOWEST = 5
+"""How many attempts are named for the time that they took."""
+
 DESCRIPTION = """\
 Changes the conformance cases at random and looks for internal errors, for runs that take too long and for differences
 between tiers. The same seed gives the same mutants. Exit code 1 if anything was found.
@@ -68,9 +71,11 @@ def _one(fuzzer: Fuzzer, given: argparse.Namespace) -> int:
 def _many(fuzzer: Fuzzer, given: argparse.Namespace) -> int:
     words: Counter[str] = Counter()
     found: dict[str, list[Outcome]] = {}
+    slowest: list[Outcome] = []
     begin = time.perf_counter()
     for outcome in outcomes(fuzzer, given.seed, range(given.first, given.first + given.count), given.jobs):
         words[outcome.word] += 1
+        slowest = sorted([*slowest, outcome], key=lambda o: -o.seconds)[:SLOWEST]
         if outcome.finding is not None:
             found.setdefault(outcome.finding, []).append(outcome)
         if given.seconds is not None and time.perf_counter() - begin > given.seconds:
@@ -78,9 +83,12 @@ def _many(fuzzer: Fuzzer, given: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     print(f"{given.what}: {words.total():,} mutants in {seconds:.1f} s ({words.total() / seconds:,.0f}/s), seed {given.seed}")
     print("  " + ", ".join(f"{word} {count:,}" for word, count in words.most_common()))
+    print("  slowest: " + ", ".join(f"{outcome.number} ({outcome.seconds:.1f} s)" for outcome in slowest))
     for finding, times in sorted(found.items(), key=lambda item: -len(item[1])):
         print(f"{len(times):6,}  {finding}")
         print(f"        python -m coincide.testing.fuzz {given.what} --seed {given.seed} --only {times[0].number}")
+        if times[1:]:
+            print("        also " + ", ".join(str(outcome.number) for outcome in times[1:]))
     return 1 if found else 0
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from random import Random
@@ -50,6 +51,8 @@ class Outcome:
     word: str
     finding: str | None = None
     detail: str = ""
+    seconds: float = 0.0
+    """Of processor time."""
 
 
 def random_of(seed: int, number: int) -> Random:
@@ -61,6 +64,13 @@ def tried(fuzzer: Fuzzer, seed: int, number: int, armed: bool = True) -> Outcome
     attempt = fuzzer.attempt(random_of(seed, number))
     if armed:
         _arm(attempt.limit)
+    begin = time.process_time()
+    outcome = _ran(attempt, number)
+    _arm(0)
+    return replace(outcome, seconds=time.process_time() - begin)
+
+
+def _ran(attempt: Attempt, number: int) -> Outcome:
     try:
         return Outcome(number, attempt.run())
     except Difference as difference:
@@ -68,9 +78,6 @@ def tried(fuzzer: Fuzzer, seed: int, number: int, armed: bool = True) -> Outcome
         return Outcome(number, "difference", f"difference: {text.partition(chr(10))[0]}", text)
     except Exception as error:
         return Outcome(number, "crash", f"crash: {type(error).__name__} at {_place(error)}", traceback.format_exc())
-    finally:
-        if armed:
-            _arm(0)
 
 
 def outcomes(fuzzer: Fuzzer, seed: int, numbers: range, jobs: int = 1) -> Iterator[Outcome]:
