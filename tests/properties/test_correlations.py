@@ -118,6 +118,7 @@ PREDICATES = [
     '<predicate anchor="PA">A.k &gt;= 0</predicate>',
     '<predicate name="less" anchor="PV">A.v, B.v</predicate>',
     '<predicate name="before" anchor="PB">A, B</predicate>',
+    '<predicate anchor="PC">A.time + 3 &gt;= B.time</predicate>',
     '<predicate name="any" anchor="PT">T</predicate>',
     '<predicate name="none" anchor="PN">N</predicate>',
     '<predicate anchor="PG">count(G) &gt;= {count}</predicate>',
@@ -127,6 +128,7 @@ PREDICATES = [
     '<predicate name="preferGreater" anchor="QP">A.time, other.A.time</predicate>',
 ]
 LOGIC = ["PA and PV", "PB or PV", "PA and PT and PN", "PA and PG", "PG and PM", "PV and (PT or PG)", "not PV and PA", "PB and PN"]
+LOGIC += ["PC and PB", "PC and PV and (PT or PB)", "PC and PG"]
 PREFERENCES = [
     "",
     "<preference><other>E</other><better>P</better></preference>",
@@ -180,7 +182,7 @@ def without_index(book: Rulebook) -> Rulebook:
     for plan in book.plans():
         program: Program = plan.program  # type: ignore[attr-defined]
         times = {s: tuple(link for link in links if link[0] == TRIGGER) for g in program.groups for s, links in g.links.items()}
-        groups = tuple(replace(g, links={s: times[s] for s in g.links if times[s]}) for g in program.groups)
+        groups = tuple(replace(g, links={s: times[s] for s in g.links if times[s]}, apart={}) for g in program.groups)
         preferences = tuple(replace(p, rivals=Rivals()) for p in program.preferences)
         sources = tuple(replace(s, join_key=None) for s in program.sources)
         plan.__dict__["program"] = replace(program, groups=groups, preferences=preferences, sources=sources)

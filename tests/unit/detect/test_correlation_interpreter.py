@@ -199,6 +199,19 @@ def test_a_description_that_is_replaced_by_an_equal_one_keeps_its_state() -> Non
     assert len(engine.process(STREAM[3:])) == 0
 
 
+def test_what_comes_too_early_to_follow_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message of equal key that has to come before another one is offered to none of the thousands that came earlier."""
+    from coincide.detection.correlation.interpreter import _Trial
+
+    tried = []
+    attempt = _Trial.extend
+    monkeypatch.setattr(_Trial, "extend", lambda self, *given: tried.append(given) or attempt(self, *given))
+    book = rules(PAIR.format("<preference><self>DONE</self><previous>YES</previous></preference>"))
+    given = events(*({"type": "ba"[n % 2], "time": 5 * n + 1, "k": 1} for n in range(600)))
+    assert origins(run(book, given)) == [f"a{10 * n - 4} b{10 * n + 1}" for n in range(1, 300)]
+    assert len(tried) == 600 + 299  # each by itself, and each b with the one a before it
+
+
 def test_state_of_another_version_is_refused() -> None:
     from coincide.detection.correlation import encoding
     from coincide.detection.correlation.plan import CorrelationPlan

@@ -19,6 +19,7 @@ from coincide.detection.correlation.program import (
 )
 from coincide.detection.correlation.view import Evaluate
 from coincide.expr.tree import And, Call, Expr, Not, Or, Reference
+from coincide.lang.cdl.bounds import in_microseconds, pair_bounds
 from coincide.lang.cdl.conditions import condition_of, filter_condition
 from coincide.lang.cdl.definition import Collection, Description, Preference, TimeEvent
 from coincide.lang.cdl.equality import closure, equalities, floor, followed
@@ -111,6 +112,7 @@ class _Compilation:
             frozenset(c for c in cols if self._uses_up(c, group)),
             tuple(sorted(s for s in group.pos if isinstance(self.cd.sources[s], TimeEvent))),
             self._links(group, sources),
+            in_microseconds(pair_bounds(group, self.names)),
         )
 
     def _uses_up(self, collection: int, group: Group) -> bool:

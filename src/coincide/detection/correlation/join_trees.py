@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, fields, replace
-from math import ceil
 from typing import Any
 
 from coincide.detection.correlation.program import Program
 from coincide.expr.functions import FUNCTIONS
 from coincide.expr.parts import Unsupported
 from coincide.expr.tree import ALIAS_FUNCTIONS, Alias, Call, Expr, IsNull, Literal, Not, Reference
-from coincide.lang.cdl.bounds import time_bounds
+from coincide.lang.cdl.bounds import in_microseconds, time_bounds
 from coincide.lang.cdl.conditions import condition_of, filter_condition
 from coincide.lang.cdl.definition import Collection, ComplexEvent, Source, TimeEvent
 from coincide.lang.cdl.equality import followed
@@ -22,7 +21,6 @@ from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.providers import open_providers
 from coincide.lang.cdl.tables import Lookup
 from coincide.lang.cdl.terms import Group, Term, groups, literal_sources
-from coincide.model.stamp import MILLISECOND
 
 SPECIAL = "#"
 """The alias of specials; their names are their numbers."""
@@ -69,9 +67,6 @@ class Looked:
     key: Expr
     sources: frozenset[int]
 
-
-FARTHEST = 2**50
-"""Bounds of more milliseconds bound nothing."""
 
 Special = Computed | Order | Mapped | Looked
 
@@ -167,7 +162,7 @@ class Trees:
         for term, _ in group.terms:
             found = self._conditions(term, group)
             terms.append(frozenset(conditions.setdefault(c, len(conditions)) for c in found))
-        apart = {pair: ceil(most * MILLISECOND) for pair, most in time_bounds(group, self.names).items() if abs(most) < FARTHEST}
+        apart = in_microseconds(time_bounds(group, self.names))
         return Selection(group.trigger, tuple(sorted(group.pos)), tuple(conditions), tuple(terms), apart)
 
     def _conditions(self, term: Term, group: Group) -> Iterator[Condition]:

@@ -1,12 +1,14 @@
-"""Live instances of a group: in order of creation, and by the values that equalities compare.
+"""Live instances of a group: in order of creation, by the values that equalities compare, and by the times that bounds compare.
 
 A message is offered only to instances that can take it. That skips what `try` would refuse, so it changes nothing but time."""
 
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from coincide.detection.correlation.values import only_value
 from coincide.detection.correlation.view import ENVELOPE, Members, Message
@@ -19,6 +21,9 @@ Link = tuple[str, int, str]
 """An attribute of a source equals, in every term, the attribute of another source: (own, other source, its attribute)."""
 
 Links = Mapping[int, tuple[Link, ...]]
+
+Apart = Mapping[tuple[int, int], int]
+"""(a, b): every term demands that the time of source a is at most so many microseconds after that of source b."""
 
 
 @dataclass(frozen=True)
@@ -59,27 +64,64 @@ def key_of(message: Message, name: str) -> Hashable:
     return None if single is None else (type(single), single)
 
 
-class Bucket:
-    """Instances that map the same sources."""
+class Shelf:
+    """Numbers of instances; for each of the timed sources, also by the time of its message."""
 
-    def __init__(self, ends: list[tuple[int, str]]) -> None:
+    def __init__(self, timed: Iterable[int]) -> None:
         self.numbers: dict[int, None] = {}
-        self.by_value: dict[tuple[int, str], dict[Hashable, dict[int, None]]] = {end: {} for end in ends}
+        self._by_time: dict[int, list[tuple[int, int]]] = {source: [] for source in timed}
 
     def add(self, number: int, instance: Instance) -> None:
         self.numbers[number] = None
-        for end, found in self.by_value.items():
-            if (key := _end_key(instance, end)) is not None:
-                found.setdefault(key, {})[number] = None
+        for source, found in self._by_time.items():
+            insort(found, (_time(instance, source), number))
 
     def remove(self, number: int, instance: Instance) -> None:
         del self.numbers[number]
+        for source, found in self._by_time.items():
+            del found[bisect_left(found, (_time(instance, source), number))]
+
+    def between(self, source: int, first: float, last: float) -> Iterator[int]:
+        """Those with a message of the source in this time."""
+        found = self._by_time[source]
+        low, high = bisect_left(found, (first,)), bisect_right(found, (last, inf))
+        return (number for _, number in found[low:high])
+
+
+def _time(instance: Instance, source: int) -> int:
+    message = instance.messages[source]
+    assert message is not None
+    return message.hi
+
+
+class Bucket:
+    """Instances that map the same sources."""
+
+    def __init__(self, ends: list[tuple[int, str]], timed: list[int]) -> None:
+        self._timed = timed
+        self.all = Shelf(timed)
+        self.by_value: dict[tuple[int, str], dict[Hashable, Shelf]] = {end: {} for end in ends}
+
+    def add(self, number: int, instance: Instance) -> None:
+        self.all.add(number, instance)
+        for end, found in self.by_value.items():
+            if (key := _end_key(instance, end)) is not None:
+                if key not in found:
+                    found[key] = Shelf(self._timed)
+                found[key].add(number, instance)
+
+    def remove(self, number: int, instance: Instance) -> None:
+        self.all.remove(number, instance)
         for end, found in self.by_value.items():
             key = _end_key(instance, end)
             if key is not None:
-                del found[key][number]
-                if not found[key]:
+                found[key].remove(number, instance)
+                if not found[key].numbers:
                     del found[key]
+
+    def shelf(self, end: tuple[int, str], key: Hashable) -> Shelf | None:
+        """What has a value in common; None: nothing."""
+        return None if key is None else self.by_value.get(end, {}).get(key)
 
 
 def _end_key(instance: Instance, end: tuple[int, str]) -> Hashable:
@@ -90,8 +132,10 @@ def _end_key(instance: Instance, end: tuple[int, str]) -> Hashable:
 class Live:
     """The instances of one group, by number in order of creation."""
 
-    def __init__(self, links: Links, rivals: Iterable[Rivals] = ()) -> None:
+    def __init__(self, links: Links, rivals: Iterable[Rivals] = (), apart: Apart | None = None) -> None:
         self.links = links
+        self.apart = apart or {}
+        self._timed = {source for pair in self.apart for source in pair}
         self.instances: dict[int, Instance] = {}
         ends = [(source, name) for some in links.values() for _, source, name in some]
         self._ends = list(dict.fromkeys([*ends, *(r.key for r in rivals if r.key is not None)]))
@@ -116,7 +160,7 @@ class Live:
     def _bucket(self, instance: Instance) -> Bucket:
         sources = instance.sources
         if sources not in self._buckets:
-            self._buckets[sources] = Bucket([end for end in self._ends if end[0] in sources])
+            self._buckets[sources] = Bucket([end for end in self._ends if end[0] in sources], sorted(self._timed & sources))
         return self._buckets[sources]
 
     def forget(self, now: int) -> None:
@@ -128,12 +172,18 @@ class Live:
         for sources, bucket in self._buckets.items():
             if source not in sources:
                 link = next((link for link in self.links.get(source, ()) if link[1] in sources), None)
-                yield from bucket.numbers if link is None else self._linked(bucket, link, message)
+                shelf = bucket.all if link is None else bucket.shelf(link[1:], key_of(message, link[0]))
+                if shelf is not None:
+                    yield from self._near(shelf, source, message, sources)
 
-    def _linked(self, bucket: Bucket, link: Link, message: Message) -> Mapping[int, None]:
-        own, source, name = link
-        key = key_of(message, own)
-        return {} if key is None else bucket.by_value[source, name].get(key, {})
+    def _near(self, shelf: Shelf, source: int, message: Message, sources: frozenset[int]) -> Iterable[int]:
+        """Those on the shelf that are not too far away in time, by the first of the sources that says so."""
+        for other in sources & self._timed:
+            after, before = self.apart.get((other, source)), self.apart.get((source, other))
+            if after is not None or before is not None:
+                first = -inf if before is None else message.hi - before
+                return shelf.between(other, first, inf if after is None else message.hi + after)
+        return shelf.numbers
 
     def rivals(self, which: Rivals, instance: Instance) -> Iterator[int]:
         """Numbers of the instances that a preference may compare a new one with, in no particular order."""
@@ -141,11 +191,12 @@ class Live:
         key = None if which.key is None else _end_key(instance, which.key)
         for bucket in buckets:
             if which.key is None:
-                yield from bucket.numbers
-            elif key is not None:
-                yield from bucket.by_value.get(which.key, {}).get(key, {})
+                yield from bucket.all.numbers
+            elif (shelf := bucket.shelf(which.key, key)) is not None:
+                yield from shelf.numbers
 
     def mapping(self, source: int, place: Hashable) -> list[int]:
         """Numbers of the instances that map this message, by its place, to the source, which triggers a time event."""
         buckets = (b for sources, b in self._buckets.items() if source in sources)
-        return [number for bucket in buckets for number in bucket.by_value[source, PLACE].get(place, {})]
+        shelves = (bucket.shelf((source, PLACE), place) for bucket in buckets)
+        return [number for shelf in shelves if shelf is not None for number in shelf.numbers]

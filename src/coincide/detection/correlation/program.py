@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from coincide.detection.correlation import values as cdl
-from coincide.detection.correlation.live import Link, Links, Rivals
+from coincide.detection.correlation.live import Apart, Link, Links, Rivals
 from coincide.detection.correlation.view import ENVELOPE, Evaluate, Message, View, message_of
 from coincide.expr.tree import Expr
 from coincide.lang.cdl.definition import Collection, Description, Source, TimeEvent
@@ -134,6 +134,7 @@ class GroupProgram:
     consumed: frozenset[int]  # collections whose members a detection uses up
     times: tuple[int, ...]  # time events in pos
     links: Links  # equalities that every term demands
+    apart: Apart  # bounds of time that every term demands of two sources
 
 
 @dataclass(frozen=True, eq=False)

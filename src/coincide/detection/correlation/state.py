@@ -80,7 +80,7 @@ class State:
 
 def fresh(program: Program) -> State:
     return State(
-        [Live(group.links, (p.rivals for p in program.preferences)) for group in program.groups],
+        [Live(group.links, (p.rivals for p in program.preferences), group.apart) for group in program.groups],
         [History(source) for source in program.sources],
         [set() for _ in program.groups],
         [{} for _ in program.sources],

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
+from math import ceil
 
 from coincide.expr.tree import Arithmetic, Between, Call, Compare, Expr, Literal, Negate, Reference
-from coincide.lang.cdl.equality import conjuncts, time_is_looked_up
+from coincide.lang.cdl.equality import Conditions, conjuncts, is_early, time_is_looked_up
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.partition import demands
-from coincide.lang.cdl.terms import Group, Term
+from coincide.lang.cdl.terms import Group
 from coincide.model.numbers import is_number
+from coincide.model.stamp import MILLISECOND
 
 Bounds = dict[tuple[int, int], float]
 """(a, b): the time of source a is at most so many milliseconds after that of source b."""
+
+FARTHEST = 2**50
+"""Bounds of more milliseconds bound nothing."""
 
 SLACK = 1.0
 """Computations of type `int` are cut; a bound may be wider than it has to be."""
@@ -37,14 +42,31 @@ class Linear:
 
 def time_bounds(group: Group, names: Names) -> Bounds:
     """What every term of the group implies."""
-    found = [_closed(_term_bounds(term, group, names), group) for term, _ in group.terms]
-    common = set.intersection(*map(set, found))
-    return {pair: max(bounds[pair] for bounds in found) + SLACK for pair in common}
+    return _common([_closed(_term_bounds(demands(term, group.pos, names)), group) for term, _ in group.terms])
 
 
-def _term_bounds(term: Term, group: Group, names: Names) -> Bounds:
+def pair_bounds(group: Group, names: Names) -> Bounds:
+    """What every term of the group demands as soon as two messages are there, whichever others come."""
+    demanded = [[(tree, n) for tree, n in demands(term, group.pos, names) if _is_of_a_pair(tree, n)] for term, _ in group.terms]
+    return _common([_term_bounds(conditions) for conditions in demanded])
+
+
+def in_microseconds(bounds: Bounds) -> dict[tuple[int, int], int]:
+    return {pair: ceil(most * MILLISECOND) for pair, most in bounds.items() if abs(most) < FARTHEST}
+
+
+def _is_of_a_pair(tree: Expr, names: Names) -> bool:
+    return is_early(tree, names) and len(names.sources(tree) | {names.owner} - {None}) == 2
+
+
+def _common(found: list[Bounds]) -> Bounds:
+    pairs = set.intersection(*map(set, found))
+    return {pair: max(bounds[pair] for bounds in found) + SLACK for pair in pairs}
+
+
+def _term_bounds(demanded: Conditions) -> Bounds:
     found: Bounds = {}
-    for tree, inside in demands(term, group.pos, names):
+    for tree, inside in demanded:
         for part in conjuncts(tree):
             for pair, most in _implied(part, inside):
                 found[pair] = min(most, found.get(pair, most))

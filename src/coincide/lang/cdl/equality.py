@@ -73,7 +73,7 @@ def _is_value(meaning: Meaning) -> bool:
     return meaning.of == "self" and (meaning.computation is not None or meaning.attribute is not None)
 
 
-def _is_early(tree: Expr, names: Names) -> bool:
+def is_early(tree: Expr, names: Names) -> bool:
     return not any(map(names.is_collection, names.sources(tree))) and not names.uses(tree, "node")
 
 
@@ -89,7 +89,7 @@ def _classes(pairs: Iterable[tuple[Meaning, Meaning]]) -> list[list[Meaning]]:
 
 def closure(given: Conditions) -> tuple[set[frozenset[Meaning]], list[frozenset[Meaning]]]:
     """The equalities that are decided early, and those that follow from them."""
-    pairs = [(a, b) for node, inside, a, b in equalities(given) if _is_value(a) and _is_value(b) and _is_early(node, inside)]
+    pairs = [(a, b) for node, inside, a, b in equalities(given) if _is_value(a) and _is_value(b) and is_early(node, inside)]
     known = {frozenset(pair) for pair in pairs if pair[0] != pair[1]}
     all_pairs = [frozenset(pair) for members in _classes(pairs) for pair in combinations(members, 2)]
     return known, [pair for pair in all_pairs if pair not in known]
