@@ -1,5 +1,7 @@
 """Detection in Spark: `detect(rules, df)`, or `df.transform(detect(rules))`, for batch and streaming DataFrames alike."""
 
+from coincide.connectors.formats import register
+from coincide.connectors.messages import decoded
 from coincide.engines.spark.bytype import by_type
 from coincide.engines.spark.detect import detect
 from coincide.engines.spark.latecomers import split
@@ -14,10 +16,12 @@ from coincide.engines.spark.watching import watched
 __all__ = [
     "Report",
     "by_type",
+    "decoded",
     "detect",
     "match_recognize",
     "match_recognize_to_end",
     "progress",
+    "register",
     "session",
     "split",
     "sql",

@@ -38,7 +38,8 @@ class Status(NamedTuple):
 
 
 class Wire:
-    """One connection. `payloads` are the messages that have come, `last` is the first line of the last of them."""
+    """One connection. `payloads` are the messages that have come, `last` is the first line of the last of them; whoever needs
+    those of all makes `heads` a list."""
 
     def __init__(self, host: str, port: int, said: Mapping[str, str], tls: ssl.SSLContext | None, patience: float) -> None:
         self._socket = socket.create_connection((host, port), patience)
@@ -48,6 +49,7 @@ class Wire:
         self._buffer = b""
         self.inbox = f"_INBOX.{secrets.token_hex(11)}"
         self.payloads: list[bytes] = []
+        self.heads: list[bytes] | None = None
         self.last = b""
         self.statuses: list[Status] = []
         try:
@@ -115,7 +117,7 @@ class Wire:
                 if stop + 2 > length:
                     break
                 payloads.append(block[end + 2 : stop])
-                self.last = head
+                self._note(head)
             elif head[:5] == b"HMSG ":
                 begin, size = (int(number) for number in head.rsplit(b" ", 2)[1:])
                 stop = end + 2 + size
@@ -128,10 +130,15 @@ class Wire:
             at = stop + 2
         return block[at:]
 
+    def _note(self, head: bytes) -> None:
+        self.last = head
+        if self.heads is not None:
+            self.heads.append(head)
+
     def _with_headers(self, head: bytes, headers: bytes, payload: bytes) -> None:
         if (status := _status(headers)) is None:
             self.payloads.append(payload)
-            self.last = head
+            self._note(head)
         else:
             left = _left(headers)
             self.statuses.append(Status(int(status[1]), status[2].decode(errors="replace"), int(left[1]) if left else 0))
@@ -183,16 +190,29 @@ def framed(subject: str, payload: bytes, reply: str = "", key: str = "") -> byte
 
 
 def sequence(head: bytes) -> int:
-    """The number in its stream of a message, by the subject on which it is to be acknowledged:
-    `$JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.…`, of which newer servers have two more before the stream."""
-    parts = reply_of(head).split(b".")
-    return int(parts[5] if len(parts) == 9 else parts[7])
+    """The number in its stream of a message."""
+    return int(_told(head)[5])
+
+
+def published(head: bytes) -> int:
+    """When the stream got it: nanoseconds since the epoch."""
+    return int(_told(head)[7])
 
 
 def pending(head: bytes) -> int:
-    """How many messages of the stream follow it, by the same subject."""
+    """How many messages of the stream follow it."""
+    return int(_told(head)[8])
+
+
+def subject_of(head: bytes) -> bytes:
+    return head.split(b" ", 2)[1]
+
+
+def _told(head: bytes) -> list[bytes]:
+    """The subject on which a message is to be acknowledged: `$JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.ORDER.TIME.PENDING`, of
+    which newer servers have two more before the stream."""
     parts = reply_of(head).split(b".")
-    return int(parts[8] if len(parts) == 9 else parts[10])
+    return parts if len(parts) == 9 else parts[2:]
 
 
 def reply_of(head: bytes) -> bytes:
