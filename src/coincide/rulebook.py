@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
@@ -96,11 +96,13 @@ class Rulebook:
         chosen = tuple(detector for detector in self.detectors if detector.order in orders)
         return replace(self, compiled=replace(self.compiled, detectors=chosen, plans=tuple(self.compiled.plans_for(chosen))))
 
-    def plans(self, tier: str = "interpreter", size: int = 0) -> list[DetectorPlan]:
-        """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier is
-        interpreted."""
+    def plans(
+        self, tier: str = "interpreter", size: int = 0, is_ready: Callable[[str], bool] | None = None
+    ) -> list[DetectorPlan]:
+        """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier, or
+        whose loop is not ready, is interpreted."""
         plans = [p if self.steps is None else p.with_steps(self.steps) for p in self.compiled.plans]
-        return in_tier(plans, tier, size)
+        return in_tier(plans, tier, size, is_ready)
 
 
 def load(

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from coincide import __version__
-from coincide.cli import check, debug, divide, draw, explain, guess, holdings, network, place, plan, run, serve, test
+from coincide.cli import check, debug, divide, draw, explain, guess, holdings, network, place, plan, run, serve, test, warm
 
 DESCRIPTION = "Find situations in streams of events: patterns written as rules, run over files or on Spark."
 EPILOG = """\
@@ -42,6 +42,7 @@ def arguments() -> argparse.ArgumentParser:
         network.SUBSCRIBE,
         network.NETWORK,
         holdings.STATE,
+        warm.WARM,
         debug.DEBUG,
     ):
         command.add_to(commands)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, takewhile
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import msgspec
 
@@ -214,6 +214,10 @@ class DetectorPlan(Protocol):
     def manner(self) -> str:
         """How its kernel tier works, in words: `compiled`, or what it does without waiting for a compiler."""
 
+    @property
+    def loop(self) -> str:
+        """The module whose compiled code its kernel tier begins with; empty: it needs no compiler."""
+
     def kernel(self) -> DetectorPlan:
         """The same plan in the kernel tier."""
 
@@ -247,13 +251,15 @@ class DetectorPlan(Protocol):
         """What has begun and not ended, in a state of the interpreter tier."""
 
 
-def in_tier(plans: Iterable[DetectorPlan], tier: str, size: int = 0) -> list[DetectorPlan]:
+def in_tier(
+    plans: Iterable[DetectorPlan], tier: str, size: int = 0, is_ready: Callable[[str], bool] | None = None
+) -> list[DetectorPlan]:
     """Plans in the tier asked for, or each in the one that suits batches of `size` events (`auto`); a plan without a kernel
-    tier is interpreted."""
+    tier, or whose loop is not ready, is interpreted."""
 
     def takes_kernel(plan: DetectorPlan) -> bool:
         wanted = size >= plan.pays_from if tier == "auto" else tier == "kernel"
-        return wanted and not plan.tier_reasons()
+        return wanted and not plan.tier_reasons() and (is_ready is None or not plan.loop or is_ready(plan.loop))
 
     return [plan.kernel() if takes_kernel(plan) else plan for plan in plans]
 
@@ -262,11 +268,16 @@ def in_tier(plans: Iterable[DetectorPlan], tier: str, size: int = 0) -> list[Det
 class Tiered:
     """What plans of one and of several detectors have in common: two tiers."""
 
+    LOOP: ClassVar[str] = ""
     tier: str = "interpreter"
 
     @property
     def pays_from(self) -> int:
         return LARGE
+
+    @property
+    def loop(self) -> str:
+        return self.LOOP if self.manner == COMPILED else ""
 
     @property
     def manner(self) -> str:

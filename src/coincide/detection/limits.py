@@ -132,6 +132,10 @@ class Wrapped:
     def manner(self) -> str:
         return self.plan.manner
 
+    @property
+    def loop(self) -> str:
+        return self.plan.loop
+
     def statistics(self, state: State) -> Mapping[str, Any]:
         return self.plan.statistics(state.inner)
 

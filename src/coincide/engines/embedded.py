@@ -13,11 +13,12 @@ from coincide.adapters.order import sort_batch
 from coincide.adapters.records import BadRecord, event_of
 from coincide.detection.snapshots import damaged, reading_state
 from coincide.engines.choice import TIERS, Until, check_name, until_microseconds
+from coincide.engines.compilation import is_ready
 from coincide.engines.graph import Graph, GraphState
 from coincide.engines.snapshots import GraphSnapshot, read_snapshot
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import CoincideError, Diagnostic, InputError, RunError, nearest
-from coincide.model.batch import EMPTY, EventBatch
+from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook, RuleSource, rulebook
 
@@ -26,6 +27,9 @@ PATIENCE = 32
 
 WORTH = 256
 """Events of a batch that repay that millisecond, once so many have come that compiling has paid."""
+
+PIECE = 2_000
+"""Events of a large batch that are interpreted before it is asked again whether the kernel has been compiled."""
 
 Given = Event | Mapping[str, Any]
 """One event: an object, or a record (a dict with `type`, `time` and attributes)."""
@@ -75,9 +79,22 @@ class Engine:
             return EMPTY
         self._move(self._graphs.suited_to(rows))
         timely = self._timely(batch if rows == 1 else sort_batch(batch))
+        return self._consume(timely) if self._graphs.compiling else self._step(timely)
+
+    def _consume(self, batch: EventBatch) -> EventBatch:
+        """Piece by piece, for as long as a kernel is compiled: it takes over as soon as it is there."""
+        made, row = [], 0
+        while row < len(batch):
+            self._move(self._graphs.graph)
+            end = row + PIECE if self._graphs.compiling else len(batch)
+            made.append(self._step(batch.rows(row, end)))
+            row = end
+        return merged(made)
+
+    def _step(self, batch: EventBatch) -> EventBatch:
         if not self._callbacks:
-            return self._graph.advance(self._state, timely)
-        return self._told(partial(self._graph.advance, self._state, timely))
+            return self._graph.advance(self._state, batch)
+        return self._told(partial(self._graph.advance, self._state, batch))
 
     def finish(self, until: Until = None, *, closed: bool = True) -> EventBatch:
         """The end of input; `until` (milliseconds, ISO-8601, a datetime, or 'inf') moves the clock on. If it is not `closed`,
@@ -204,14 +221,30 @@ class Graphs:
         self._small = 0  # batches in a row that are of a lower level
         self._come = 0
         self._made: dict[int, Graph] = {}
+        self._lacking: dict[int, set[str]] = {}  # loops without which they were made
 
     @property
     def graph(self) -> Graph:
-        """The one in use."""
-        if self._level not in self._made:
-            size = self._sizes[self._level - 1] if self._level else 0
-            self._made[self._level] = Graph(self.book.plans(self.tier, size))
+        """The one in use: another one when a kernel that it lacks has been compiled."""
+        if self._level not in self._made or any(is_ready(loop) for loop in self._lacking[self._level]):
+            self._made[self._level] = self._graph()
         return self._made[self._level]
+
+    def _graph(self) -> Graph:
+        size = self._sizes[self._level - 1] if self._level else 0
+        lacking = self._lacking[self._level] = set()
+
+        def may_run(loop: str) -> bool:
+            if not is_ready(loop):
+                lacking.add(loop)
+            return loop not in lacking
+
+        return Graph(self.book.plans(self.tier, size, may_run if self.tier == "auto" else None))
+
+    @property
+    def compiling(self) -> bool:
+        """Does the one in use lack a kernel?"""
+        return bool(self._lacking.get(self._level))
 
     def suited_to(self, size: int) -> Graph:
         """The graph for a batch of this size: at once for a large one, after some patience for small ones."""

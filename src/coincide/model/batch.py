@@ -90,12 +90,15 @@ class EventBatch:
 
     def split(self, at: int) -> tuple[EventBatch, EventBatch]:
         """The first rows, so many, and the others."""
+        return self.rows(0, at), self.rows(at, len(self))
+
+    def rows(self, first: int, end: int) -> EventBatch:
+        """Those from one number up to another."""
         if not self.has_table:
-            return EventBatch(self.events[:at]), EventBatch(self.events[at:])
+            return EventBatch(self.events[first:end])
         import numpy as np
 
-        rows = np.arange(len(self))
-        return EventBatch(table=self.table.take(rows[:at])), EventBatch(table=self.table.take(rows[at:]))
+        return EventBatch(table=self.table.take(np.arange(first, end)))
 
     def given_out(self) -> EventBatch:
         """Without detections that only other detectors see (internal ones of CDL and Amit)."""

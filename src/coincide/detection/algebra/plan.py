@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from coincide.detection.algebra import state as states
 from coincide.detection.algebra.given import given
@@ -13,7 +13,8 @@ from coincide.detection.algebra.interpreter import Interpreter
 from coincide.detection.algebra.nodes.aggregate import WindowNode
 from coincide.detection.algebra.occurrence import SPACE_FIELDS
 from coincide.detection.algebra.program import Program
-from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons
+from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons, shape
+from coincide.detection.algebra.shape.shapes import Operators
 from coincide.detection.base import (
     Attributes,
     Clock,
@@ -39,6 +40,8 @@ from coincide.syntax import walk
 @dataclass(frozen=True)
 class AlgebraPlan(PlanOfSeveral):
     """Detectors of one stage. What they refer to is evaluated with them."""
+
+    LOOP: ClassVar[str] = "coincide.detection.algebra.sequence.loop"
 
     @cached_property
     def _linked(self) -> tuple[Linked, ...]:
@@ -116,6 +119,12 @@ class AlgebraPlan(PlanOfSeveral):
         several = len(self.programs) > 1
         found = [(p.name, reason) for p in self.programs for reason in reasons(p)]
         return tuple(f"'{name}' {reason}" if several else reason for name, reason in found)
+
+    @cached_property
+    def loop(self) -> str:
+        """Windows need none."""
+        operators = not self._reasons and any(isinstance(shape(program), Operators) for program in self.programs)
+        return self.LOOP if operators else ""
 
     @cached_property
     def _kernel(self) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from coincide.detection.automaton import encoding
 from coincide.detection.automaton.interpreter import Interpreter
@@ -30,6 +30,7 @@ class AutomatonPlan(PlanOfOne):
     """One detector. `sides` are types that sides of its `||` make elsewhere: then each batch is one item, with what they have
     made of it."""
 
+    LOOP: ClassVar[str] = "coincide.detection.automaton.loop"
     sides: frozenset[str] = frozenset()
 
     @cached_property

@@ -7,23 +7,20 @@ clone or environment with the same files need not compile again."""
 from __future__ import annotations
 
 import os
-import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache, partial
-from hashlib import blake2b
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator, _CacheLocator
 
-from coincide.folders import cache_directory
+from coincide.detection.columns.stamps import kept_in, source_stamp
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*|[^#\n]*)|import[ \t]+([\w.]+))", re.MULTILINE)
 VERSIONS = 12
 """Of so many states of its sources a module's compiled code is kept."""
 
@@ -33,7 +30,7 @@ class _Locator(_CacheLocator):  # type: ignore[misc]
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.folder = cache_directory() / "kernels" / ".".join(_module(file)) / source_stamp(file)
+        self.folder = kept_in(file)
 
     def get_cache_path(self) -> str:
         return str(self.folder)
@@ -69,54 +66,6 @@ class _Cache(FunctionCache):  # type: ignore[misc]
     def _index_key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
         file = Path(self._py_func.__code__.co_filename)
         return (*super()._index_key(signature, codegen), source_stamp(file) if file.exists() else "")
-
-
-@lru_cache
-def source_stamp(file: Path) -> str:
-    """Of the text of a file and of all that it imports from the same root."""
-    digest = blake2b(digest_size=16)
-    for path in sorted(_closure(file), key=_module):
-        digest.update("/".join(_module(path)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
-
-
-def _closure(file: Path) -> set[Path]:
-    found, new = {file}, [file]
-    while new:
-        reached = imported_files(new.pop()) - found
-        found |= reached
-        new.extend(reached)
-    return found
-
-
-@lru_cache(maxsize=1024)
-def imported_files(file: Path) -> frozenset[Path]:
-    """The files that a file imports, of those below its root."""
-    root = file.parents[len(_module(file)) - 1]
-    names = (name for match in IMPORT.finditer(file.read_text(encoding="utf-8")) for name in _names(match))
-    return frozenset(path for name in names if (path := _file_of(root, name)) is not None)
-
-
-def _names(match: re.Match[str]) -> Iterator[str]:
-    """`from a import b` may mean the module a.b."""
-    yield match[1] or match[3]
-    if match[1]:
-        yield from (f"{match[1]}.{name.split()[0]}" for name in match[2].strip("( ").split(",") if name.strip())
-
-
-def _file_of(root: Path, name: str) -> Path | None:
-    path = root.joinpath(*name.split("."))
-    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
-
-
-@lru_cache(maxsize=1024)
-def _module(file: Path) -> tuple[str, ...]:
-    """Its name by the folders that are packages, from the outermost on."""
-    parts, folder = [file.stem], file.parent
-    while (folder / "__init__.py").exists():
-        parts.append(folder.name)
-        folder = folder.parent
-    return tuple(reversed(parts))
 
 
 def _drop_unused(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from coincide.detection.base import (
     Attributes,
@@ -33,6 +33,8 @@ SPACE_FUNCTIONS = frozenset({"distance", "zone", "within_box", "within_radius"})
 @dataclass(frozen=True)
 class MonitorPlan(PlanOfSeveral):
     """Monitors with one key list, of one stage."""
+
+    LOOP: ClassVar[str] = "coincide.detection.machine.loop"
 
     @cached_property
     def inputs(self) -> Inputs:

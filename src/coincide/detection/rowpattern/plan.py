@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
 from coincide.detection.parts import tables_of, with_tables
@@ -27,6 +27,7 @@ from coincide.syntax import walk
 class RowPatternPlan(PlanOfOne):
     """One query."""
 
+    LOOP: ClassVar[str] = "coincide.detection.rowpattern.loop"
     steps: int = STEPS
 
     @property

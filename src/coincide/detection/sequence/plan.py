@@ -42,6 +42,7 @@ ANY_TYPE: tuple[Expr, ...] = (Literal(0.0), Literal(""))
 class SequencePlan(PlanOfOne):
     """One query."""
 
+    LOOP: ClassVar[str] = "coincide.detection.sequence.loop"
     reads_sets: ClassVar[bool] = True  # and passes them on
     shared: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What plans that read the same batch have in common."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from coincide.detection.base import (
     Attributes,
@@ -41,6 +41,8 @@ COUNTED = ("candidates", "conditions", "accesses")
 @dataclass(frozen=True)
 class SituationPlan(PlanOfSeveral):
     """Situations of one stage that are partitioned alike, or that lie on one cycle."""
+
+    LOOP: ClassVar[str] = "coincide.detection.situation.kernel.loop"
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -94,6 +96,10 @@ class SituationPlan(PlanOfSeveral):
     def tier_reasons(self) -> tuple[str, ...]:
         """None: in the kernel tier rows that concern nobody are left out over columns, whatever the definition."""
         return ()
+
+    @cached_property
+    def loop(self) -> str:
+        return "" if self.loop_reasons() else self.LOOP
 
     def loop_reasons(self) -> tuple[str, ...]:
         """Why, in the kernel tier, the rows that are left are interpreted; empty: a compiled loop runs over them."""
