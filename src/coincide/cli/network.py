@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from coincide.cli.command import Command, Given
 
 if TYPE_CHECKING:
+    from coincide.distribution.brokers import Broker
     from coincide.network.client import Network
     from coincide.network.directory import State
 
@@ -69,6 +70,15 @@ def _node_arguments(parser: argparse.ArgumentParser) -> None:
     text = "what the node has, for restriction graphs, as in ram=400 or security=tls,acl; ram and cpu are measured otherwise"
     parser.add_argument("--resource", metavar="NAME=VALUE", action="append", default=[], help=text)
     parser.add_argument("--no-host", action="store_true", help="carry no detectors")
+    text = "`spark`: each detector is a streaming query; such nodes carry what is too large for others"
+    parser.add_argument("--engine", choices=("embedded", "spark"), help=text)
+    parser.add_argument("--master", metavar="URL", default="local[*]", help="of Spark (default: local[*])")
+    text = "for Spark's checkpoints, seen by all its machines (default: a new one)"
+    parser.add_argument("--checkpoint", metavar="FOLDER", help=text)
+    text = "carry no detector that reads more events a second, as measured, while another node can"
+    parser.add_argument("--most-rate", metavar="NUMBER", type=float, help=text)
+    text = "carry no detector whose state has more bytes, as measured, while another node can"
+    parser.add_argument("--most-state", metavar="BYTES", type=float, help=text)
     parser.add_argument("--beat", metavar="SECONDS", type=float, default=0.5, help="between two words of the node (0.5)")
     parser.add_argument("--keep-every", metavar="SECONDS", type=float, default=5.0, help="between two kept states (5)")
     text = "how long the broker keeps what has happened (default: for ever); said by the first node of a network"
@@ -76,15 +86,19 @@ def _node_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def node(given: Given) -> int:
-    from coincide.network.node import Pace
-    from coincide.network.run import run_node
+    import msgspec
 
-    links, host = _links(given.links, given.name) if given.links is not None else ({}, True)
+    from coincide.distribution.brokers import Broker
+    from coincide.network.node import Pace
+    from coincide.network.run import Settings, run_node
+
+    links, offer = _links(given.links, given.name) if given.links is not None else ({}, Broker())
+    own = {"engine": given.engine, "rate": given.most_rate, "state": given.most_state, "host": False if given.no_host else None}
+    offer = msgspec.structs.replace(offer, **{name: value for name, value in own.items() if value is not None})
     pace = Pace(clock=min(0.25, given.beat / 2), beat=given.beat, keep=given.keep_every)
     resources = dict(_resource(text) for text in given.resource)
-    run_node(
-        given.broker, given.name, given.network, links, host and not given.no_host, pace, given.retention, resources, given.domain
-    )
+    cluster = Settings(given.master, given.checkpoint)
+    run_node(given.broker, given.name, given.network, links, offer, pace, given.retention, resources, given.domain, cluster)
     return 0
 
 
@@ -105,8 +119,8 @@ def _resource(text: str) -> tuple[str, object]:
         raise InputError(f"--resource: '{text}': {error}") from error
 
 
-def _links(path: Path, name: str) -> tuple[dict[str, float], bool]:
-    """Of a node in a topology, and whether it may carry detectors."""
+def _links(path: Path, name: str) -> tuple[dict[str, float], Broker]:
+    """Of a node in a topology, and what it may carry."""
     from coincide.distribution.brokers import Brokers
     from coincide.distribution.network import read_json
     from coincide.errors import InputError, nearest
@@ -119,7 +133,7 @@ def _links(path: Path, name: str) -> tuple[dict[str, float], bool]:
     for link in brokers.links:
         if name in link.ends:
             found[link.ends[1] if link.ends[0] == name else link.ends[0]] = link.latency
-    return found, brokers.nodes[name].host
+    return found, brokers.nodes[name]
 
 
 def _publish_arguments(parser: argparse.ArgumentParser) -> None:

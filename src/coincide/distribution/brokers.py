@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import msgspec
 
@@ -15,10 +16,20 @@ NEAR = 5.0
 """Milliseconds within which a detector is close to a subscriber."""
 
 
+EMBEDDED, SPARK = "embedded", "spark"
+"""What runs detectors on a node: its own process, or a cluster."""
+
+
 class Broker(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """`host`: may it carry detectors?"""
+    """`host`: may it carry detectors? None that reads more than `rate` events a second or has more `state` (bytes)."""
 
     host: bool = True
+    engine: Literal["embedded", "spark"] = "embedded"
+    rate: float | None = None
+    state: float | None = None
+
+    def can_take(self, rate: float, state: float) -> bool:
+        return (self.rate is None or rate <= self.rate) and (self.state is None or state <= self.state)
 
 
 class Link(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -11,7 +11,7 @@ from itertools import count
 from zlib import crc32
 
 from coincide.detection.automaton.starts import start_can_fail
-from coincide.distribution.brokers import Brokers, Request, Routes, Running
+from coincide.distribution.brokers import SPARK, Brokers, Request, Routes, Running
 from coincide.distribution.canonical import canonical_text
 from coincide.distribution.decomposition import Composite, Decomposition, Part, atoms, put
 from coincide.errors import Diagnostic, InputError, RuleError, nearest
@@ -145,6 +145,11 @@ class Planner(Installation):
         kept = frozenset(canonical_text(_expression(text)) for text in self.request.keep)
         return Decomposition(self.wanted.body, self.wanted.computed, composites, kept)
 
+    def below(self, part: Part) -> Sequence[Part]:
+        """The parts of a part that may be factored out. Under `probabilistic` none: what is late for a part depends on what else
+        it hears, so the parts would not make what the whole does."""
+        return () if self.request.detection.startswith("probabilistic") else self.decomposition.below(part)
+
     def costs(self, body: Expression) -> Costs:
         return Costs(self.routes, self.here, self.inputs(body), self.rate(body))
 
@@ -186,8 +191,17 @@ class Planner(Installation):
         self.loads[node] += atoms(body)
         return name
 
-    def best(self, cost: Callable[[str], tuple[float, ...]], hosts: Sequence[str] | None = None) -> str:
-        return min(self.routes.hosts if hosts is None else hosts, key=lambda node: (*cost(node), node))
+    def hosts(self, body: Expression, state: float = 0.0) -> list[str]:
+        """Who may carry it: small nodes, if any can; else clusters; all, if it is too large for everyone."""
+        rate, nodes = sum(rate for _, rate in self.inputs(body)), self.brokers.nodes
+        able = [name for name in self.routes.hosts if nodes[name].can_take(rate, state)]
+        small = [name for name in able if nodes[name].engine != SPARK]
+        if not able:
+            self.plan.warnings.append(f"no node is large enough for {rate:g} events/s")
+        return small or able or self.routes.hosts
+
+    def best(self, cost: Callable[[str], tuple[float, ...]], hosts: Sequence[str]) -> str:
+        return min(hosts, key=lambda node: (*cost(node), node))
 
 
 @dataclass(frozen=True)
@@ -230,7 +244,7 @@ def minimum_latency(planner: Planner) -> None:
         planner.reuse(near[0])
         planner.plan.subscribe.append(near[0].name)
         return
-    node = planner.best(lambda n: (planner.routes.dist(planner.here, n),))
+    node = planner.best(lambda n: (planner.routes.dist(planner.here, n),), planner.hosts(planner.wanted.body))
     planner.plan.subscribe.append(planner.start(planner.wanted.body, node))
 
 
@@ -244,7 +258,7 @@ def _with_reuse(planner: Planner, cost: Callable[[Costs, str], tuple[float, ...]
         return
     body, sides = replaced(planner.wanted.body, [(part, (detectors[0].name,)) for part, detectors in found])
     costs = planner.costs(body)
-    node = planner.best(lambda n: cost(costs, n))
+    node = planner.best(lambda n: cost(costs, n), planner.hosts(body))
     planner.plan.subscribe.append(planner.start(body, node, sides))
 
 
@@ -253,7 +267,7 @@ def _reused(planner: Planner, part: Part) -> Iterator[tuple[Part, list[Running]]
     if running := planner.running(part):
         yield part, running
         return
-    for inner in planner.decomposition.below(part):
+    for inner in planner.below(part):
         yield from _reused(planner, inner)
 
 
@@ -275,9 +289,9 @@ def _spread(planner: Planner, part: Part) -> str:
         planner.reuse(running[0])
         return running[0].name
     depth = len(part.path)
-    inner = [(Part(p.path[depth:], p.expression, p.side), (_spread(planner, p),)) for p in planner.decomposition.below(part)]
+    inner = [(Part(p.path[depth:], p.expression, p.side), (_spread(planner, p),)) for p in planner.below(part)]
     body, sides = replaced(part.expression, inner)
-    node = planner.best(lambda n: (planner.loads[n],))
+    node = planner.best(lambda n: (planner.loads[n],), planner.hosts(body))
     return planner.start(body, node, sides, whole=not part.path)
 
 
@@ -289,12 +303,13 @@ def maximum_reliability(planner: Planner) -> None:
         planner.plan.subscribe += [d.name for d in found[0][1]]
         return
     body, sides = replaced(planner.wanted.body, [(part, tuple(sorted(d.name for d in pair))) for part, pair in found])
-    if len(planner.routes.hosts) == 1:
+    hosts = planner.hosts(body)
+    if len(hosts) == 1:
         planner.plan.warnings.append("there is one host only: the detector has no second copy")
     taken = {d.node for d in planner.same(body, planner.wanted.computed)}
-    for _ in range(min(2, len(planner.routes.hosts))):
-        free = [host for host in planner.routes.hosts if host not in taken]
-        others = [host for host in planner.routes.hosts if host not in {new.node for new in planner.plan.new}]
+    for _ in range(min(2, len(hosts))):
+        free = [host for host in hosts if host not in taken]
+        others = [host for host in hosts if host not in {new.node for new in planner.plan.new}]
         node = planner.best(lambda n: (planner.loads[n],), free or others)
         planner.plan.subscribe.append(planner.start(body, node, sides))
         taken.add(node)
@@ -308,7 +323,7 @@ def _doubled(planner: Planner, part: Part) -> Iterator[tuple[Part, list[Running]
     if len(pair) == 2:
         yield part, pair
         return
-    for inner in planner.decomposition.below(part):
+    for inner in planner.below(part):
         yield from _doubled(planner, inner)
 
 
@@ -318,7 +333,8 @@ def by_hash(planner: Planner) -> None:
         planner.plan.reuse.append(name)
         planner.plan.subscribe.append(name)
         return
-    node = planner.routes.hosts[crc32(name.encode()) % len(planner.routes.hosts)]
+    hosts = planner.hosts(planner.wanted.body)
+    node = hosts[crc32(name.encode()) % len(hosts)]
     planner.plan.subscribe.append(planner.start(planner.wanted.body, node, name=name))
 
 

@@ -80,6 +80,10 @@ class Subjects:
         """What a detector detects, and its heartbeats."""
         return f"{self.network}.detector.{token(name)}"
 
+    def keeping(self, name: str) -> str:
+        """Here a detector that runs elsewhere than on its node is asked for its state."""
+        return f"{self.network}.keep.{token(name)}"
+
     def node(self, name: str) -> str:
         return f"{self.network}.node.{token(name)}"
 
@@ -88,5 +92,5 @@ class Subjects:
         return f"{self.network}.gossip.{token(node)}"
 
     def kind(self, subject: str) -> str:
-        """`event`, `detector`, `publisher`, `node`, `admin` or `clock`."""
+        """`event`, `detector`, `publisher`, `node`, `keep`, `admin` or `clock`."""
         return subject.removeprefix(self.network + ".").partition(".")[0]

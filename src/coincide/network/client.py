@@ -178,6 +178,7 @@ class Publisher:
         events, size = self._counts[type]
         self._counts[type] = (events + 1, size + len(data))
         self._number += 1
+        self._network.broker.make_room()
         self._network.broker.publish(self._network.subjects.events(type), data, f"{self._source}-{self._begun}-{self._number}")
         self._measure()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import count
+from math import log
 from typing import Any
 from zlib import crc32
 
@@ -44,6 +45,8 @@ LONGEST_PAUSE = SECOND
 """More silence of everybody counts as this: the broker was away, not the nodes."""
 BETTER = 0.8
 """A detector moves where the cost is less than this share of what it is."""
+SETTLING = 5 * SECOND
+"""So long changes gather before places are looked at again."""
 RULES = "rules"
 """In place of a detection policy: detectors of other languages are the same as none of Opera's."""
 
@@ -51,7 +54,7 @@ RULES = "rules"
 class Member(msgspec.Struct):
     """A node. `heard` is when its last word came, by the clock that counts silence of all as little."""
 
-    host: bool = True
+    offer: Broker = Broker()
     links: dict[str, float] = {}
     latency: float = 0.0
     busy: float = 0.0
@@ -59,6 +62,7 @@ class Member(msgspec.Struct):
     alive: bool = True
     rates: dict[str, float] = {}
     delays: dict[str, float] = {}
+    sizes: dict[str, int] = {}
     resources: dict[str, Any] = {}
     violated: dict[str, list[str]] = {}
 
@@ -85,6 +89,8 @@ class Detector(msgspec.Struct):
     before: str = ""
     ready: bool = False
     doubled: bool = False  # was it planned for reliability, so that it reads copies?
+    pinned: bool = False  # an operator has put it where it is
+    avoids: str = ""  # a node that was to carry it and did not
     graph: str = ""  # whose restriction graph it is of
     heard: int = 0  # when it was advertised last, as nodes' words are counted
     same: str = ""  # what it detects: copies have the same
@@ -118,6 +124,7 @@ class State(msgspec.Struct):
     clock: int = 0
     counted: int = 0
     controlled: int = 0
+    stirred: bool = False  # has anything changed since that could want detectors elsewhere?
     near: float = NEAR
     interval: int = CONTROL
     patience: int = PATIENCE
@@ -190,25 +197,31 @@ class Directory:
     def _node(self, report: Report) -> None:
         known = self.state.members.get(report.name)
         member = known or Member()
-        was_there = known is not None and known.alive
-        member.host, member.links, member.latency = report.host, report.links, report.latency
+        was_there, before = known is not None and known.alive, _standing(member)
+        member.offer, member.links, member.latency = report.offer, report.links, report.latency
         member.busy, member.rates, member.delays, member.resources = report.busy, report.rates, report.delays, report.resources
+        member.sizes = report.sizes
         member.heard, member.alive, member.violated = self.state.counted, not report.leaving, report.violated
         for name in report.carried:
             if (carried := self.state.detectors.get(name)) is not None and carried.node == report.name:
                 carried.heard = self.state.counted
         self.state.members[report.name] = member
+        self.state.stirred |= not was_there or _standing(member) != before
         if report.leaving:
             self._evacuate(report.name)
         elif not was_there:
+            for detector in self.state.detectors.values():
+                detector.avoids = "" if detector.avoids == report.name else detector.avoids
             for detector in self._homeless():
                 self._place(detector)
 
     def _publisher(self, told: Announcement) -> None:
-        if told.gone:
-            self.state.publishers.get(told.type, {}).pop(told.source, None)
-        else:
-            self.state.publishers.setdefault(told.type, {})[told.source] = told
+        known = self.state.publishers.setdefault(told.type, {})
+        before = known.pop(told.source, None)
+        if not told.gone:
+            known[told.source] = told
+        rates = [0.0 if each is None or each.gone else each.rate for each in (before, told)]
+        self.state.stirred |= _about(rates[0]) != _about(rates[1])
 
     def _tick(self, time: int) -> None:
         state = self.state
@@ -217,13 +230,13 @@ class Directory:
         state.clock = max(state.clock, time)
         for name, member in state.members.items():
             if member.alive and state.counted - member.heard > state.patience:
-                member.alive = False
+                member.alive, state.stirred = False, True
                 self._evacuate(name)
         for detector in state.detectors.values():
             if state.counted - detector.heard > ADVERTISED:  # the node is there, the detector is not
-                detector.heard = state.counted
-                self._place(detector, elsewhere=True)
-        if state.counted - state.controlled >= state.interval:
+                detector.heard, detector.avoids = state.counted, detector.node
+                self._place(detector)
+        if state.counted - state.controlled >= (min(state.interval, SETTLING) if state.stirred else state.interval):
             self._control()
 
     # Places.
@@ -237,7 +250,7 @@ class Directory:
         members = self.state.members
         return [d for d in self.state.detectors.values() if d.node not in members or not members[d.node].alive]
 
-    def _place(self, detector: Detector, elsewhere: bool = False) -> None:
+    def _place(self, detector: Detector) -> None:
         """By its policy, all else fixed; where it is, if there is no other place."""
         if detector.graph:
             self._place_description(detector)
@@ -246,20 +259,18 @@ class Directory:
             costs = self._costs(detector)
         except CoincideError:
             return
-        if elsewhere:
-            costs.pop(detector.node, None)
         if costs:
             self._move(detector, min(costs, key=lambda node: (*costs[node], node)))
 
     def _move(self, detector: Detector, node: str) -> None:
         if node != detector.node:
             detector.before, detector.node, detector.placed, detector.ready = detector.node, node, self.state.number, False
-            detector.heard = self.state.counted
+            detector.heard, detector.pinned = self.state.counted, False
 
     def _control(self) -> None:
         """Each detector moves if its place is worse than another by more than a fifth."""
-        self.state.controlled = self.state.counted
-        for detector in list(self.state.detectors.values()):
+        self.state.controlled, self.state.stirred = self.state.counted, False
+        for detector in [d for d in self.state.detectors.values() if not d.pinned]:
             try:
                 costs = self._costs(detector)
             except CoincideError:
@@ -273,13 +284,18 @@ class Directory:
 
     def _costs(self, detector: Detector) -> dict[str, tuple[float, ...]]:
         """Of each host, by the last column of its policy; empty: it stays."""
+        found = self._costs_anywhere(detector)
+        found.pop(detector.avoids, None)
+        return found
+
+    def _costs_anywhere(self, detector: Detector) -> dict[str, tuple[float, ...]]:
         user = next(self._users(detector.name), None)
         if user is None or detector.graph:
             return {}
         request = Request(user, detector.expr, detector.policy, RULES if detector.rules else detector.detection, detector.restart)
         planner = Planner(self.brokers(leaving_out=detector.name), request)
         self._weigh(planner)
-        costs, hosts = planner.costs(planner.wanted.body), planner.routes.hosts
+        costs, hosts = planner.costs(planner.wanted.body), planner.hosts(planner.wanted.body, self._size(detector))
         if detector.policy == "minimum-latency":
             return {node: (planner.routes.dist(planner.here, node),) for node in hosts}
         if detector.policy == "minimum-bandwidth":
@@ -291,6 +307,10 @@ class Directory:
         taken = {d.node for d in self.state.detectors.values() if d.name != detector.name and self._same(d, detector)}
         apart = [node for node in hosts if node not in taken] if detector.policy == "maximum-reliability" else hosts
         return {node: (planner.loads[node],) for node in apart or hosts}
+
+    def _size(self, detector: Detector) -> int:
+        """Bytes of its state, as measured."""
+        return max((member.sizes.get(detector.name, 0) for member in self.state.members.values()), default=0)
 
     def _weigh(self, planner: Planner) -> None:
         """The load of a node: what its detectors look for, and, as measured, how busy it is."""
@@ -329,7 +349,7 @@ class Directory:
     def brokers(self, leaving_out: str = "") -> Brokers:
         """The network as planners see it."""
         state = self.state
-        nodes = {name: Broker(member.host and member.alive) for name, member in state.members.items()}
+        nodes = {name: _offered(member) for name, member in state.members.items()}
         links = [Link((name, end), latency) for name, m in state.members.items() for end, latency in sorted(m.links.items())]
         links = [link for link in links if link.ends[1] in nodes]
         nodes[HUB] = Broker(False)
@@ -451,7 +471,7 @@ class Directory:
     def values(self) -> Network:
         """The network as placement sees it."""
         members = self.state.members.items()
-        return network_of(self.brokers(), {name: values_of(name, m.resources, m.host and m.alive) for name, m in members})
+        return network_of(self.brokers(), {name: values_of(name, m.resources, m.offer.host and m.alive) for name, m in members})
 
     def assignment(self, graph: Graph) -> dict[str, str]:
         running = self.state.detectors
@@ -539,15 +559,16 @@ class Directory:
         if command.value not in POLICIES:
             raise InputError(f"there is no policy '{command.value[:80]}'{_hint(command.value, POLICIES)}")
         for detector in self._targets(command):
-            detector.policy = command.value
+            detector.policy, detector.pinned = command.value, False
         self._control()
 
     def _migrate(self, command: Command) -> None:
         member = self.state.members.get(command.value)
-        if member is None or not member.alive or not member.host:
+        if member is None or not member.alive or not member.offer.host:
             raise InputError(f"node '{command.value[:80]}' carries no detectors{_hint(command.value, self.state.members)}")
         for detector in self._targets(command):
             self._move(detector, command.value)
+            detector.pinned = True
 
     def _destroy(self, command: Command) -> None:
         for detector in self._targets(command):
@@ -636,3 +657,20 @@ def _outline(command: Command) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     atoms = [f"[{name}]" for name in sorted(types_named(book)) or ["anything"]]
     parts = tuple(" ; ".join(atoms[:size]) for size in range(2, len(atoms)))
     return " ; ".join(atoms), parts, outputs
+
+
+def _offered(member: Member) -> Broker:
+    return member.offer if member.alive else msgspec.structs.replace(member.offer, host=False)
+
+
+def _standing(member: Member) -> object:
+    """What of a node decides where detectors should be, without the small changes that are there all the time."""
+    measured = {**member.rates, **member.sizes}
+    links = {name: _about(latency) for name, latency in member.links.items()}
+    rough = {name: _about(value) for name, value in measured.items()}
+    return member.alive, member.offer, _about(member.latency), round(10 * member.busy), links, rough
+
+
+def _about(value: float) -> int:
+    """Values that differ by less than a fifth are mostly the same, those below one always."""
+    return round(log(max(value, 1.0), 1.2))

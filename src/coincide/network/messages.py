@@ -10,6 +10,7 @@ import msgspec
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.records import event_of
 from coincide.detection.snapshots import carried_key_of, key_of_order, stored_key
+from coincide.distribution.brokers import Broker
 from coincide.model.event import HEARTBEAT, Event, Place, attributes_of, record
 from coincide.model.stamp import milliseconds
 
@@ -58,17 +59,19 @@ class Announcement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A node's heartbeat. `links` and `latency` (to the broker) are milliseconds, `busy` the share of its time that detection
-    takes; `rates` are events a second by type, as its detectors have seen them. What it `carried` when it spoke is advertised
-    thereby; `violated` are restrictions of descriptions that do not hold any more."""
+    """A node's heartbeat. `offer` is what it may carry. `links` and `latency` (to the broker) are milliseconds, `busy` the share
+    of its time that detection takes; `rates` are events a second by type, as its detectors have seen them, `sizes` the bytes of
+    their states. What it `carried` when it spoke is advertised thereby; `violated` are restrictions of descriptions that do not
+    hold any more."""
 
     name: str
-    host: bool = True
+    offer: Broker = Broker()
     links: dict[str, float] = {}
     latency: float = 0.0
     busy: float = 0.0
     rates: dict[str, float] = {}
     delays: dict[str, float] = {}
+    sizes: dict[str, int] = {}
     resources: dict[str, Any] = {}
     carried: list[str] = []
     violated: dict[str, list[str]] = {}

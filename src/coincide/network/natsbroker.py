@@ -9,9 +9,10 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
+from statistics import median
 from threading import Event as Flag
 from threading import Thread
 from typing import Any, TypeVar
@@ -42,6 +43,12 @@ PART = 512 * 1024
 ANSWER = 3.0
 """Seconds in which the broker has to answer."""
 PAUSE = 0.1
+ROOM = 10_000
+"""Messages that may wait to be published before publishers have to wait."""
+AHEAD = 8 * 2**20
+"""Bytes that a reader takes before they are wanted."""
+REMEMBERED = 5
+"""Ways to another node that are measured, of which the middle one counts."""
 KEYS_KEPT = 600.0
 """Seconds for which the broker knows keys."""
 
@@ -51,7 +58,7 @@ class NatsBroker:
     of a leaf node, `domain` is the domain of JetStream at the hub."""
 
     def __init__(self, url: str, network: str = "coincide", retention: float | None = None, domain: str | None = None) -> None:
-        self.domain = domain
+        self.url, self.domain = url, domain
         self.address = Subject(f"{url.rstrip('/')}/{network}")
         self.network = network
         self.arrived = Flag()
@@ -59,6 +66,7 @@ class NatsBroker:
         self._outgoing: deque[tuple[str, bytes, str]] = deque()
         self._readers: set[NatsReader] = set()
         self._slots: dict[str, int] = {}
+        self._ways: dict[str, deque[float]] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="broker", daemon=True)
         self._thread.start()
@@ -83,6 +91,11 @@ class NatsBroker:
             time.sleep(0.005)
         return not self._outgoing
 
+    def make_room(self) -> None:
+        """Waits while too much waits to be published."""
+        while len(self._outgoing) > ROOM:
+            time.sleep(0.005)
+
     def close(self) -> None:
         if self._loop.is_closed():
             return
@@ -105,6 +118,31 @@ class NatsBroker:
         began = time.perf_counter()
         self._call(self._client.flush(1), ANSWER)
         return (time.perf_counter() - began) * 1000
+
+    # Who is where.
+
+    def answer(self, name: str) -> None:
+        """Others may measure the way to this node."""
+        self._call(self._client.subscribe(self._ping(name), cb=_echo))
+
+    def measure(self, names: Iterable[str]) -> None:
+        """The ways to other nodes, without waiting for them."""
+        for name in names:
+            asyncio.run_coroutine_threadsafe(self._measure(name), self._loop)
+
+    def latency(self, name: str) -> float | None:
+        """Milliseconds from here to another node, by way of the broker; None: nobody has answered yet."""
+        found = self._ways.get(name)
+        return round(median(found) / 2, 3) if found else None
+
+    def _ping(self, name: str) -> str:
+        return f"{self.network}-ping.{token(name)}"
+
+    async def _measure(self, name: str) -> None:
+        began = time.perf_counter()
+        with suppress(*FAILURES, NatsError):
+            await self._client.request(self._ping(name), timeout=1.0)
+            self._ways.setdefault(name, deque(maxlen=REMEMBERED)).append((time.perf_counter() - began) * 1000)
 
     # What nodes ask.
 
@@ -220,6 +258,11 @@ class NatsBroker:
         await self.stream().publish(subject, data, timeout=ANSWER, headers=headers)
 
 
+async def _echo(message: Msg) -> None:
+    with suppress(*FAILURES, NatsError):
+        await message.respond(b"")
+
+
 def _hopeless(error: BaseException) -> bool:
     """What the broker refuses now it will refuse again."""
     from nats.errors import MaxPayloadError
@@ -228,14 +271,16 @@ def _hopeless(error: BaseException) -> bool:
 
 
 class NatsReader:
-    """A consumer that forgets nothing because it remembers nothing: it is made anew after the last message that came.
-    `caught_up`: all that there was has come."""
+    """A consumer that forgets nothing because it remembers nothing: it is made anew after the last message that came. So it can
+    also be given up while what has come is more than is wanted. `caught_up`: all that there was has come."""
 
     def __init__(self, broker: NatsBroker, subjects: list[str], after: int) -> None:
         self.broker = broker
         self.subjects = subjects
         self.position = after
         self._came: deque[Message] = deque()
+        self._size = 0  # bytes that have come, and that were taken
+        self._taken = 0
         self.caught_up = False
         self._closed = False
         self._expected = 1
@@ -248,7 +293,18 @@ class NatsReader:
         found = []
         while self._came:
             found.append(self._came.popleft())
+        self._taken += sum(len(message.data) for message in found)
         return found
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that have come and were not taken."""
+        return self._size - self._taken
+
+    @property
+    def resting(self) -> bool:
+        """Has it given up its consumer?"""
+        return not self._consumer and self.waiting > AHEAD
 
     def close(self) -> None:
         self._closed = True
@@ -265,7 +321,10 @@ class NatsReader:
     async def _watch(self) -> None:
         try:
             while not self._closed:
-                if time.monotonic() - self._heard > SILENCE:
+                if self.waiting > AHEAD:
+                    await self._hang_up()
+                    self._heard = 0.0
+                elif time.monotonic() - self._heard > SILENCE:
                     await self._ask()
                 await asyncio.sleep(PAUSE)
         finally:
@@ -311,7 +370,7 @@ class NatsReader:
 
     def _receive(self, message: Msg) -> None:
         parts = message.reply.split(".")
-        if len(parts) < 9 or self._closed:
+        if len(parts) < 9 or self._closed or self.waiting > AHEAD:
             return
         at = 4 if len(parts) == 9 else 6  # newer servers have two parts more before the stream
         number, delivered, nanoseconds = int(parts[at + 1]), int(parts[at + 2]), int(parts[at + 3])
@@ -320,8 +379,9 @@ class NatsReader:
             return
         self._expected += 1
         self._heard = time.monotonic()
-        self.caught_up = parts[at + 4] == "0"
         if number > self.position:
             self.position = number
+            self._size += len(message.data)
             self._came.append(Message(number, nanoseconds // 1000, message.subject, message.data))
             self.broker.arrived.set()
+        self.caught_up = parts[at + 4] == "0"  # last: who sees it set finds all that came

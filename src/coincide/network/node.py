@@ -10,14 +10,17 @@ from dataclasses import dataclass, field
 import msgspec
 
 from coincide.detection.snapshots import reading_state
+from coincide.distribution.brokers import SPARK
+from coincide.distribution.brokers import Broker as Offer
 from coincide.distribution.placement import Setting
 from coincide.distribution.replacement import replace_description
 from coincide.errors import CoincideError
-from coincide.network.broker import Broker, Message, Reader, Subjects
+from coincide.network.broker import Broker, Reader, Subjects
+from coincide.network.carried import Carrier, Carry, Embedded
 from coincide.network.descriptions import Gossip, Resources, graph_of
-from coincide.network.directory import Detector, Directory
+from coincide.network.directory import Detector, Directory, Member
 from coincide.network.hosted import Hosted, Kept, read_kept
-from coincide.network.messages import MARK, Command, Report, encoded
+from coincide.network.messages import Command, Report, encoded
 
 log = logging.getLogger("coincide.network")
 
@@ -27,31 +30,27 @@ DIRECTORY = "the-directory"
 @dataclass(frozen=True)
 class Pace:
     """Seconds: how often the clock is told, how often a node speaks, how often states are kept, how long a state that is handed
-    over is waited for, how often resources are told."""
+    over is waited for (of a cluster: `leaving`), how often resources are told."""
 
     clock: float = 0.25
     beat: float = 0.5
     keep: float = 5.0
     handover: float = 2.0
     gossip: float = 5.0
+    leaving: float = 30.0
 
 
 @dataclass
-class Carried:
-    """A detector that runs here. `published` is the number of its last detection that the stream has already."""
+class Counted:
+    """Events by type that a detector had read at an instant, from which rates are measured."""
 
-    hosted: Hosted
-    reader: Reader
-    published: int
-    kept_at: float
-    kept_position: int = 0
-    seconds: float = 0.0
-    counted_at: float = 0.0
+    at: float
     counts: dict[str, int] = field(default_factory=dict)
 
 
 class Node:
-    """`turn` does what there is to do, without waiting. `now` is any clock of seconds that goes on by itself."""
+    """`turn` does what there is to do, without waiting. `now` is any clock of seconds that goes on by itself. `offer` says what
+    it may carry, `carry` how: in this process, if nothing else is said."""
 
     def __init__(
         self,
@@ -60,18 +59,21 @@ class Node:
         subjects: Subjects | None = None,
         pace: Pace | None = None,
         links: Mapping[str, float] | None = None,
-        host: bool = True,
+        offer: Offer | None = None,
         now: Callable[[], float] = time.monotonic,
+        carry: Carry | None = None,
     ) -> None:
         self.name = name
         self.broker = broker
         self.subjects = subjects or Subjects()
         self.pace = pace or Pace()
         self.links = dict(links or {})
-        self.host = host
+        self.offer = offer or Offer()
         self.now = now
         self.directory = Directory(self.subjects)
-        self.carried: dict[str, Carried] = {}
+        self.carried: dict[str, Carrier] = {}
+        self._carry = carry or self._embed
+        self._counted: dict[str, Counted] = {}
         self.latency = 0.0
         self.resources: dict[str, object] = {}
         self._control: Reader | None = None
@@ -80,7 +82,7 @@ class Node:
         self._clock_number = 0
         self._gossiped_at = -1e9
         self.gossip = Gossip(name)
-        self._measured_at, self._busy, self._share = now(), 0.0, 0.0
+        self._measured_at, self._worked, self._share = now(), 0.0, 0.0
 
     def start(self) -> None:
         """From the directory that was kept last, or from the beginning."""
@@ -94,18 +96,21 @@ class Node:
         """Was there anything to do?"""
         busy = self._heed()
         self._reconcile()
-        for carried in list(self.carried.values()):
-            busy = self._run(carried) or busy
+        for carrier in list(self.carried.values()):
+            busy = carrier.run() or busy
         self._speak()
         return busy
 
     def stop(self) -> None:
         """Leave: states are kept, so that others go on from them."""
-        for carried in self.carried.values():
-            self.broker.keep(carried.hosted.entry.name, carried.hosted.snapshot(carried.hosted.entry.placed))
-            carried.reader.close()
+        began = time.monotonic()
+        for carrier in self.carried.values():
+            while not carrier.hand_over(carrier.entry.placed) and time.monotonic() - began < self.pace.leaving:
+                carrier.run()
+                time.sleep(0.05)
+            carrier.close()
         self.carried.clear()
-        self.broker.publish(self.subjects.node(self.name), encoded(Report(self.name, self.host, leaving=True)))
+        self.broker.publish(self.subjects.node(self.name), encoded(Report(self.name, self.offer, leaving=True)))
         if self._control is not None:
             self._control.close()
 
@@ -133,51 +138,51 @@ class Node:
     def _reconcile(self) -> None:
         """What runs here becomes what the directory says."""
         placed = self.directory.state.detectors
-        for name, carried in list(self.carried.items()):
+        for name, carrier in list(self.carried.items()):
             entry = placed.get(name)
             if entry is None or entry.node != self.name:
-                self._let_go(name, carried, entry)
+                self._let_go(name, carrier, entry)
             else:
-                carried.hosted.entry.placed = entry.placed
+                carrier.entry.placed = entry.placed
         for entry in placed.values():
             if entry.node == self.name and entry.name not in self.carried:
                 self._take_up(entry)
         for name in [name for name in self._waiting if name not in placed or placed[name].node != self.name]:
             del self._waiting[name]
 
-    def _let_go(self, name: str, carried: Carried, entry: Detector | None) -> None:
+    def _let_go(self, name: str, carrier: Carrier, entry: Detector | None) -> None:
         """Destroyed, or moved: then with its state."""
         try:
-            if entry is not None:
-                self.broker.keep(name, carried.hosted.snapshot(entry.placed))
+            if entry is not None and not carrier.hand_over(entry.placed):
+                return
         except OSError:
             return  # the broker is away: later
-        carried.reader.close()
+        carrier.close()
         del self.carried[name]
         if entry is None:
-            self._publish_command(
-                Command("destroyed", name, self.name, self.name), f"destroyed-{name}-{carried.hosted.entry.placed}"
-            )
+            self._publish_command(Command("destroyed", name, self.name, self.name), f"destroyed-{name}-{carrier.entry.placed}")
 
     def _take_up(self, entry: Detector) -> None:
         try:
             state = self._state_of(entry)
             if state is None and entry.name in self._waiting:
                 return
-            last = self.broker.last(self.subjects.detector(entry.name))
-            hosted = Hosted(msgspec.structs.replace(entry), self.directory.copies(entry), self.subjects)
-            if state is not None:
-                hosted.restore(state)
-            reader = self.broker.open(hosted.wanted(), hosted.position)
+            self.carried[entry.name] = self._carry(msgspec.structs.replace(entry), self.directory.copies(entry), state)
         except (OSError, TimeoutError):
             return  # the broker is away: later
         except CoincideError as error:
             log.warning("%s cannot be carried: %s", entry.name, error)
             return
         self._waiting.pop(entry.name, None)
-        self.carried[entry.name] = Carried(hosted, reader, _count(last, entry.since), self.now(), counted_at=self.now())
+        self._counted[entry.name] = Counted(self.now())
         command = "created" if entry.placed == entry.since else "moved"
         self._publish_command(Command(command, entry.name, self.name, self.name), f"{command}-{entry.name}-{entry.placed}")
+
+    def _embed(self, entry: Detector, feeders: Mapping[str, str], state: Kept | None) -> Carrier:
+        hosted = Hosted(entry, feeders, self.subjects)
+        if state is not None:
+            hosted.restore(state)
+        return Embedded(hosted, self.broker, self.subjects, self.pace.keep, self.now)
 
     def _state_of(self, entry: Detector) -> Kept | None:
         """The one that was handed over; if that does not come, the last that was kept; None: it begins, or it is waited for."""
@@ -192,10 +197,14 @@ class Node:
             return kept
         began = self._waiting.setdefault(entry.name, self.now())
         before = self.directory.state.members.get(entry.before)
-        if before is not None and before.alive and self.now() - began < self.pace.handover:
+        if before is not None and before.alive and self.now() - began < self._handover(before):
             return None
         del self._waiting[entry.name]
         return kept
+
+    def _handover(self, before: Member) -> float:
+        """For how long a state is waited for: a cluster is at a micro-batch when it is asked."""
+        return self.pace.leaving if before.offer.engine == SPARK else self.pace.handover
 
     # Resources.
 
@@ -227,37 +236,6 @@ class Node:
                     self._publish_command(Command("migrate", name, found.target, self.name), f"leave-{name}-{placed}")
         return violated
 
-    # Detection.
-
-    def _run(self, carried: Carried) -> bool:
-        messages = carried.reader.take()
-        hosted = carried.hosted
-        if messages:
-            began = time.perf_counter()
-            hosted.receive(messages)
-            self._busy += time.perf_counter() - began
-            self._publish(carried)
-        self._keep(carried)
-        return bool(messages)
-
-    def _publish(self, carried: Carried) -> None:
-        hosted, subject = carried.hosted, self.subjects.detector(carried.hosted.entry.name)
-        for made in hosted.taken():
-            if made.number > carried.published:
-                self.broker.publish(subject, made.data, f"{subject}-{hosted.entry.since}-{made.number}")
-        if (told := hosted.progress()) is not None:
-            self.broker.publish(subject, told)
-
-    def _keep(self, carried: Carried) -> None:
-        now, hosted = self.now(), carried.hosted
-        if now - carried.kept_at < self.pace.keep or hosted.position == carried.kept_position:
-            return
-        try:
-            self.broker.keep(hosted.entry.name, hosted.snapshot(hosted.entry.placed - 1))
-        except OSError:
-            return
-        carried.kept_at, carried.kept_position = now, hosted.position
-
     # Its own words.
 
     def _speak(self) -> None:
@@ -274,38 +252,30 @@ class Node:
     def _report(self) -> None:
         now = self.now()
         if now - self._measured_at >= 1.0:
-            self._share = min(1.0, self._busy / (now - self._measured_at))
-            self._measured_at, self._busy = now, 0.0
+            worked = sum(carrier.figures.seconds for carrier in self.carried.values())
+            self._share = min(1.0, max(0.0, worked - self._worked) / (now - self._measured_at))
+            self._measured_at, self._worked = now, worked
         self._beat_at = now
         if now - self._gossiped_at >= self.pace.gossip:
             self._gossiped_at = now
             self._pass_on(self.gossip.own(self.resources, self.links))
-        rates, delays = self._measured(now)
+        figures = {name: carrier.figures for name, carrier in self.carried.items()}
+        delays = {name: round(own.delay, 3) for name, own in figures.items() if own.delay is not None}
         report = Report(
-            *(self.name, self.host, self.links, self.latency, round(self._share, 3), rates, delays, self.resources),
-            *(sorted(self.carried), self._monitor()),
+            *(self.name, self.offer, self.links, self.latency, round(self._share, 3), self._rates(now), delays),
+            {name: own.size for name, own in figures.items() if own.size},
+            *(self.resources, sorted(self.carried), self._monitor()),
         )
         self.broker.publish(self.subjects.node(self.name), encoded(report))
 
-    def _measured(self, now: float) -> tuple[dict[str, float], dict[str, float]]:
-        """Rates of what detectors read, and how long after its time the last detection of each was made."""
+    def _rates(self, now: float) -> dict[str, float]:
+        """Of what detectors read."""
         rates: dict[str, float] = {}
-        delays: dict[str, float] = {}
-        for name, carried in self.carried.items():
-            seconds = max(now - carried.counted_at, 0.001)
-            for type, number in carried.hosted.counts.items():
-                rate = (number - carried.counts.get(type, 0)) / seconds
-                rates[type] = max(rates.get(type, 0.0), round(rate, 3))
+        for name, carrier in self.carried.items():
+            before, counts = self._counted[name], carrier.figures.counts
+            seconds = max(now - before.at, 0.001)
+            for type, number in counts.items():
+                rates[type] = max(rates.get(type, 0.0), round((number - before.counts.get(type, 0)) / seconds, 3))
             if seconds >= 5.0:
-                carried.counted_at, carried.counts = now, dict(carried.hosted.counts)
-            if carried.hosted.number:
-                delays[name] = round(carried.hosted.delay, 3)
-        return rates, delays
-
-
-def _count(last: Message | None, since: int) -> int:
-    """How many of its detections the stream has, by the last word of a detector; an earlier one of that name does not count."""
-    if last is None or last.number <= since:
-        return 0
-    raw = msgspec.json.decode(last.data)
-    return int(raw[MARK][0] if MARK in raw else raw["count"])
+                self._counted[name] = Counted(now, dict(counts))
+        return rates

@@ -7,10 +7,17 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from coincide.distribution.brokers import SPARK
+from coincide.distribution.brokers import Broker as Offer
 from coincide.network.broker import Subjects
 from coincide.network.natsbroker import NatsBroker
 from coincide.network.node import Node, Pace
+
+if TYPE_CHECKING:
+    from coincide.network.sparkcarrier import Cluster
 
 log = logging.getLogger("coincide.network")
 
@@ -18,23 +25,34 @@ MEASURED = 5.0
 """Seconds between two measurements of the way to the broker."""
 
 
+@dataclass(frozen=True)
+class Settings:
+    """Of a cluster: Spark's master, and where checkpoints are (a folder that all its machines see)."""
+
+    master: str = "local[*]"
+    checkpoint: str | None = None
+
+
 def run_node(
     url: str,
     name: str,
     network: str,
     links: Mapping[str, float],
-    host: bool,
+    offer: Offer,
     pace: Pace,
     retention: float | None = None,
     resources: Mapping[str, object] | None = None,
     domain: str | None = None,
+    cluster: Settings | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
     """Until it is stopped: then it leaves, and others go on with what it carries. `resources` are said, others are measured."""
     broker = NatsBroker(url, network, retention, domain)
-    node = Node(name, broker, Subjects(network), pace, links, host)
+    carry = _cluster(broker, cluster or Settings(), pace).carry if offer.engine == SPARK else None
+    node = Node(name, broker, Subjects(network), pace, links, offer, carry=carry)
     node.resources = {**measured_resources(), **(resources or {})}
     try:
+        broker.answer(name)
         node.start()
         measured = 0.0
         while not stopped():
@@ -49,6 +67,14 @@ def run_node(
         broker.close()
 
 
+def _cluster(broker: NatsBroker, settings: Settings, pace: Pace) -> Cluster:
+    """Before the node joins: to start Spark takes longer than others are patient."""
+    from coincide.engines.spark.session import session
+    from coincide.network.sparkcarrier import Cluster
+
+    return Cluster(session("coincide node", settings.master), broker, settings.checkpoint, pace.keep)
+
+
 def measured_resources() -> dict[str, object]:
     """Processors, and the megabytes of memory that are free."""
     found: dict[str, object] = {"cpu": os.cpu_count() or 1}
@@ -60,5 +86,7 @@ def measured_resources() -> dict[str, object]:
 def _measure(node: Node, broker: NatsBroker) -> None:
     try:
         node.latency = round(broker.round_trip(), 3)
+        broker.measure(node.links)
+        node.links = {name: broker.latency(name) or given for name, given in node.links.items()}
     except OSError as error:
         log.warning("the broker cannot be reached at the moment: %s", error)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from coincide.distribution.brokers import Broker as Offer
 from coincide.model.event import Event, record
 from coincide.network.broker import Subjects
 from coincide.network.memory import Connection, MemoryBroker
@@ -32,11 +33,17 @@ class Simulation:
             self.join(name, links)
         self.run()
 
-    def join(self, name: str, links: Mapping[str, float] | None = None, resources: Mapping[str, Any] | None = None) -> Node:
+    def join(
+        self,
+        name: str,
+        links: Mapping[str, float] | None = None,
+        resources: Mapping[str, Any] | None = None,
+        offer: Offer | None = None,
+    ) -> Node:
         connection = self.broker.connection()
         if (random := self.random) is not None:
             connection.most = lambda: random.choice((0, 1, 3, 1000))
-        node = Node(name, connection, self.subjects, self.pace, links, now=lambda: self.broker.now / 1_000_000)
+        node = Node(name, connection, self.subjects, self.pace, links, offer, now=lambda: self.broker.now / 1_000_000)
         node.start()
         node.resources = dict(resources or {})
         self.nodes[name], self.connections[name] = node, connection

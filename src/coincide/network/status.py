@@ -19,7 +19,7 @@ def tables(state: State) -> str:
             *(
                 name,
                 "up" if member.alive else "down",
-                "yes" if member.host else "no",
+                member.offer.engine if member.offer.host else "no",
                 f"{member.latency:.1f}",
                 f"{member.busy:.0%}",
             ),
@@ -43,7 +43,7 @@ def tables(state: State) -> str:
     return "\n".join(
         part
         for part in (
-            _table(("node", "state", "host", "broker ms", "busy", "detectors"), nodes),
+            _table(("node", "state", "carries", "broker ms", "busy", "detectors"), nodes),
             _table(("detector", "node", "state", "policy", "detection", "delay ms", "expression"), detectors),
             _table(("type", "source", "node", "events/s", "bytes"), flows),
             _table(("subscriber", "node", "detectors", "policy"), subscriptions),

@@ -119,10 +119,10 @@ def ready(network: Network) -> bool:
 
 
 class Link:
-    """A connection to the broker that can be cut: what is sent meanwhile is lost, and the ends are not told."""
+    """A connection to the broker that can be cut: what is sent meanwhile is lost, and the ends are not told. `delay`: seconds."""
 
-    def __init__(self, port: int) -> None:
-        self._target = port
+    def __init__(self, port: int, delay: float = 0.0) -> None:
+        self._target, self._delay = port, delay
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"nats://127.0.0.1:{self._listener.getsockname()[1]}"
         self._whole = Flag()
@@ -157,6 +157,7 @@ class Link:
     def _forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
+                time.sleep(self._delay)
                 if self._whole.is_set():
                     target.sendall(data)
         for each in (source, target):

@@ -10,6 +10,7 @@ import pytest
 
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.records import event_of
+from coincide.distribution.brokers import Broker
 from coincide.engines.policies import PolicyEngine
 from coincide.model.batch import EventBatch
 from coincide.model.event import primitive, record
@@ -108,6 +109,57 @@ def test_detectors_move_to_where_measured_rates_want_them() -> None:
     publish(simulation, "B")
     simulation.pass_time(1.0)
     assert len(simulation.detections("u")) == 1  # it began on a, and ended on c
+
+
+def test_what_is_too_large_for_small_nodes_goes_to_the_cluster() -> None:
+    simulation = Simulation({})
+    for name in "ab":
+        simulation.join(name, offer=Broker(rate=100.0, state=20_000.0))
+    simulation.join("cluster", offer=Broker(engine="spark"))
+    simulation.announce("A", "s", "a", 60.0)
+    simulation.announce("B", "t", "b", 30.0)
+    simulation.announce("C", "t", "b", 30.0)
+    simulation.command("subscribe", "*", "minimum-load", "u", expr="([A] ; [B]) ; [C]", node="a")
+    simulation.run()
+    assert {detector.node for detector in state(simulation).detectors.values()} == {"a", "b"}  # in parts, it fits
+    simulation.command("subscribe", "*", "minimum-latency", "x", expr="([A] ; [B]) ; [C]", node="a")
+    simulation.command("set", "*", "control-interval=1s")
+    simulation.run()
+    assert [d.node for d in state(simulation).detectors.values() if d.policy == "minimum-latency"] == ["cluster"]
+    simulation.announce("C", "t", "b", 5.0)
+    simulation.pass_time(2.0)
+    assert [d.node for d in state(simulation).detectors.values() if d.policy == "minimum-latency"] == ["a"]
+
+
+def test_a_state_that_grows_too_large_goes_to_the_cluster() -> None:
+    simulation = Simulation({})
+    simulation.join("a", offer=Broker(state=20_000.0))
+    simulation.join("cluster", offer=Broker(engine="spark"))
+    rules = "detect Z = A ; B within 10min"
+    simulation.command("subscribe", "*", "minimum-latency", "u", rules=rules, ending="ecco", node="a")
+    simulation.run()
+    (detector,) = state(simulation).detectors.values()
+    assert detector.node == "a"
+    publish(simulation, "A" * 400)
+    simulation.pass_time(8.0)
+    (detector,) = state(simulation).detectors.values()
+    assert detector.node == "cluster"
+    publish(simulation, "B")
+    simulation.pass_time(1.0)
+    assert len(simulation.detections("u")) == 400
+
+
+def test_detectors_stay_where_an_operator_has_put_them() -> None:
+    simulation = Simulation(LINE)
+    simulation.command("subscribe", "*", "minimum-latency", "u", expr="[A] ; [B]", node="a")
+    simulation.run()
+    (name,) = state(simulation).detectors
+    simulation.command("migrate", name, "c")
+    simulation.pass_time(70.0)
+    assert state(simulation).detectors[name].node == "c"
+    simulation.command("set-policy", name, "minimum-latency")
+    simulation.pass_time(1.0)
+    assert state(simulation).detectors[name].node == "a"
 
 
 def test_a_little_better_is_no_reason_to_move() -> None:

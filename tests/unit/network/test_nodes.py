@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 
-from processes import PROGRAM, SERVER, Processes, alive, answers, free_port, listens, ready, until
+from processes import PROGRAM, SERVER, Link, Processes, alive, answers, free_port, listens, ready, until
+
+from coincide.network.natsbroker import AHEAD
 
 TOPOLOGY = {
     "nodes": {"a": {}, "b": {}, "c": {}},
@@ -104,3 +106,31 @@ def test_a_node_may_have_a_broker_of_its_own(processes: Processes) -> None:
     for number, kind in enumerate("AB", 1):
         source.publish({"type": kind, "id": f"e{number}", "time": number})
     assert answers(subscriber, 1) == ['[[1,2],["e1","e2"]]']
+
+
+def test_the_way_between_nodes_is_measured(processes: Processes) -> None:
+    topology = processes.folder / "topology.json"
+    topology.write_text(json.dumps({"nodes": {"a": {}, "far": {}}, "links": [{"ends": ["a", "far"], "latency": 1}]}))
+    processes.start_node("a", "--links", str(topology))
+    processes.start_node("far", "--links", str(topology), url=Link(processes.port, delay=0.02).url)
+    network = processes.network()
+    until(lambda: alive(network, "a", "far"), "the nodes do not join")
+    until(
+        lambda: all(min(m.links.values()) >= 20 for m in network.status().members.values()),
+        "1 ms is what was given, not measured",
+    )
+
+
+def test_a_reader_takes_no_more_than_it_can_hold(processes: Processes) -> None:
+    network = processes.network()
+    subject, text = network.subjects.events("A"), b"x" * 10_000
+    for _ in range(3 * AHEAD // len(text)):
+        network.broker.make_room()
+        network.broker.publish(subject, text)
+    until(network.broker.flush, "they do not come through")
+    reader = network.broker.open([subject], 0)
+    until(lambda: reader.waiting > AHEAD, "nothing comes")
+    until(lambda: reader.resting, "it takes more and more")
+    numbers: list[int] = []
+    until(lambda: numbers.extend(m.number for m in reader.take()) or len(numbers) == 3 * AHEAD // len(text), "not all come")
+    assert numbers == list(range(1, len(numbers) + 1))
