@@ -1,7 +1,7 @@
 # The list of commands. Each makes what it needs first: `.venv` and the packages, from nothing but Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo live network test test-all lint format types docs-check kill soak faults bench experiments clean
+.PHONY: help setup demo live network test test-all lint format types docs-check kill soak faults bench experiments office clean
 
 PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell \
     $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
@@ -67,6 +67,10 @@ bench: $(FULL)  ## measure; see benchmarks/
 experiments: $(FULL)  ## the papers' experiments on distribution: tables, and plots in experiment-output/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[experiments]'
 	@$(BIN)/python -m experiments --pictures experiment-output
+
+office: $(FULL)  ## the Active Office with real processes in network namespaces (as root, half an hour): table, and plots in experiment-output/
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[experiments]'
+	@$(BIN)/python -m experiments namespaces --pictures experiment-output
 
 clean:  ## remove what these commands made, the environment too
 	rm -rf .venv .java demo-output experiment-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from typing import Any
@@ -14,6 +15,8 @@ from coincide.distribution.divided import divided_file
 from coincide.distribution.division import Division, divide
 from coincide.lang.cdl.parse import parse
 from coincide.lang.cdl.print import print_file
+from coincide.model.event import HEARTBEAT, Event, primitive
+from coincide.network.simulation import Simulation
 from coincide.source import SourceText
 
 COMPARISONS = ("equal", "equal", "greater", "less", "notEqual")
@@ -86,11 +89,14 @@ def made_division(text: str) -> tuple[str, Division]:
     return print_file(divided_file(file, division)), division
 
 
+TIMES = int(os.environ.get("COINCIDE_EXAMPLES_TIMES", "1"))
+
+
 @pytest.mark.filterwarnings("ignore::coincide.errors.DataWarning")
 def test_divided_is_whole() -> None:
     rng = random.Random(7)
     divided, found = 0, 0
-    for _ in range(120):
+    for _ in range(120 * TIMES):
         text = numbered(random_description(rng))
         printed, division = made_division(text)
         divided += division.divided
@@ -100,3 +106,55 @@ def test_divided_is_whole() -> None:
         assert detected(printed, events) == whole, f"{text}\n{printed}\n{events}"
     assert divided > 50
     assert found > 100
+
+
+NODES = {"a": {"b": 2.0}, "b": {"a": 2.0, "c": 20.0}, "c": {"b": 20.0}}
+
+
+def in_a_network(parts: list[str], events: list[dict[str, Any]], rng: random.Random) -> Counter[bytes]:
+    """Each part is carried by some node, and moved while events come."""
+    simulation = Simulation(NODES, rng)
+    for number, part in enumerate(parts):
+        more = {"rules": part, "ending": "cdl", "detection": "guaranteed", "node": rng.choice("abc")}
+        simulation.command("subscribe", "*", rng.choice(("minimum-latency", "minimum-load")), f"u{number}", **more)
+    for kind in "abc":
+        simulation.announce(kind, "s", rng.choice("abc"))
+    simulation.run()
+    detectors = list(simulation.nodes["a"].directory.state.detectors)
+    for event in events:
+        time = event["time"] * 1000
+        attributes = {name: float(value) for name, value in event.items() if name in ("k", "v")}
+        simulation.broker.now += 1000
+        simulation.publish(primitive(event["type"], time, time, event["id"], attributes, "s"))
+        if rng.random() < 0.3:
+            simulation.command("migrate", rng.choice(detectors), rng.choice("abc"))
+        simulation.some(rng.randrange(3))
+        if rng.random() < 0.03 and len(simulation.nodes) == 3:
+            simulation.kill(rng.choice("abc"))
+            simulation.pass_time(4.0)
+    simulation.publish(Event(HEARTBEAT, 10**9, 10**9, None, {}, (), "s"), *"abc")
+    simulation.pass_time(8.0)
+    made = simulation.detections(f"u{len(parts) - 1}")
+    return Counter(msgspec.json.encode(each, order="sorted") for each in made)
+
+
+@pytest.mark.filterwarnings("ignore::coincide.errors.DataWarning")
+def test_divided_over_nodes_is_whole() -> None:
+    rng = random.Random(11)
+    divided, found = 0, 0
+    for _ in range(8 * TIMES):
+        text = numbered(random_description(rng))
+        printed, division = made_division(text)
+        if not division.divided:
+            continue
+        divided += 1
+        events = random_events(rng)
+        whole = detected(text, events)
+        found += whole.total()
+        assert in_a_network(documents(printed), events, rng) == whole, f"{text}\n{printed}\n{events}"
+    assert divided > 3
+    assert found > 5
+
+
+def documents(text: str) -> list[str]:
+    return [f"<cd {part.partition('</cd>')[0]}</cd>" for part in text.split("<cd ")[1:]]

@@ -59,9 +59,9 @@ class Cdl(Language):
         return [[_detector(cd) for cd in some] for some in kept]
 
     def linked(self, own: Sequence[Detector], everyone: Sequence[Detector]) -> list[Detector]:
-        """Of the messages that they would take from detectors, those that any makes."""
+        """Of the messages that they would take from detectors, those that any makes. The others may come from other nodes."""
         made = frozenset(output for detector in everyone for output in detector.outputs)
-        return [replace(d, inputs=replace(d.inputs, detections=d.inputs.detections & made)) for d in own]
+        return [replace(d, inputs=_linked(d.inputs, made)) for d in own]
 
     def explained(self, detector: Detector) -> Iterator[tuple[str, str]]:
         return explained_description(detector.definition)
@@ -87,6 +87,11 @@ class Cdl(Language):
                 if not a.optional and a.lookup is None and is_attribute(a.name):
                     found.append(Mention(ATTRIBUTE, a.name, a.span, KINDS[a.type]))
         return Reads(tuple(found), gives=frozenset(a.name for event in cd.events for a in event.attributes))
+
+
+def _linked(inputs: Inputs, made: frozenset[str]) -> Inputs:
+    external = None if inputs.external is None else inputs.external | (inputs.detections - made)
+    return Inputs(external, inputs.detections & made)
 
 
 def _detector(cd: Description) -> Detector:

@@ -77,8 +77,12 @@ class Subjects:
         return f"{self.network}.publisher.{token(type)}"
 
     def detector(self, name: str) -> str:
-        """What a detector detects, and its heartbeats."""
+        """What a detector detects."""
         return f"{self.network}.detector.{token(name)}"
+
+    def progress(self, name: str) -> str:
+        """A detector's heartbeats: for detectors that read it; applications need none of them."""
+        return f"{self.network}.progress.{token(name)}"
 
     def keeping(self, name: str) -> str:
         """Here a detector that runs elsewhere than on its node is asked for its state."""
@@ -92,5 +96,5 @@ class Subjects:
         return f"{self.network}.gossip.{token(node)}"
 
     def kind(self, subject: str) -> str:
-        """`event`, `detector`, `publisher`, `node`, `keep`, `admin` or `clock`."""
+        """`event`, `detector`, `progress`, `publisher`, `node`, `keep`, `admin` or `clock`."""
         return subject.removeprefix(self.network + ".").partition(".")[0]

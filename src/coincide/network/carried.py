@@ -31,6 +31,8 @@ class Carrier(Protocol):
 
     entry: Detector
     figures: Figures
+    is_read: bool
+    """Does another detector wait for its heartbeats?"""
 
     def run(self) -> bool:
         """Does what there is to do, without waiting. Was there anything?"""
@@ -47,7 +49,7 @@ class Announcer:
     def __init__(self, broker: Broker, subjects: Subjects, entry: Detector) -> None:
         """Raises OSError."""
         self.broker = broker
-        self.subject = subjects.detector(entry.name)
+        self.subject, self.heartbeats = subjects.detector(entry.name), subjects.progress(entry.name)
         self.since = entry.since
         self._published = _count(broker.last(self.subject), entry.since)
 
@@ -58,32 +60,36 @@ class Announcer:
 
     def progress(self, told: bytes | None) -> None:
         if told is not None:
-            self.broker.publish(self.subject, told)
+            self.broker.publish(self.heartbeats, told)
 
 
 def _count(last: Message | None, since: int) -> int:
-    """How many of its detections the stream has, by the last word of a detector; an earlier one of that name does not count."""
+    """How many of its detections the stream has; those of an earlier one of that name do not count, and what is no detection
+    tells nothing: then all are published again, and dropped by their numbers."""
     if last is None or last.number <= since:
         return 0
-    raw = msgspec.json.decode(last.data)
-    return int(raw[MARK][0] if MARK in raw else raw["count"])
+    try:
+        return int(msgspec.json.decode(last.data)[MARK][0])
+    except (msgspec.DecodeError, ValueError, KeyError, TypeError, IndexError):
+        return 0
+
+
+UNREAD = 1.0
+"""Seconds between two heartbeats of a detector that nobody reads."""
 
 
 class Embedded:
-    """In the node's own process. Its state is kept every so many seconds, if it has read anything since."""
+    """In the node's own process. Its state is kept `every` so many seconds, if it has read anything since; `apart` are two
+    heartbeats, if there is nothing new between them."""
 
     def __init__(
-        self,
-        hosted: Hosted,
-        broker: Broker,
-        subjects: Subjects,
-        every: float,
-        now: Callable[[], float],
+        self, hosted: Hosted, broker: Broker, subjects: Subjects, every: float, apart: float, now: Callable[[], float]
     ) -> None:
         """Raises OSError."""
-        self.hosted, self.entry = hosted, hosted.entry
+        self.hosted, self.entry, self.is_read = hosted, hosted.entry, True
         self.figures = Figures(hosted.counts)
-        self._broker, self._every, self._now = broker, every, now
+        self._broker, self._every, self._apart, self._now = broker, every, apart, now
+        self._spoke_at = now()
         self._announcer = Announcer(broker, subjects, hosted.entry)
         self._reader: Reader = broker.open(hosted.wanted(), hosted.position)
         self._kept_at, self._kept_position = now(), 0
@@ -96,6 +102,8 @@ class Embedded:
             self.figures.seconds += time.perf_counter() - began
             self.figures.delay = self.hosted.delay if self.hosted.number else None
             self._announcer.detections(self.hosted.taken())
+        if self._now() - self._spoke_at >= (self._apart if self.is_read else max(self._apart, UNREAD)):
+            self._spoke_at = self._now()
             self._announcer.progress(self.hosted.progress())
         if self._now() - self._kept_at >= self._every and self.hosted.position != self._kept_position:
             self._keep()

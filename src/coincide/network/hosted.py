@@ -157,7 +157,7 @@ class Hosted:
         self.delay = 0.0
         self.counts: dict[str, int] = {}
         self.stopped: str | None = None
-        self._names = {subjects.detector(name): name for name in feeders}
+        self._names = {subject: name for name in feeders for subject in (subjects.detector(name), subjects.progress(name))}
         self._root: Place = ()
         self._told = (NEVER, 0)
         if not self._by_arrival:

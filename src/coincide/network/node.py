@@ -30,7 +30,7 @@ DIRECTORY = "the-directory"
 @dataclass(frozen=True)
 class Pace:
     """Seconds: how often the clock is told, how often a node speaks, how often states are kept, how long a state that is handed
-    over is waited for (of a cluster: `leaving`), how often resources are told."""
+    over is waited for (of a cluster: `leaving`), how often resources are told, and detectors' heartbeats at most."""
 
     clock: float = 0.25
     beat: float = 0.5
@@ -38,6 +38,7 @@ class Pace:
     handover: float = 2.0
     gossip: float = 5.0
     leaving: float = 30.0
+    heartbeat: float = 0.02
 
 
 @dataclass
@@ -138,12 +139,16 @@ class Node:
     def _reconcile(self) -> None:
         """What runs here becomes what the directory says."""
         placed = self.directory.state.detectors
+        read = {feeder for entry in placed.values() for feeder in entry.feeders}
         for name, carrier in list(self.carried.items()):
             entry = placed.get(name)
             if entry is None or entry.node != self.name:
                 self._let_go(name, carrier, entry)
             else:
-                carrier.entry.placed = entry.placed
+                carrier.is_read = name in read
+                if carrier.entry.placed != entry.placed:  # it was to go, and is to stay
+                    carrier.entry.placed = entry.placed
+                    self._say_taken_up(entry)
         for entry in placed.values():
             if entry.node == self.name and entry.name not in self.carried:
                 self._take_up(entry)
@@ -175,6 +180,9 @@ class Node:
             return
         self._waiting.pop(entry.name, None)
         self._counted[entry.name] = Counted(self.now())
+        self._say_taken_up(entry)
+
+    def _say_taken_up(self, entry: Detector) -> None:
         command = "created" if entry.placed == entry.since else "moved"
         self._publish_command(Command(command, entry.name, self.name, self.name), f"{command}-{entry.name}-{entry.placed}")
 
@@ -182,7 +190,7 @@ class Node:
         hosted = Hosted(entry, feeders, self.subjects)
         if state is not None:
             hosted.restore(state)
-        return Embedded(hosted, self.broker, self.subjects, self.pace.keep, self.now)
+        return Embedded(hosted, self.broker, self.subjects, self.pace.keep, self.pace.heartbeat, self.now)
 
     def _state_of(self, entry: Detector) -> Kept | None:
         """The one that was handed over; if that does not come, the last that was kept; None: it begins, or it is waited for."""

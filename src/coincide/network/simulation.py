@@ -15,7 +15,7 @@ from coincide.network.memory import Connection, MemoryBroker
 from coincide.network.messages import MARK, Announcement, Command, encoded, is_shown, shown
 from coincide.network.node import Node, Pace
 
-PACE = Pace(clock=0.25, beat=0.5, keep=1.0, handover=0.5)
+PACE = Pace(clock=0.25, beat=0.5, keep=1.0, handover=0.5, heartbeat=0.0)
 
 
 class Simulation:

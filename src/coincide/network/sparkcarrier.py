@@ -148,7 +148,7 @@ class SparkCarrier:
 
     def __init__(self, cluster: Cluster, entry: Detector, feeders: Mapping[str, str], state: Kept | None) -> None:
         """Raises OSError."""
-        self.entry, self.figures = entry, Figures()
+        self.entry, self.figures, self.is_read = entry, Figures(), True
         self._cluster, self._broker = cluster, cluster.broker
         self._announcer = Announcer(cluster.broker, Subjects(cluster.broker.network), entry)
         begins = None if state is None else msgspec.msgpack.encode(state)

@@ -149,6 +149,20 @@ def test_a_state_that_grows_too_large_goes_to_the_cluster() -> None:
     assert len(simulation.detections("u")) == 400
 
 
+def test_a_detector_that_is_sent_away_and_back_at_once_is_ready() -> None:
+    simulation = Simulation(LINE)
+    simulation.command("subscribe", "*", "minimum-latency", "u", expr="[A] ; [B]", node="a")
+    simulation.run()
+    (name,) = state(simulation).detectors
+    publish(simulation, "A")
+    simulation.command("migrate", name, "c")
+    simulation.command("migrate", name, "a")
+    publish(simulation, "B")
+    simulation.pass_time(1.0)
+    assert (state(simulation).detectors[name].node, state(simulation).detectors[name].ready) == ("a", True)
+    assert len(simulation.detections("u")) == 1
+
+
 def test_detectors_stay_where_an_operator_has_put_them() -> None:
     simulation = Simulation(LINE)
     simulation.command("subscribe", "*", "minimum-latency", "u", expr="[A] ; [B]", node="a")

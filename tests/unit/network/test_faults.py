@@ -163,6 +163,7 @@ def test_hostile_commands_are_answered_and_change_nothing(processes: Processes) 
         network.broker.publish(network.subjects.admin, data)
     network.broker.publish(network.subjects.node("x"), b"not a report")
     network.broker.publish(network.subjects.detector(name), b'{"type":"heartbeat"}')
+    network.broker.publish(network.subjects.progress(name), b'{"type":"heartbeat"}')
     network.broker.publish(network.subjects.events("A"), b'{"type":"A","time":"never"}')
     errors: list[str] = []
 
@@ -175,6 +176,8 @@ def test_hostile_commands_are_answered_and_change_nothing(processes: Processes) 
     until(heard, f"not all are answered: {errors}")
     assert all(any(text in error for error in errors) for text in told.values()), errors
     assert hosts(network) == before
+    for name, node in before.items():
+        network.command("migrate", name, "b" if node != "b" else "c")  # whoever takes it up reads what was forged
     feed.publish(100)
     time.sleep(0.5)
     found = answers(subscriber, 1)

@@ -10,7 +10,7 @@ from coincide.network.client import Network
 pytestmark = pytest.mark.spark
 
 EXPR = "([A] ; [B]) | [C]"
-LONG = 120.0
+LONG = 240.0
 """Seconds: Spark has to start."""
 
 
