@@ -34,6 +34,9 @@ class CsvLines(Sink):
     def commit(self) -> Position:
         return self._sink.commit()
 
+    def make_safe(self) -> None:
+        self._sink.make_safe()
+
     def close(self) -> None:
         self._sink.close()
 

@@ -81,5 +81,6 @@ class ParquetFolder(Sink):
         return self.folder / f"part-{number:08}.parquet"
 
     def _paths(self, after: int) -> Iterator[Path]:
-        """Those of our files that stand behind a number."""
-        return (path for path in sorted(self.folder.glob("part-*.parquet")) if path > self._path(after))
+        """Those of our files that stand behind a number, and those that a run which was killed had begun."""
+        yield from (path for path in sorted(self.folder.glob("part-*.parquet")) if path > self._path(after))
+        yield from self.folder.glob(".part-*.parquet.*.part")

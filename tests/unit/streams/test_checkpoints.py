@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from coincide import Engine, loads
 from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.parquet import ParquetDetections
 from coincide.adapters.records import event_of
 from coincide.detection.snapshots import opened as content
 from coincide.detection.snapshots import sealed
@@ -315,6 +316,8 @@ def test_a_folder_of_parquet_has_each_detection_once_whenever_the_run_ends(tmp_p
     list(run.rest())
     run.close()
     (folder / "notes.txt").write_text("not ours")
+    ParquetDetections(folder / "part-00000099.parquet")  # one that was begun when a run was killed
+    assert [*folder.glob(".*")]
     rows = pyarrow.parquet.read_table([*map(str, sorted(folder.glob("*.parquet")))])
     assert rows.column("d").to_pylist() == [f"d{n}" for n in range(1, 31)]
     assert len(set(rows.column("_key").to_pylist())) == 30
