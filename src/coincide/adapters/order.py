@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 MEMORY_ROWS = 2_000_000
 TARGET = 65_536
+USUAL = 128
+"""Bytes of a row; a larger one counts as several."""
+LOOKED_AT = 16
+"""Objects of a batch by which the size of the others is judged."""
 
 _key = attrgetter("origin")
 
@@ -35,15 +39,15 @@ def sort_batch(batch: EventBatch) -> EventBatch:
 def in_total_order(batches: Iterable[EventBatch], memory_rows: int = MEMORY_ROWS, target: int = TARGET) -> Iterator[EventBatch]:
     """All events, in total order over all batches given out, of about `target` rows each.
 
-    Up to `memory_rows` are sorted in memory; beyond that, sorted runs go to temporary files and are merged. Nothing can be
-    given out before all was read, since the last record may be the first in time."""
+    Up to `memory_rows` of usual size are sorted in memory; beyond that, sorted runs go to temporary files and are merged.
+    Nothing can be given out before all was read, since the last record may be the first in time."""
     held: list[EventBatch] = []
     rows = 0
     runs: Runs | None = None
     try:
         for batch in batches:
             held.append(batch)
-            rows += len(batch)
+            rows += weight(batch)
             if rows > memory_rows:
                 runs = runs or _runs(memory_rows, target)
                 runs.add(_arranged(held, target))
@@ -57,6 +61,17 @@ def in_total_order(batches: Iterable[EventBatch], memory_rows: int = MEMORY_ROWS
     finally:
         if runs is not None:
             runs.close()
+
+
+def weight(batch: EventBatch) -> int:
+    """As how many rows of usual size it fills memory."""
+    if batch.has_table:
+        from coincide.model.fields import bytes_of
+
+        return max(len(batch), bytes_of(batch.table.fields) // USUAL)
+    some = batch.events[:: max(1, len(batch) // LOOKED_AT)]
+    texts = sum(len(value) for event in some for value in event.attributes.values() if isinstance(value, str))
+    return len(batch) + len(batch) * texts // (USUAL * max(1, len(some)))
 
 
 def _runs(memory_rows: int, target: int) -> Runs:

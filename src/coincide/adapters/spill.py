@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from coincide.adapters.order import USUAL, weight
 from coincide.adapters.scratch import remove, scratch_folder
 from coincide.adapters.segments import SegmentWriter, read_segments
 from coincide.adapters.tableorder import joined, key_of, sliced, sorted_table
@@ -57,8 +58,9 @@ class Runs:
         try:
             for table in tables:
                 batch = _to_arrow(table)
-                for start in range(0, len(batch), self._chunk):
-                    writer.write(batch.slice(start, self._chunk))
+                size = max(1, self._chunk * len(batch) // max(len(batch), batch.nbytes // USUAL, 1))
+                for start in range(0, len(batch), size):
+                    writer.write(batch.slice(start, size))
         finally:
             writer.close()
         return path if writer.rows else None
@@ -125,12 +127,12 @@ def _merge(paths: list[Path]) -> Iterator[EventTable]:
 
 
 def _grouped(tables: Iterable[EventTable], target: int) -> Iterator[EventTable]:
-    """Small tables joined to about `target` rows."""
+    """Small tables joined to about `target` rows of usual size."""
     held: list[EventTable] = []
     rows = 0
     for table in tables:
         held.append(table)
-        rows += len(table)
+        rows += weight(EventBatch(table=table))
         if rows >= target:
             yield held[0] if len(held) == 1 else joined(held)
             held, rows = [], 0

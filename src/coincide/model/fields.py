@@ -41,6 +41,12 @@ def _later(columns: LazyColumns, name: str, change: Callable[[pa.Array], pa.Arra
     return lambda: change(columns[name])
 
 
+def bytes_of(columns: Columns) -> int:
+    """Of those that are there."""
+    made = columns._made if isinstance(columns, LazyColumns) else columns
+    return sum(array.nbytes for array in made.values())
+
+
 def changed(columns: Columns, change: Callable[[pa.Array], pa.Array]) -> Columns:
     """All columns, changed alike; what is not there yet is changed when it is made."""
     if isinstance(columns, LazyColumns):

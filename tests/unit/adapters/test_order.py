@@ -78,6 +78,24 @@ def test_many_runs_are_merged_in_several_passes(monkeypatch: pytest.MonkeyPatch)
     assert keys(list(in_total_order(batches, memory_rows=4, target=2))) == plainly_sorted(flat)
 
 
+@pytest.mark.parametrize("columns", [False, True])
+def test_rows_that_are_large_spill_sooner_and_are_merged_in_smaller_pieces(
+    columns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flat = [primitive("t", 0, (i * 7) % 50, str(i), {"text": f"{i} " + "x" * 100_000}) for i in range(50)]
+    batches = [table_batch(flat[i : i + 5]) if columns else EventBatch(flat[i : i + 5]) for i in range(0, 50, 5)]
+    runs: list[int] = []
+    monkeypatch.setattr(spill.Runs, "add", lambda self, given, add=spill.Runs.add: runs.append(1) or add(self, given))
+    out = list(in_total_order(batches, memory_rows=2_000, target=1_000))
+    assert keys(out) == plainly_sorted(flat)
+    assert len(runs) > 4
+    assert max(map(len, out)) <= 5
+    small = [primitive("t", 0, (i * 7) % 50, str(i), {"text": f"{i}"}) for i in range(50)]
+    runs.clear()
+    assert len([*in_total_order([table_batch(small) if columns else EventBatch(small)], memory_rows=4_000)]) == 1
+    assert not runs
+
+
 def test_arrivals_and_sources_survive_spilling() -> None:
     flat = [primitive("t", 0, 9 - i, str(i), {}, source=f"s{i}", arrival=i) for i in range(9)]
     out = [e for b in in_total_order([EventBatch(flat[:5]), EventBatch(flat[5:])], memory_rows=3) for e in b.events]
