@@ -51,12 +51,16 @@ def message(number: int) -> bytes:
     return b'{"type":"%s","time":%d,"door":"d%d","value":%d}' % (kind, time_of, door, number)
 
 
-def publish(address: str, subject: str, count: int, rate: float) -> None:
+def publish(address: str, subject: str, count: int, rate: float, paused: Any) -> None:
+    """At a constant rate. `paused` gets the longest time for which it could not: what was to be told then comes late by it."""
     host, _, port = address.partition(":")
     wire = Wire(host, int(port), {}, None, 5.0)
     begun, number = time.monotonic(), 0
+    before = begun
     while number < count:
-        some = min(count, int((time.monotonic() - begun) * rate))
+        now = time.monotonic()
+        paused.value, before = max(paused.value, now - before), now
+        some = min(count, int((now - begun) * rate))
         frames = [b"PUB %s %d\r\n%s\r\n" % (subject.encode(), len(each), each) for each in map(message, range(number, some))]
         if frames:
             wire.send(b"".join(frames))
@@ -122,14 +126,16 @@ def total(sample: Sample, name: str) -> float:
     return sum(value for label, value in sample.metrics.items() if label.partition("{")[0] == name)
 
 
-def soaked(minutes: float, rate: int) -> tuple[list[Sample], int, int]:
-    """Samples, the events that were published, and the exit code of the service."""
+def soaked(minutes: float, rate: int) -> tuple[list[Sample], int, float, int]:
+    """Samples, the events that were published, the longest pause of who did, and the exit code of the service."""
     count = int(minutes * 60 * rate)
     with broker() as address, tempfile.TemporaryDirectory() as folder:
         stream_of(address, "IN", max_msgs=150 * rate)
         service = Service(Path(folder), address)
         try:
-            work = multiprocessing.get_context("spawn").Process(target=publish, args=(address, "IN", count, rate), daemon=True)
+            context = multiprocessing.get_context("spawn")
+            paused = context.Value("d", 0.0)
+            work = context.Process(target=publish, args=(address, "IN", count, rate, paused), daemon=True)
             begun = time.monotonic()
             work.start()
             samples = [service.look(begun)]
@@ -140,7 +146,7 @@ def soaked(minutes: float, rate: int) -> tuple[list[Sample], int, int]:
                     break
                 if len(samples) % 12 == 0:
                     told(samples[-1])
-            return samples, count, service.stop()
+            return samples, count, paused.value, service.stop()
         finally:
             service.process.kill()
 
@@ -151,12 +157,13 @@ def told(sample: Sample) -> None:
     print(f"  {sample.at / 60:5.1f} min  {sample.memory:7.1f} MiB  {taken:14,.0f} events  lag {lag:6.0f} ms", flush=True)
 
 
-def figures(samples: list[Sample], published: int, code: int) -> dict[str, Any]:
+def figures(samples: list[Sample], published: int, paused: float, code: int) -> dict[str, Any]:
     end = samples[-1]
     warm = [s for s in samples if s.at >= min(max(WARM, end.at / 5), end.at / 2)]
     lags = sorted(1000 * total(s, "coincide_lag_seconds") for s in warm if s is not end)
     return {
         "events published": f"{published:,}",
+        "  longest pause of the publisher": f"{1000 * paused:.0f} ms",
         "  taken": f"{total(end, 'coincide_events_total'):,.0f}",
         "  too late (of those made so)": f"{total(end, 'coincide_events_late_total'):,.0f} of {published // LATE:,}",
         "detections": f"{total(end, 'coincide_detections_total'):,.0f}",
