@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -182,7 +182,7 @@ class TableQuery:
         return table if order is None else table.take(pa.array(order))
 
     def _filtered(self, table: pa.Table) -> pa.Table:
-        table, where = _plain(table), self.query.source.where
+        table, where = _plain(table.combine_chunks()), self.query.source.where
         return table if where is None else table.filter(pa.array(self._filter(table, lowered(where))))
 
     def _matches(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
@@ -313,24 +313,28 @@ class TableQuery:
         return pa.table(columns, schema=self.output)
 
 
-class _Arrays(dict[str, Column]):
-    """Columns of a table, made when they are asked for."""
+class _Arrays(Mapping[str, Column]):
+    """Columns of a table, made when they are asked for. No dict: a copy of one would have only those that were."""
 
     def __init__(self, table: pa.Table) -> None:
-        super().__init__()
         self.table = table
+        self.made: dict[str, Column] = {}
 
-    def get(self, name: str, default: Any = None) -> Any:
-        if name not in self:
-            return default
-        return self[name]
-
-    def __missing__(self, name: str) -> Column:
-        self[name] = column_of_array(self.table.column(name).combine_chunks())
-        return self[name]
+    def __getitem__(self, name: str) -> Column:
+        if name not in self.made:
+            if name not in self:
+                raise KeyError(name)
+            self.made[name] = column_of_array(self.table.column(name).combine_chunks())
+        return self.made[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self.table.column_names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table.column_names)
+
+    def __len__(self) -> int:
+        return self.table.num_columns
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -65,6 +65,19 @@ def test_conditions_over_objects_and_columns(test: str) -> None:
     assert coincide.match_recognize(table, clause) == [{"t": "x", "i": 2}, {"t": "x", "i": 4}]
 
 
+@pytest.mark.parametrize(
+    "test",
+    ["PREV(price) < price", "PREV(price) + 0 < price", "PREV(price) IN (3, 5, 7)", "PREV(CLASSIFIER() || price) IS NOT NULL"],
+)
+def test_what_only_navigations_read_is_there(test: str) -> None:
+    """Also where no other part of the query has asked for the column before."""
+    clause = f"PARTITION BY sym ORDER BY ts MEASURES COUNT(*) AS n PATTERN (LOW HIGH) DEFINE HIGH AS {test}"
+    by_rows = clause.replace("HIGH AS", "HIGH AS COUNT(LOW.*) = 1 AND")
+    found = coincide.match_recognize(TICKS.select(["price", "ts", "sym"]), clause).to_pylist()
+    assert found == coincide.match_recognize(TICKS, by_rows).to_pylist()
+    assert found == [{"sym": "a", "n": 2}, {"sym": "b", "n": 2}]
+
+
 def test_within_goes_by_the_first_key_or_by_time() -> None:
     clause = "ORDER BY ts MEASURES COUNT(*) AS n PATTERN (A+) WITHIN 2 s DEFINE A AS true"
     assert [r["n"] for r in coincide.match_recognize(TICKS, clause).to_pylist()] == [3, 3]

@@ -16,9 +16,10 @@ from coincide.detection.rowpattern.expressions import Folded, Lookup, leaves_of,
 from coincide.detection.rowpattern.folds import running
 from coincide.detection.rowpattern.loop import MATCHED, NO_ROW, NOTHING, TIMED_OUT, TOO_MANY_STEPS, UNMATCHED, find, follow
 from coincide.detection.rowpattern.partition import Program
+from coincide.detection.rowpattern.places import located, neighbours
 from coincide.detection.rowpattern.registers import Code, Coder, local_look_ahead, needs_code, unfit_reasons
 from coincide.detection.rowpattern.tables import Tables, tables_of
-from coincide.detection.rowpattern.vectors import taken, values_of
+from coincide.detection.rowpattern.vectors import read_by, taken, values_of
 from coincide.errors import Diagnostic, RunError
 from coincide.expr.tree import Expr, Reference, transform
 from coincide.lang.matchrecognize.definition import Classifier, MatchFact
@@ -77,11 +78,13 @@ class Segments:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """`columns` by name; `times` in microseconds, for WITHIN and MATCH_ROWTIME."""
+    """`columns` by name; `times` in microseconds, for WITHIN and MATCH_ROWTIME. `shifted` are values so many rows on: several
+    conditions may ask for them."""
 
     length: int
     columns: Mapping[str, Column]
     times: Numbers
+    shifted: dict[tuple[Expr, int], Column] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,16 +253,18 @@ class Columnar:
         return values_of(_rewritten(tree, rewrite), columns, rows.length)
 
     def _shifted(self, node: Lookup, rows: Rows, segments: Segments, name: str) -> Column:
-        columns = dict(rows.columns)
+        columns = rows.columns
         if reads_labels(node.operand):  # only at the row itself: elsewhere it would not be path-free
-            columns[LABEL] = Column(rows.length, codes=np.zeros(rows.length, np.int32), texts=(name,))
+            labels = Column(rows.length, codes=np.zeros(rows.length, np.int32), texts=(name,))
+            columns = {**read_by(node.operand, columns), LABEL: labels}
+        elif (node.operand, node.shift) in rows.shifted:
+            return rows.shifted[node.operand, node.shift]
         values = values_of(_with_label(node.operand), columns, rows.length)
-        if node.shift == 0:
-            return values
-        at = np.arange(rows.length) + node.shift
-        low = np.repeat(segments.bounds[:-1], np.diff(segments.bounds))
-        high = np.repeat(segments.bounds[1:], np.diff(segments.bounds))
-        return taken(values, np.where((at >= low) & (at < high), at, -1))
+        if node.shift:
+            values = taken(values, neighbours(segments.bounds, node.shift))
+        if columns is rows.columns:
+            rows.shifted[node.operand, node.shift] = values
+        return values
 
     # Output
 
@@ -267,18 +272,16 @@ class Columnar:
         """The output rows of all matches."""
         clause = self.clause
         sizes = matches.size
-        match = np.repeat(np.arange(len(matches)), sizes)
-        within = np.arange(len(match)) - np.repeat(matches.offsets[:-1], sizes)
         states = self.automaton.states
         variable = np.array([s.variable for s in states], np.int32)[matches.states]
-        flat = Flat(match, within, np.repeat(matches.start, sizes) + within, variable)
+        flat = Flat(matches, variable)
         if not clause.all_rows:
             current = np.where(matches.kind == UNMATCHED, -2, sizes - 1)
             return Shown(matches, flat, np.arange(len(matches)), current)
         visible = ~np.array([s.hidden for s in states], np.bool_)[matches.states]
         empty = (sizes == 0) & ((matches.kind == UNMATCHED) | clause.empty_matches)
-        numbers = np.concatenate((match[visible], np.flatnonzero(empty)))
-        current = np.concatenate((within[visible], np.where(matches.kind[empty] == UNMATCHED, -2, -1)))
+        numbers = np.concatenate((flat.match[visible], np.flatnonzero(empty)))
+        current = np.concatenate((flat.within[visible], np.where(matches.kind[empty] == UNMATCHED, -2, -1)))
         order = np.argsort(numbers, kind="stable")
         return Shown(matches, flat, numbers[order], current[order])
 
@@ -314,21 +317,20 @@ class Columnar:
 
     def _picked(self, node: Lookup, shown: Shown, segments: Segments) -> tuple[Numbers, Numbers]:
         """The row, and the flat row that it was found from."""
-        flat = shown.flat
-        at, there = self._located(node, shown)
-        if not len(flat.row):
-            return np.full(len(shown), -1, np.int64), at
-        safe = np.where(there, at, 0)
-        row = flat.row[safe] + node.shift
+        matches, match = shown.matches, shown.match
+        at = self._located(node, shown)
+        there = at >= 0
+        row = matches.start[match] + at - matches.offsets[match]
         if node.shift:
-            segment = np.searchsorted(segments.bounds, flat.row[safe], side="right") - 1
+            segment = np.searchsorted(segments.bounds, row, side="right") - 1
+            row += node.shift
             there &= (row >= segments.bounds[segment]) & (row < segments.bounds[segment + 1])
-        return np.where(there, row, -1), safe
+        return np.where(there, row, -1), np.where(there, at, 0)
 
     def _looked_up(self, node: Lookup, shown: Shown, rows: Rows, segments: Segments) -> Column:
         flat, match = shown.flat, shown.match
         picked, safe = self._picked(node, shown, segments)
-        if not len(flat.row):
+        if not len(flat.variable):
             return Column(len(shown))
         there = picked >= 0
         if isinstance(node.operand, Reference):
@@ -347,25 +349,32 @@ class Columnar:
         values = values_of(_with_label(node.operand), columns, len(shown))
         return taken(values, np.where(there, np.arange(len(shown)), -1))
 
-    def _located(self, node: Lookup, shown: Shown) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """The flat row that each output row's lookup starts from, and whether there is one."""
+    def _located(self, node: Lookup, shown: Shown) -> Numbers:
+        """The flat row that each output row's lookup starts from; -1: there is none."""
+        if not self.clause.all_rows:  # all rows of a match are visible
+            unmatched = shown.matches.kind == UNMATCHED
+            found = located(shown.matches.offsets, shown.flat.variable, self._wanted(node.members), node.first, node.back)
+            return np.where(unmatched, -1, found)
         counted, before, visible = self._visible(node.members, node.final, shown)
         places = np.flatnonzero(counted)
         rank = np.where(node.first, node.back, visible - 1 - node.back)
         there = (rank >= 0) & (rank < visible)
-        wanted = np.where(there, before + rank, 0)
-        return (places[np.minimum(wanted, len(places) - 1)] if len(places) else np.zeros(len(shown), np.int64)), there
+        found = np.full(len(shown), -1, np.int64)
+        found[there] = places[(before + rank)[there]]
+        return found
 
     def _visible(self, members: frozenset[int], final: bool, shown: Shown) -> tuple[Any, Numbers, Numbers]:
         """Which flat rows have one of these labels; by output row: how many of them stand before its match, and are visible."""
         flat, matches = shown.flat, shown.matches
-        wanted = np.array([v in members for v in range(len(self.clause.variables))], np.bool_)
-        counted = wanted[flat.variable]
+        counted = self._wanted(members)[flat.variable]
         sums = np.concatenate(([0], np.cumsum(counted)))
         begin, end = matches.offsets[:-1][shown.match], matches.offsets[1:][shown.match]
         before, total = sums[begin], sums[end] - sums[begin]
         upto = sums[np.maximum(begin, begin + shown.current + 1)] - before
         return counted, before, (total if final else upto)
+
+    def _wanted(self, members: frozenset[int]) -> npt.NDArray[np.bool_]:
+        return np.array([v in members for v in range(len(self.clause.variables))], np.bool_)
 
     def gathered(self, node: Folded, shown: Shown) -> tuple[Numbers, Numbers]:
         """The rows that an aggregate goes over, one output row after the other, and where those of each begin."""
@@ -406,12 +415,22 @@ class Columnar:
 
 @dataclass(frozen=True, eq=False)
 class Flat:
-    """All rows of all matches, one after the other: the number of the match, the place in it, the row, its variable."""
+    """All rows of all matches, one after the other: the variable, the number of the match, the place in it, the row."""
 
-    match: Numbers
-    within: Numbers
-    row: Numbers
+    matches: Matches
     variable: npt.NDArray[np.int32]
+
+    @cached_property
+    def match(self) -> Numbers:
+        return np.repeat(np.arange(len(self.matches)), self.matches.size)
+
+    @cached_property
+    def within(self) -> Numbers:
+        return np.arange(len(self.variable)) - np.repeat(self.matches.offsets[:-1], self.matches.size)
+
+    @cached_property
+    def row(self) -> Numbers:
+        return np.repeat(self.matches.start, self.matches.size) + self.within
 
 
 @dataclass(frozen=True, eq=False)

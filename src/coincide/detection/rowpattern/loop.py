@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.columns.tables import longer
 from coincide.detection.rowpattern.instructions import DEPTH, holds, take
 from coincide.detection.rowpattern.search import REMEMBERED
 
@@ -367,7 +368,7 @@ def find(
     tried = np.zeros(len(variable) * widest, np.int32)
     ways, rows = np.empty((2, 4 * len(targets) + 1024), np.int64)
     path, cut_path = np.empty((2, widest), np.int32)
-    made, labels = np.empty((1024, 8), np.int64), np.empty(max(8192, widest), np.int32)
+    made, labels = np.empty((1024 + len(times) // 8, 8), np.int64), np.empty(8192 + max(widest, len(times) // 2), np.int32)
     cursor, counts = np.array([0, -1, 0], np.int64), np.zeros(2, np.int64)
     seen, row = np.zeros(4, np.int64), np.zeros(8, np.int64)
     slots = np.zeros((widest + 1 if len(code.start) else 1, len(code.start)))
@@ -384,8 +385,7 @@ def find(
         )  # fmt: skip
         if outcome != ROOM:
             return outcome, int(cursor[1]), made[: counts[0]], labels[: counts[1]]
-        ways, rows = (np.resize(array, 2 * len(array)) for array in (ways, rows))
-        made, labels = np.resize(made, (2 * len(made), 8)), np.resize(labels, 2 * len(labels))
+        ways, rows, made, labels = (longer(array, 2 * len(array)) for array in (ways, rows, made, labels))
         if len(heads):
             heads = np.full((2 * len(heads), 2), -1, np.int64)
             entries = np.empty((len(heads) // 2, entries.shape[1]), np.int64)

@@ -27,7 +27,8 @@ def values_of(tree: Expr, columns: Columns, length: int) -> Column:
     """A lowered tree whose references are names of columns."""
     if isinstance(tree, Reference):
         return columns.get(tree.name) or Column(length)
-    if _holds_lists(tree, columns):
+    columns = read_by(tree, columns)
+    if any(column.compounds is not None for column in columns.values()):
         return _row_by_row(tree, columns, length)
     made: dict[str, Column] = {}
 
@@ -49,14 +50,15 @@ def truth_of(tree: Expr, columns: Columns, length: int) -> Mask:
     return np.zeros(length, np.bool_) if flags is None else flags == 1
 
 
-def _holds_lists(tree: Expr, columns: Columns) -> bool:
+def read_by(tree: Expr, columns: Columns) -> dict[str, Column]:
+    """Of the columns those that a tree reads: to make all of them may be costly."""
     names = {node.name for node in walk(tree) if isinstance(node, Reference)}
-    return any((c := columns.get(name)) is not None and c.compounds is not None for name in names)
+    return {name: column for name in names if (column := columns.get(name)) is not None}
 
 
 def _row_by_row(tree: Expr, columns: Columns, length: int) -> Column:
     compute = ColumnCompiler().compile(tree)
-    read = {name: columns[name] for node in walk(tree) if isinstance(node, Reference) and (name := node.name) in columns}
+    read = read_by(tree, columns)
     known: dict[tuple[object, ...], Value] = {}
     values: list[Value] = []
     for row in range(length):
