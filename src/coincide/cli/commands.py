@@ -9,7 +9,23 @@ import argparse
 import sys
 
 from coincide import __version__
-from coincide.cli import check, debug, divide, draw, explain, guess, holdings, network, place, plan, run, serve, test, warm
+from coincide.cli import (
+    check,
+    debug,
+    divide,
+    draw,
+    explain,
+    formatting,
+    guess,
+    holdings,
+    network,
+    place,
+    plan,
+    run,
+    serve,
+    test,
+    warm,
+)
 
 DESCRIPTION = "Find situations in streams of events: patterns written as rules, run over files or on Spark."
 EPILOG = """\
@@ -32,6 +48,7 @@ def arguments() -> argparse.ArgumentParser:
         check.CHECK,
         check.ANALYSE,
         explain.EXPLAIN,
+        formatting.FORMAT,
         guess.GUESS,
         draw.DRAW,
         divide.DIVIDE,

@@ -334,7 +334,7 @@ class _Arrays(Mapping[str, Column]):
         return iter(self.table.column_names)
 
     def __len__(self) -> int:
-        return self.table.num_columns
+        return int(self.table.num_columns)
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -18,7 +18,7 @@ def explained(clause: str) -> dict[str, str]:
     ("clause", "what", "text"),
     [
         ("PATTERN (A B) DEFINE B AS v > PREV(v)", "decided", "with its last row"),
-        ("PATTERN (A B) DEFINE B AS v > PREV(v)", "looks", "1 rows back, 0 ahead"),
+        ("PATTERN (A B) DEFINE B AS v > PREV(v)", "looks", "1 row back, 0 ahead"),
         ("PATTERN (A B) DEFINE B AS v > PREV(v)", "memory", "bounded by the length of the pattern"),
         ("PATTERN (A B+) DEFINE B AS v > 1", "decided", "one row later"),
         ("PATTERN (A B+) DEFINE B AS v > 1", "memory", "not bounded"),

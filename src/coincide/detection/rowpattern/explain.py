@@ -27,7 +27,7 @@ def explained(detector: Detector) -> Iterator[Row]:
     yield "streams", _streamable(program, interpreter.known)
     yield "decided", _decided(program)
     ahead = max([program.measures.look_ahead, *(look_ahead_of(test) for test in program.conditions.tests)], default=0)
-    yield "looks", f"{program.back} rows back, {ahead} ahead"
+    yield "looks", f"{_rows(program.back)} back, {ahead} ahead"
     if not query.clause.partition:
         yield "ranges", _ranges(program)
     yield "merges", _merging(program)
@@ -40,8 +40,12 @@ def _ranges(program: Program) -> str:
     if against is not None:
         return f"one task on Spark: {against}"
     back, ahead = rows_around(program)
-    overlap = f"{duration_text(program.clause.within or 0)}, {back} rows before and {ahead} after"
+    overlap = f"{duration_text(program.clause.within or 0)}, {_rows(back)} before and {ahead} after"
     return f"a DataFrame of Spark is matched in ranges of time that overlap by {overlap}; a rule file in one task"
+
+
+def _rows(count: int) -> str:
+    return f"{count} row" if count == 1 else f"{count} rows"
 
 
 def _streamable(program: Program, known: str) -> str:
