@@ -34,6 +34,7 @@ Place = tuple[Any, ...]
 
     external event    (hi, 0, n, 0)                 n: its number in the order of consumption
     timer firing      (due, 1, place of what set it + (definition, k, 1 if it is a recurring one else 0), 0)
+    ECCO's instants   (due, 1, (due, 0, -1, 0, 0, 0, 0), 0)   as if they were set before all events of the instant
     detection         as its root's, but with its generation, then (definition, k) for each cause on the way
     another node's    (time, 0, n, 1, ELSEWHERE, the hi of the item that completed it, from 0 on)   consumed as if external
 
@@ -125,6 +126,13 @@ def caused(place: Place, definition: int, k: int) -> Place:
 def timer_place(due: int, set_at: Place, definition: int, k: int, recurring: bool = False) -> Place:
     """The place of a timer's firing: after every external event with hi <= due; ties by the order of setting."""
     return due, 1, (*_bounded(set_at), definition, k, int(recurring)), 0
+
+
+def instant_place(due: int, set_at: Place, definition: int) -> Place:
+    """Where all that is detected instant by instant is made (ECCO-39), in whichever plan: after timers that were set before the
+    instant, before those that its events set. What comes of a detection made there is a further round, and set by it."""
+    place = due, 1, (due, 0, -1, 0, 0, 0, 0), 0
+    return place if set_at < place else timer_place(due, set_at, definition, 0)
 
 
 def is_recurring(place: Place) -> bool:

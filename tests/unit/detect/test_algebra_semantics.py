@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.records import event_of
 from coincide.api import detect
 from coincide.engines.embedded import Engine
 from coincide.expr.print import expression_text
 from coincide.model.event import Event, primitive
 from coincide.rulebook import load, loads
 from coincide.source import SourceText
+from coincide.testing.check import check_detector
+from coincide.testing.expected import read_records
 
 
 def run(rules: str, events: str | list[dict[str, Any]], until: Any = None) -> list[str]:
@@ -205,6 +211,17 @@ def test_another_language_between_two_definitions() -> None:
         "both 1..5 a1 b1 c2",
         "both 1..5 a1 b2 c2",
     ]
+
+
+def test_what_is_referred_to_comes_first() -> None:
+    """In file order or not, in one plan or two, over any cut and snapshot."""
+    case = Path(__file__).parents[2] / "conformance/cases/ecco/found-order-of-references"
+    book = load(case / "rules.ecco")
+    events = [event_of(item, DEFAULT, n) for n, item in enumerate(read_records(case / "events.jsonl"), 1)]
+    made = check_detector(book, events, [3, 7])
+    assert made == read_records(case / "expected.jsonl")
+    first, *_ = (list(group) for _, group in groupby(made, lambda d: d["time"][1]))  # type: ignore[index]
+    assert [d["type"] for d in first] == ["quiet", "pair", "early", "late", "both"]
 
 
 def test_definitions_that_are_unchanged_keep_their_state() -> None:

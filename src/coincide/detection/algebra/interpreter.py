@@ -19,7 +19,7 @@ from coincide.detection.eventwise import Cause, Timer, step_eventwise
 from coincide.detection.keys import Key
 from coincide.lang.ecco.link import Setting
 from coincide.model.batch import EventBatch
-from coincide.model.event import Event
+from coincide.model.event import Event, instant_place
 from coincide.source import room_for_recursion
 
 INSTANT, WAKE = "instant", "wake"
@@ -152,8 +152,15 @@ class _Run:
         state = self.state
         if instant not in state.waiting:
             state.waiting[instant] = []
-            cause.set_timer(self.interpreter.order, instant + self.interpreter.stamping.lag, (INSTANT, instant))
+            self._set_timer((INSTANT, instant), cause)
         state.waiting[instant].append(event)
+
+    def _set_timer(self, payload: tuple[str, int], cause: Cause) -> None:
+        interpreter, due = self.interpreter, payload[1] + self.interpreter.stamping.lag
+        if self.clock.arrival is None:
+            cause.timers.add(Timer(instant_place(due, cause.place, interpreter.order), payload))
+        else:  # each event is a round of its own
+            cause.set_timer(interpreter.order, due, payload)
 
     def on_timer(self, timer: Timer, cause: Cause) -> None:
         kind, now = timer.payload
@@ -259,7 +266,7 @@ class _Run:
             asked = self.state.wakes.get(due)
             if asked is None:
                 asked = self.state.wakes[due] = set()
-                cause.set_timer(self.interpreter.order, due + self.interpreter.stamping.lag, (WAKE, due))
+                self._set_timer((WAKE, due), cause)
             asked.add((number, key))
 
         program = self.interpreter.programs[number]

@@ -52,7 +52,7 @@ class AlgebraPlan(PlanOfSeveral):
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:
-        orders = {d.name: d.order for d in self.detectors if not d.definition.definition.hidden}
+        orders = {d.name: d.definition.turn for d in self.detectors if not d.definition.definition.hidden}
         foreign: frozenset[str] = frozenset().union(*(item.foreign for item in self._linked))
         names = Names({item.name: item.definition for item in self._linked}, foreign)
         return tuple(Program(item, names, orders.get(item.name)) for item in self._linked)

@@ -35,6 +35,7 @@ class Linked:
     foreign: frozenset[str] = frozenset()
     late: frozenset[str] = field(default=frozenset(), compare=False)
     order: int = field(default=0, compare=False)
+    turn: int = field(default=0, compare=False, repr=False)  # its number, if all stood as they are evaluated
 
     @property
     def name(self) -> str:
@@ -64,7 +65,10 @@ def link(items: Sequence[Linked], foreign: frozenset[str]) -> list[Linked]:
     for item in items:
         check_linked(item.definition, names)
     done: dict[str, Linked] = {}
-    return [_linked(item, definitions, foreign, done) for item in items]
+    linked = [_linked(item, definitions, foreign, done) for item in items]
+    evaluated = [item.name for item in _by_order(linked)]
+    turns = dict(zip(evaluated, sorted(item.order for item in items), strict=True))
+    return [replace(item, turn=turns[item.name]) for item in linked]
 
 
 def _linked(item: Linked, definitions: Mapping[str, Linked], foreign: frozenset[str], done: dict[str, Linked]) -> Linked:

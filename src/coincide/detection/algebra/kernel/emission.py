@@ -21,7 +21,7 @@ from coincide.expr.vector import Rows as VectorRows
 from coincide.expr.vector import Table, evaluate_joined, holds, milliseconds_of
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import Column
-from coincide.model.event import Place, caused, timer_place
+from coincide.model.event import Place, caused, instant_place
 from coincide.model.table import EventTable, ForeignPlaces, LazyPlaces, Origins, concatenated_arrays
 from coincide.syntax import walk
 
@@ -233,7 +233,7 @@ class Instants:
         if at < len(self.hi) and self.hi[at] == instant:
             number, generation = self.roots[at, 1:].tolist()
             cause = self.rows.place(int(self.first[at])) if generation else (instant, 0, number, 0)
-            return timer_place(instant, cause, self.order, 0)
+            return instant_place(instant, cause, self.order)
         return self.timers[instant]
 
 

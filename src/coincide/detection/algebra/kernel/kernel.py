@@ -27,7 +27,7 @@ from coincide.detection.algebra.window.observed import Ask
 from coincide.detection.algebra.window.windows import WindowKernel
 from coincide.detection.base import Clock, Pending
 from coincide.model.batch import EMPTY, EventBatch
-from coincide.model.event import Place, timer_place
+from coincide.model.event import Place, instant_place
 from coincide.model.table import EventTable
 
 KEPT = frozenset({"type", "id", "source", "space"})
@@ -153,7 +153,7 @@ class Kernel:
                 earliest[due] = min(since, earliest.get(due, since))
         for due, since in sorted(earliest.items(), key=lambda pair: pair[1]):
             cause = (state.start, 0, 0, 0) if since == NEVER else instants.place(since)
-            instants.timers[due] = timer_place(due, cause, self.interpreter.order, 0)
+            instants.timers[due] = instant_place(due, cause, self.interpreter.order)
 
     # The same state for others.
 
@@ -166,7 +166,7 @@ class Kernel:
         if state.waiting is None:
             return None
         cause = state.waiting.take(np.zeros(1, np.int64)).place_tuples()[0]
-        return timer_place(int(state.waiting.hi[0]), cause, self.interpreter.order, 0)
+        return instant_place(int(state.waiting.hi[0]), cause, self.interpreter.order)
 
     def pending(self, state: State) -> Pending | None:
         if isinstance(state, PlanState):
