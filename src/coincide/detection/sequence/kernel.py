@@ -20,7 +20,7 @@ from coincide.detection.sequence.interpreter import Interpreter
 from coincide.detection.sequence.keyed import NO_KEYS, Keyed, plain_numbers
 from coincide.detection.sequence.memory import Memory, begin, firing_places, make_room, retain, slots_of, take_due, with_slots
 from coincide.detection.sequence.program import Program
-from coincide.detection.sequence.rowset import SHARE, SharedRows
+from coincide.detection.sequence.rowset import SharedRows
 from coincide.detection.sequence.state import Kept, State
 from coincide.detection.sequence.ways import Ways, ways_to
 from coincide.lang.eql.definition import FILTER
@@ -44,6 +44,7 @@ class Kernel:
         self.interpreter = interpreter
         self.rows = rows
         self.kinds = [rows.tests.kind(item.filter) for item in program.items]
+        self.keys = frozenset(program.query.keys_of(item) for item in program.items)
         self.compiled = not reasons(program.query)
         if self.compiled:
             self.order = _order(program)
@@ -106,14 +107,15 @@ class Kernel:
         rows = self._rows(memory, table, base)
         if not len(rows.entries) and memory.n[loop.DUE] >= clock.bound:
             return EMPTY
-        shown = self.rows.of(table).shown(self.program.fields)
-        make_room(memory, self.stages.number)
+        batch = self.rows.of(table)
+        shown = batch.shown(self.program.fields)
+        make_room(memory, self.stages.number, len(rows.entries))
         while loop.run(memory.pools, rows, self.stages) != loop.DONE:
             make_room(memory, self.stages.number)
         events = memory.store.followed_by(shown)
         emission = Emission(self.program, events.chunks, memory.keys.values)
         made = merged([self._made(memory, emission), self._fired(memory, emission, events, clock.bound)])
-        retain(memory, shown, base, known, clock.bound, self.program.query.maxspan)
+        retain(memory, shown, base, known, batch.scratch, clock.bound, self.program.query.maxspan)
         return made
 
     def _filtered(self, table: EventTable) -> EventBatch:
@@ -160,12 +162,12 @@ class Kernel:
         )
 
     def _is_large(self, table: EventTable, memory: Memory) -> bool:
-        """Do many rows concern the query? Then keys are coded for all rows, which other queries may have asked for, too."""
+        """Do many rows concern the query, or those that asked before? Then keys are coded for all rows, for all of them."""
         rows = self.rows.of(table)
         first = sum(len(rows.of(self.kinds[self.order[step]])) for step in np.flatnonzero(self.beginning))
         if not first and not memory.numbers:
             return False
-        return sum(len(rows.of(kind)) for kind in self.kinds) * SHARE > len(table)
+        return rows.are_many(self.keys, sum(len(rows.of(kind)) for kind in self.kinds))
 
     def _keyed(self, table: EventTable, number: int, whole: bool) -> Keyed:
         keys = self.program.query.keys_of(self.program.items[number])

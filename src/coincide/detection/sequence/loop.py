@@ -318,6 +318,17 @@ def mark(nodes: Any, ends: Any, marks: Any, first: int) -> None:
 
 
 @compiled
+def keep(nodes: Any, needed: Any, number: Any) -> None:
+    """Only the nodes that are needed, in order; `number` becomes the new number of each. A node comes behind its parent."""
+    for following in range(len(needed)):
+        node = needed[following]
+        number[node] = following
+        parent = nodes[node].parent
+        nodes[following].parent = number[parent] if parent >= 0 else -1
+        nodes[following].event = nodes[node].event
+
+
+@compiled
 def link(keys: Any, waits: Any, numbers: Any) -> None:
     """The lists of waits by key, which are empty."""
     for number in numbers:

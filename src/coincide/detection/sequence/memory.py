@@ -27,6 +27,7 @@ from coincide.detection.sequence.loop import (
     WAIT,
     WAITS,
     Pools,
+    keep,
     mark,
     unlink,
 )
@@ -40,6 +41,9 @@ Numbers = npt.NDArray[np.int64]
 
 LITTLE = 1 << 14
 """Nodes or keys that may be there before anybody looks for those that are needed no more."""
+
+ROOM = 1 << 17
+"""For so many nodes there is room from the beginning, where there are as many entries."""
 
 
 @dataclass
@@ -100,10 +104,11 @@ def fresh(program: Program) -> Memory:
     return Memory([0] * len(pipes), [[] for _ in pipes], keys=keys, waits=Table(WAITS), store=store)
 
 
-def make_room(memory: Memory, stages: int) -> None:
-    """For what an entry may bring about, and for more."""
+def make_room(memory: Memory, stages: int, entries: int = 0) -> None:
+    """For what an entry may bring about, and for more: so many entries are to come."""
     n = memory.n
-    memory.nodes, memory.made = longer(memory.nodes, n[NODES] + stages), longer(memory.made, n[MADE] + 1)
+    memory.nodes = longer(memory.nodes, n[NODES] + max(stages, min(entries, ROOM)))
+    memory.made = longer(memory.made, n[MADE] + 1)
     memory.waits.reserve(len(memory.waits) + 1)
 
 
@@ -113,19 +118,20 @@ def slots_of(memory: Memory, keys: list[Key]) -> Numbers:
 
 
 def with_slots(memory: Memory, keys: list[Key]) -> Numbers:
-    """The rows of these keys, made where there are none."""
+    """The rows of these keys, no two of which are equal, made where there are none."""
     known = memory.numbers
-    missing = [key for key in dict.fromkeys(keys) if key not in known]
-    if missing:
-        numbers = memory.keys.add(len(missing))
-        rows = memory.keys.rows
-        rows[numbers, KEY.latest :] = -1
-        rows[numbers, KEY.latest : KEY.touched + 1] = NEVER
-        rows[numbers, KEY.seen : KEY.closed + 1] = 0
-        for number, key in zip(numbers.tolist(), missing, strict=True):
-            known[key] = number
-            memory.keys.values[number] = key
-    return np.array([known[key] for key in keys], np.int64)
+    missing = [key for key in keys if key not in known] if known else keys
+    if not missing:
+        return slots_of(memory, keys)
+    numbers = memory.keys.add(len(missing))
+    rows, values = memory.keys.rows, memory.keys.values
+    rows[numbers, KEY.latest :] = -1
+    rows[numbers, KEY.latest : KEY.touched + 1] = NEVER
+    rows[numbers, KEY.seen : KEY.closed + 1] = 0
+    known.update(zip(missing, numbers.tolist(), strict=True))
+    for number, key in zip(numbers.tolist(), missing, strict=True):
+        values[number] = key
+    return numbers if len(missing) == len(keys) else slots_of(memory, keys)
 
 
 def begin(memory: Memory) -> None:
@@ -135,9 +141,9 @@ def begin(memory: Memory) -> None:
 # What is kept.
 
 
-def retain(memory: Memory, shown: EventTable, base: int, known: int, now: int, maxspan: int | None) -> None:
+def retain(memory: Memory, shown: EventTable, base: int, known: int, number: Numbers, now: int, maxspan: int | None) -> None:
     """After a batch whose rows are the events from `base` on: those that nodes refer to go to the store. The first `known` nodes
-    were there before."""
+    were there before. There is room for the `number` of each row."""
     if len(memory.numbers) > max(LITTLE, 2 * memory.left_keys):
         _sweep_keys(memory, now, maxspan)
     if memory.n[NODES] > max(LITTLE, 2 * memory.left_nodes):
@@ -145,9 +151,11 @@ def retain(memory: Memory, shown: EventTable, base: int, known: int, now: int, m
         base, known = len(memory.store), 0
     events = memory.known_nodes["event"][known:]
     new = events >= base
-    rows = _each_once(events[new]) - base
+    taken = events[new] - base
+    rows = _each_once(taken)
     memory.store.add(shown, rows)
-    events[new] = base + np.searchsorted(rows, events[new] - base)
+    number[rows] = np.arange(base, base + len(rows))
+    events[new] = number[taken]
 
 
 def _each_once(numbers: Numbers) -> Numbers:
@@ -161,14 +169,12 @@ def _sweep_nodes(memory: Memory, base: int) -> None:
     keys, waits = memory.keys.live(), memory.waits.live()
     pending, waiting = memory.pending(keys), memory.waits.rows[waits, WAIT.node]
     needed = needed_nodes(memory, pending, waiting)
-    number = _renumbering(needed, memory.n[NODES])
-    nodes = memory.nodes[needed]
-    nodes["parent"] = number[nodes["parent"]]
+    number = np.full(memory.n[NODES] + 1, -1, np.int64)  # the last one is that of -1
+    keep(memory.nodes, needed, number)
+    memory.n[NODES] = memory.left_nodes = len(needed)
     memory.keys.rows[keys, KEY.parts + SLOT.node :: SLOT.width] = number[pending]
     memory.waits.rows[waits, WAIT.node] = number[waiting]
-    _sweep_store(memory.store, nodes, base)
-    memory.nodes, memory.made = nodes, memory.made[:0]
-    memory.n[NODES] = memory.left_nodes = len(nodes)
+    _sweep_store(memory.store, memory.known_nodes, base)
     memory.renewed = True
 
 
@@ -180,6 +186,8 @@ def needed_nodes(memory: Memory, pending: Numbers, waiting: Numbers, first: int 
 
 
 def _sweep_store(store: Store, nodes: Any, base: int) -> None:
+    if not base:
+        return
     events = nodes["event"]
     old, new = events < base, events >= base
     used = np.unique(events[old])

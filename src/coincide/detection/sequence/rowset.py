@@ -32,7 +32,7 @@ NOTHING: Numbers = np.zeros(0, np.int64)
 
 ORDERS: dict[str, np.ufunc] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 SHARE = 8
-"""Where a query is about at least this part of all rows, the keys of all rows are numbered, once for all such queries."""
+"""Once queries have asked for the keys of this part of all rows, the keys of all rows are numbered, for all of them."""
 
 
 class SharedRows:
@@ -65,12 +65,23 @@ class RowSets:
         self._keyed: dict[tuple[int, tuple[KeyDefinition, ...], bool], Keyed] = {}
         self._all_keyed: dict[tuple[KeyDefinition, ...], tuple[Keyed, Numbers | None]] = {}
         self._shown: dict[tuple[str, ...], EventTable] = {}
+        self._asked: dict[frozenset[tuple[KeyDefinition, ...]], int] = {}
+
+    @cached_property
+    def scratch(self) -> Numbers:
+        """A number for each row, of whatever sort: one room for all queries."""
+        return np.empty(len(self.table), np.int64)
 
     def shown(self, fields: Sequence[str]) -> EventTable:
         """What sequences keep of the rows."""
         if (names := tuple(fields)) not in self._shown:
             self._shown[names] = shown_table(self.table, names)
         return self._shown[names]
+
+    def are_many(self, keys: frozenset[tuple[KeyDefinition, ...]], rows: int) -> bool:
+        """Have those been many that were asked for these keys, with so many more?"""
+        self._asked[keys] = self._asked.get(keys, 0) + rows
+        return self._asked[keys] * SHARE > len(self.table)
 
     def keyed(self, kind: Kind, keys: tuple[KeyDefinition, ...], read: KeyReader, whole: bool) -> Keyed:
         """Rows that are of this kind, with their keys; `read` tells those of one event. `whole`: all rows' keys have numbers."""
