@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from datetime import UTC, datetime
@@ -217,3 +218,36 @@ def test_files_of_windows(tmp_path: Path) -> None:
     log.write_bytes(b"no log")
     with pytest.raises(InputError, match=r"cannot read '.*Sysmon\.evtx'"):
         events(log)
+
+
+GUESSING = """
+title: Logon from Elsewhere Fails
+level: medium
+logsource: {product: windows, service: security}
+detection:
+    failed: {EventID: 4625, LogonType: 10}
+    local: {IpAddress|cidr: [10.0.0.0/8, 127.0.0.0/8]}
+    condition: failed and not local
+fields: [TargetUserName, IpAddress]
+"""
+BLOCKED_THEN_TRIED = """sequence with maxspan=1m
+  [any where EventID == 5152 and DestPort == 3389] by SourceAddress
+  [any where EventID == 4625] by IpAddress"""
+
+
+def test_a_log_that_windows_has_written(tmp_path: Path) -> None:
+    log = tmp_path / "Security.evtx"
+    log.write_bytes(gzip.decompress((Path(__file__).parent / "logs" / "security.evtx.gz").read_bytes()))
+    found = events(log, type="EventID")
+    assert [event.type for event in found] == ["5152", "4611", "4776", "4625", "5152", "5157", "4673"]
+    assert found[4].hi == 1467213897090800
+    assert found[3].attributes["SubStatus"] == "0xc000006a"
+    assert {event.attributes["Channel"] for event in found} == {"Security"}
+    (tmp_path / "failed.yml").write_text(GUESSING)
+    (tmp_path / "tried.eql").write_text(BLOCKED_THEN_TRIED)
+    rules = coincide.load(tmp_path / "failed.yml", tmp_path / "tried.eql", sigma_mapping="windows")
+    made = [e for batch in run(rules, open_events(log, rules.fields(DEFAULT))) for e in batch.events]
+    assert [(e.type, e.attributes.get("IpAddress") or e.attributes.get("SourceAddress")) for e in made] == [
+        ("logon_from_elsewhere_fails", "23.94.153.202"),
+        ("tried", "23.94.153.202"),
+    ]
