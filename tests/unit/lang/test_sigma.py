@@ -180,6 +180,22 @@ SAMPLES: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
         {"EventID": 4689, "NewProcessName": "C:\\Windows\\System32\\net.exe", "CommandLine": "net user bob /add"},
     ),
     (
+        "sysmon", "category: registry_delete, product: windows", r"TargetObject|endswith: '\shell\open\command'",
+        {"EventID": 12, "EventType": "DeleteKey", "TargetObject": "HKCR\\x\\shell\\open\\command"},
+        {"EventID": 12, "EventType": "CreateKey", "TargetObject": "HKCR\\x\\shell\\open\\command"},
+    ),
+    (  # the example of Microsoft's page on event 4657
+        "windows-security", "category: registry_set", r"TargetObject|startswith: '\REGISTRY\MACHINE', Details: Andrei",
+        {"EventID": 4657, "SubjectUserName": "dadmin", "ObjectName": "\\REGISTRY\\MACHINE", "ObjectValueName": "Name_New",
+         "OperationType": "%%1905", "NewValueType": "%%1873", "NewValue": "Andrei", "ProcessName": "C:\\Windows\\regedit.exe"},
+        {"EventID": 4657, "ObjectName": "\\REGISTRY\\MACHINE", "OperationType": "%%1906", "NewValue": "Andrei"},
+    ),
+    (
+        "windows", "category: ps_classic_provider_start, product: windows", "Data|contains: HostApplication=powershell",
+        {"Channel": "Windows PowerShell", "EventID": 600, "Data": ["Registry", "Started", "HostApplication=powershell -nop"]},
+        {"Channel": "Windows PowerShell", "EventID": 400, "Data": ["Available", "None", "HostApplication=powershell -nop"]},
+    ),
+    (
         "auditd", "product: linux, service: auditd", "type: EXECVE, a0: chattr, a1|contains: -i",
         {"type": "EXECVE", "argc": 3, "a0": "chattr", "a1": "-i", "a2": "/etc/passwd"},
         {"type": "SYSCALL", "a0": "chattr", "a1": "-i"},
