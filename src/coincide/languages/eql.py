@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic, RuleError
@@ -68,7 +69,8 @@ class Eql(Language):
             )
 
     def left_out(self, files: Sequence[tuple[SourceText, File]]) -> list[Diagnostic]:
-        return [Diagnostic(f.skipped, f.span, "warning", name="skipped") for _, f in files if f.skipped is not None]
+        skipped = [Diagnostic(f.skipped, f.span, "warning", name="skipped") for _, f in files if f.skipped is not None]
+        return skipped + [replace(f.fault, severity="warning") for _, f in files if f.fault is not None]
 
     def about(self, detector: Detector) -> About:
         return detector.definition.about or About(detector.name)

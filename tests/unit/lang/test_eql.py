@@ -97,3 +97,23 @@ def test_what_grows_with_keys_is_said_of_streams() -> None:
     text = f"// @name a\nsequence by k {pair}; // @name b\nsequence by k with maxspan=1s {pair}"
     rules = coincide.loads(text, "eql")
     assert [w.message for w in rules.streaming_warnings] == ["rule 'a' keeps something for every key that it sees"]
+
+
+TOML = "[rule]\nname = '{name}'\nlanguage = 'eql'\nseverity = '{severity}'\nquery = '''\n{query}\n'''\n"
+
+
+def test_a_pack_with_rules_that_cannot_be_read(tmp_path: Path) -> None:
+    rules = {"good": ("high", "any where a == 1"), "low": ("low", "any where a == 1"), "bad": ("high", "any where a = 1")}
+    for name, (severity, query) in rules.items():
+        (tmp_path / f"{name}.toml").write_text(TOML.format(name=name, severity=severity, query=query))
+    (tmp_path / "plain.eql").write_text("any where a == 2")
+    (tmp_path / "lineage.eql").write_text("process where child of [process where true]")
+    with pytest.raises(RuleError, match=r"bad.toml:6:13: error: '=' is not a comparison"):
+        coincide.load(tmp_path)
+    book = coincide.load(tmp_path, keep_going=True)
+    assert [detector.name for detector in book.detectors] == ["good", "low", "plain"]
+    assert [f"{Path(w.span.source.name).name}:{w.span.line}: {w.message}" for w in book.warnings if w.span] == [
+        "bad.toml:6: '=' is not a comparison: use '==' or ':'",
+        "lineage.eql:1: 'child of' is not supported",
+    ]
+    assert [d.name for d in coincide.load(tmp_path, keep_going=True, level="high").detectors] == ["good", "plain"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from coincide.errors import Diagnostic
 from coincide.expr.tree import Expr, Literal
 from coincide.lang.shared.about import About
 from coincide.source import Span
@@ -124,9 +125,10 @@ class Query:
 
 @dataclass(frozen=True)
 class File:
-    """`skipped` says why a rule of a `.toml` file (`in_toml`) is not loaded."""
+    """`skipped` says why a rule of a `.toml` file (`in_toml`) is not loaded; `fault` what is wrong with one that is left out."""
 
     queries: tuple[Query, ...]
     skipped: str | None = field(default=None, compare=False)
     in_toml: bool = field(default=False, compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    fault: Diagnostic | None = field(default=None, compare=False, repr=False)

@@ -15,6 +15,7 @@ from coincide.lang.eql.conditions import Conditions
 from coincide.lang.eql.definition import FILTER, JOIN, SAMPLE, SEQUENCE, File, Filter, Item, Key, Pipe, Query
 from coincide.lang.eql.tokens import KEYWORDS, Directive, Spans, scanned, text_value
 from coincide.lang.eql.toml import is_toml, rule_of
+from coincide.lang.shared.about import is_of_level
 from coincide.model.stamp import LIMIT, MILLISECOND
 from coincide.source import SourceText, room_for_recursion
 
@@ -29,11 +30,22 @@ _fields = re.compile(_FIELD).findall
 
 
 def parse(source: SourceText) -> File:
-    """The queries of a file. Raises RuleError at the first error."""
+    """The queries of a file. Raises RuleError at the first error, unless it is to be left out then."""
+    try:
+        return _parsed(source)
+    except RuleError as error:
+        if not source.reading.keep_going:
+            raise
+        return File((), fault=error.diagnostics[0])
+
+
+def _parsed(source: SourceText) -> File:
     if is_toml(source.name):
         rule = rule_of(source)
         if rule.skipped is not None:
             return File((), rule.skipped, True, source.span(0, 0))
+        if not is_of_level(rule.about and rule.about.level, source.reading.level):
+            return File((), in_toml=True)
         found = _queries(rule.query, rule.spans, made_name(rule.name))
         return replace(found, queries=tuple(replace(query, about=rule.about) for query in found.queries), in_toml=True)
     return _queries(source.text, source.span, made_name(_stem(source.name)))

@@ -19,3 +19,8 @@ class About:
     references: tuple[str, ...] = ()
     false_positives: tuple[str, ...] = ()
     author: str = ""
+
+
+def is_of_level(level: str | None, least: str | None) -> bool:
+    """Is it the least that is asked for, or above? A rule that tells no level has the lowest."""
+    return least is None or (LEVELS.index(level) if level in LEVELS else 0) >= LEVELS.index(least)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from coincide.errors import Diagnostic, RuleError, nearest
-from coincide.lang.shared.about import LEVELS
+from coincide.lang.shared.about import is_of_level
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.sigma.definition import Alias, CorrelationRule, DetectionRule, File, Rule
 from coincide.lang.sigma.print import print_rule
@@ -171,10 +171,7 @@ class _Linker:
                 number = self.known[reference.text]
                 referred[number] = referred.get(number, False) or rule.generate
         hidden = {number for number, generated in referred.items() if not generated}
-        if self.reading.level is None:
-            return hidden
-        least = LEVELS.index(self.reading.level)
-        return hidden | {n for n, (_, rule) in enumerate(self.rules) if _level(rule) < least}
+        return hidden | {n for n, (_, rule) in enumerate(self.rules) if not is_of_level(rule.head.level, self.reading.level)}
 
     def _build(self, number: int, hidden: set[int], built: dict[int, Linked]) -> Linked:
         if number in built:
@@ -194,10 +191,6 @@ class _Linker:
         )
         built[number] = Linked(name, rule, needs, tuple(distinct.index(n) for n in numbers), aliases, shown, mapping)
         return built[number]
-
-
-def _level(rule: Rule) -> int:
-    return LEVELS.index(rule.head.level) if rule.head.level in LEVELS else 0
 
 
 def _names(rules: Sequence[Rule], others: Collection[str]) -> dict[str, int]:
