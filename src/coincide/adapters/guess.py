@@ -180,7 +180,7 @@ def _json_records(stream: Iterable[bytes]) -> Iterator[Mapping[str, object]]:
 
     lines = iter(stream)
     first = next(lines, b"").removeprefix(b"\xef\xbb\xbf")
-    if begins_array(first) or first.strip() == b"[":
+    if begins_array(first) or first.strip() in (b"[", b"{"):
         yield from (record for record in array_of(first + b"".join(lines)) or [] if isinstance(record, dict))
         return
     for line in chain([first], lines):

@@ -77,15 +77,20 @@ def _as_json(block: bytes, read: Callable[[bytes], object]) -> bytes | None:
         return None
 
 
-begins_array = re.compile(rb"\s*\[\s*\{").match
+RECORDS = ("Records", "records")
+"""What holds the array in files of clouds: those of CloudTrail, of Azure's logs."""
+
+begins_array = re.compile(rb'\s*(?:\{\s*"[Rr]ecords"\s*:\s*)?\[\s*\{').match
 
 
 def array_of(text: bytes) -> list[object] | None:
-    """One array of records in the place of lines."""
+    """One array of records in the place of lines, or one object that holds it."""
     try:
         records = _decode(text)
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
         return None
+    if isinstance(records, dict) and len(records) == 1:
+        records = next((records[name] for name in RECORDS if name in records), None)
     return records if isinstance(records, list) else None
 
 

@@ -14,12 +14,14 @@ import pytest
 from evtx_support import evtx_file
 
 import coincide
+from coincide.adapters.guess import records_of
 from coincide.adapters.journal import journal_record
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.read import open_events
 from coincide.adapters.records import BadRecord
 from coincide.adapters.syslog import syslog_reader
 from coincide.adapters.winlog import windows_record
+from coincide.cli.main import main
 from coincide.engines.embedded import run
 from coincide.errors import InputError
 from coincide.model.event import Event
@@ -251,3 +253,31 @@ def test_a_log_that_windows_has_written(tmp_path: Path) -> None:
         ("logon_from_elsewhere_fails", "23.94.153.202"),
         ("tried", "23.94.153.202"),
     ]
+
+
+STOPPED = """
+title: Trail Stopped
+logsource: {product: aws, service: cloudtrail}
+detection: {selection: {eventSource: cloudtrail.amazonaws.com, eventName: [StopLogging, DeleteTrail]}, condition: selection}
+fields: [userIdentity.arn, sourceIPAddress]
+"""
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+def test_files_of_cloudtrail(indent: int | None, tmp_path: Path) -> None:
+    """As they are delivered: one object with all records, compressed."""
+    base = {"eventSource": "cloudtrail.amazonaws.com", "awsRegion": "us-east-1", "sourceIPAddress": "192.0.2.0"}
+    user = {"type": "IAMUser", "arn": "arn:aws:iam::777788889999:user/Nikki", "userName": "Nikki"}
+    records = [
+        {**base, "userIdentity": user, "eventTime": f"2023-07-19T21:25:0{n}Z", "eventName": name, "eventID": f"e{n}"}
+        for n, name in enumerate(["DescribeTrails", "StopLogging"])
+    ]
+    log = tmp_path / "trail.json.gz"
+    log.write_bytes(gzip.compress(json.dumps({"Records": records}, indent=indent).encode()))
+    (tmp_path / "r.yml").write_text(STOPPED)
+    out = tmp_path / "out.jsonl"
+    command = ["run", str(tmp_path / "r.yml"), "--events", str(log), "--sigma-mapping", "cloudtrail", "--out", str(out)]
+    assert main(command) == 0
+    (found,) = map(json.loads, out.read_text().splitlines())
+    assert (found["from"], found["userIdentity.arn"], found["sourceIPAddress"]) == (["e1"], user["arn"], "192.0.2.0")
+    assert [record["eventName"] for record in records_of(str(log))] == ["DescribeTrails", "StopLogging"]
