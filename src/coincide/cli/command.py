@@ -45,7 +45,7 @@ def _access_arguments(parser: argparse.ArgumentParser) -> None:
 def rules_argument(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     text = "rule files, loaded together in this order; a folder: all rules in it"
     parser.add_argument("rules", nargs=nargs, metavar="RULES", help=text)
-    group = parser.add_argument_group("rules of Sigma")
+    group = parser.add_argument_group("rules of Sigma and of Elastic")
     text = "log sources and fields: a mapping file, or one that is here already (ecs, sysmon, windows-security, auditd …)"
     group.add_argument("--sigma-mapping", metavar="FILE", help=text)
     text = "change rules by a processing pipeline of pySigma (the extra `sigma`): its name or its file; may be given again"
