@@ -44,7 +44,7 @@ def _parsed(source: SourceText) -> File:
         rule = rule_of(source)
         if rule.skipped is not None:
             return File((), rule.skipped, True, source.span(0, 0))
-        if not is_of_level(rule.about and rule.about.level, source.reading.level):
+        if not is_of_level(rule.about.level if rule.about else None, source.reading.level):
             return File((), in_toml=True)
         found = _queries(rule.query, rule.spans, made_name(rule.name))
         return replace(found, queries=tuple(replace(query, about=rule.about) for query in found.queries), in_toml=True)
