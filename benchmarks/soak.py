@@ -89,16 +89,20 @@ class Service:
             "127.0.0.1:0",
         ]
         command = [*RUN, "serve", rules, "--events", f"nats://{address}/IN?stream=IN", *options]
-        log = folder / "log"
-        with log.open("wb") as written:
+        self._log = folder / "log"
+        with self._log.open("wb") as written:
             self.process = subprocess.Popen([*map(str, command)], stderr=written)
-        while not (found := re.search(r'"address": ?"([^"]+)"', log.read_text(encoding="utf-8"))):
-            if self.process.poll() is not None:
-                raise RuntimeError(log.read_text(encoding="utf-8"))
+        while not (found := re.search(r'"address": ?"([^"]+)"', self._log.read_text(encoding="utf-8"))):
+            self._check()
             time.sleep(0.1)
         self._url = found[1]
 
+    def _check(self) -> None:
+        if (code := self.process.poll()) is not None:
+            raise RuntimeError(f"it has ended ({code}):\n{self._log.read_text(encoding='utf-8')[-4000:]}")
+
     def look(self, begun: float) -> Sample:
+        self._check()
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         memory = int(status.partition("VmRSS:")[2].split()[0]) / 1024
         with urllib.request.urlopen(f"{self._url}/metrics", timeout=30) as answer:

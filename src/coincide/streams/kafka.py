@@ -256,7 +256,8 @@ class KafkaSink(Sink):
     def open(self, position: Position) -> None:
         forever = self.topic.settings(enable_idempotence=True, linger_ms=1, message_timeout_ms=0)
         self._producer: Any = _client(Producer, forever)
-        consumer = _client(Consumer, self.topic.settings(group_id="coincide", enable_auto_commit=False))
+        reading = self.topic.settings(enable_auto_commit=False, enable_partition_eof=True, auto_offset_reset="earliest")
+        consumer = _client(Consumer, {**reading, "group.id": "coincide"})
         try:
             now = self._now(consumer)
             self._ends = {**now, **dict(position or ())}
@@ -309,15 +310,17 @@ class KafkaSink(Sink):
             raise unreachable(self.topic.address.server, error.args[0].str()) from error
 
     def _keys(self, consumer: Any, now: dict[int, int]) -> set[str]:
-        """Of what was written since the checkpoint."""
+        """Of what was written since the checkpoint, as far as it is still there. The last of it may be nothing that is given
+        out, such as the end of somebody's transaction: then the end of the partition is told."""
         left = {partition: end for partition, end in now.items() if self._ends[partition] < end}
         found: set[str] = set()
         if left:
             consumer.assign(self.topic.at({partition: self._ends[partition] for partition in left}))
         while left:
             for message in consumer.consume(FETCHED, WAIT):
-                if message.error() is None:
+                if (error := message.error()) is None:
                     found.add((message.key() or b"").decode("utf-8", "replace"))
-                    if message.offset() + 1 >= left.get(message.partition(), 0):
-                        left.pop(message.partition(), None)
+                ended = error is not None and error.code() == KafkaError._PARTITION_EOF
+                if ended or (error is None and message.offset() + 1 >= left.get(message.partition(), 0)):
+                    left.pop(message.partition(), None)
         return found

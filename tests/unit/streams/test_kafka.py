@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from servers import Reader, lines
 
 from coincide.errors import CoincideError
@@ -68,6 +68,23 @@ def test_a_detection_is_there_once(cluster: str) -> None:
     with Reader(open_source(url, Reading())) as reader:
         assert sorted(reader.take(4)) == [0, 1, 2, 3]
         assert sum(offset for _, offset in reader.position) == 4
+
+
+def test_a_sink_goes_on_where_what_followed_the_checkpoint_is_partly_gone(cluster: str) -> None:
+    """The cluster keeps 5 MB of a partition."""
+    producer = Producer({"bootstrap.servers": cluster, "linger.ms": 0, "log_level": 2})
+    for number in range(120):
+        producer.produce("short", b"x" * 100_000, f"k{number}", partition=0)
+        producer.poll(0)
+    assert producer.flush(10) == 0
+    sink = open_sink(f"kafka://{cluster}/short")
+    sink.open([[0, 5]])
+    sink.write([Made("k119", "a", b"{}\n"), Made("new", "a", b"{}\n")])
+    sink.close()
+    consumer = Consumer({"bootstrap.servers": cluster, "group.id": "look", "log_level": 2})
+    parts = [TopicPartition("short", number) for number in consumer.list_topics("short", timeout=10).topics["short"].partitions]
+    assert sum(consumer.get_watermark_offsets(part, timeout=10)[1] for part in parts) == 121
+    consumer.close()
 
 
 class Held:
