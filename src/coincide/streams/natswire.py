@@ -76,8 +76,16 @@ class Wire:
                 raise ConnectionError("the server does not answer")
 
     def send(self, data: bytes) -> None:
+        """All of it: half a message would spoil what follows. How long a `read` waits says nothing of how long this may take."""
+        left, end = memoryview(data), time.monotonic() + SILENCE
         with self._sending:
-            self._socket.sendall(data)
+            while left:
+                try:
+                    left, end = left[self._socket.send(left) :], time.monotonic() + SILENCE
+                except (TimeoutError, ssl.SSLWantWriteError):
+                    if time.monotonic() > end:
+                        self.close()
+                        raise ConnectionError("the server takes nothing") from None
 
     def read(self, seconds: float) -> bool:
         """Waits for more, so long at most. Raises OSError when the connection is broken."""

@@ -8,11 +8,12 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 import nats
 import pytest
-from servers import Reader, Server, free_port, until
+from servers import PATIENCE, Reader, Server, free_port, until
 
 from coincide.errors import CoincideError
 from coincide.streams.base import Made, Reading
@@ -210,3 +211,31 @@ def test_who_is_not_known_is_told(guarded: Server, monkeypatch: pytest.MonkeyPat
     for address in (f"nats://{guarded.address}/x", f"nats://{guarded.address}/x?stream=S"):
         with pytest.raises(CoincideError, match=f"cannot reach 'nats://{guarded.address}': .*Authorization Violation"):
             next(open_source(address, Reading()).deliveries(None))
+
+
+def test_a_server_that_takes_a_while_gets_all_that_is_sent() -> None:
+    """Also right after a look that did not wait."""
+    got, begin = bytearray(), Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with listening.accept()[0] as peer:
+                peer.sendall(b"INFO {}\r\n")
+                peer.recv(65_536)
+                peer.sendall(b"PONG\r\n")
+                begin.wait(PATIENCE)
+                while block := peer.recv(1 << 20):
+                    got.extend(block)
+
+        server = Thread(target=serve, daemon=True)
+        server.start()
+        wire = Wire("127.0.0.1", listening.getsockname()[1], {}, None, PATIENCE)
+        assert not wire.read(0.0)
+        sending = Thread(target=wire.send, args=(b"x" * 20_000_000,))
+        sending.start()
+        assert not wire.read(0.05)  # while it sends
+        begin.set()
+        sending.join(PATIENCE)
+        wire.close()
+        server.join(PATIENCE)
+    assert len(got) == 20_000_000
