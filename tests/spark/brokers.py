@@ -1,17 +1,24 @@
-"""A broker of our own, on loopback."""
+"""Brokers of our own, on loopback."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from getpass import getuser
 from pathlib import Path
 from typing import Any
 
 import nats
+import pytest
+from paho.mqtt.client import Client
+from paho.mqtt.enums import CallbackAPIVersion
 
 
 def free_port() -> int:
@@ -59,3 +66,57 @@ class Nats:
                 await client.close()
 
         return asyncio.run(act())
+
+
+MQTT = {
+    "nats-server": """
+server_name: broker
+listen: "127.0.0.1:{other}"
+jetstream {{ store_dir: "{store}" }}
+mqtt {{ listen: "127.0.0.1:{port}", ack_wait: "500ms", max_ack_pending: 1000 }}
+""",
+    "mosquitto": """
+listener {port} 127.0.0.1
+allow_anonymous true
+user {user}
+persistence true
+persistence_location {store}/
+""",
+}
+
+
+class Mqtt:
+    """A broker of MQTT: `nats-server`, which speaks it, too, or `mosquitto`."""
+
+    def __init__(self, name: str, store: Path) -> None:
+        found = shutil.which(name, path=f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/usr/local/bin")
+        if found is None:
+            pytest.skip(f"{name} is not installed")
+        self.port = free_port()
+        self.address = f"mqtt://127.0.0.1:{self.port}"
+        text = MQTT[name].format(port=self.port, other=free_port(), store=store, user=getuser())
+        (store / "conf").write_text(text, encoding="utf-8")
+        self._command = [found, "-c", str(store / "conf")]
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while not self._listens():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def publish(self, topic: str, messages: Iterable[bytes]) -> None:
+        client = Client(CallbackAPIVersion.VERSION2)
+        client.connect("127.0.0.1", self.port)
+        client.loop_start()
+        for message in messages:
+            client.publish(topic, message, qos=1).wait_for_publish(30)
+        client.disconnect()
+        client.loop_stop()
+
+    def _listens(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            return True
+        return False

@@ -25,4 +25,10 @@ def _nats() -> type:
     return NatsFormat
 
 
-FORMATS = {"nats": _nats}
+def _mqtt() -> type:
+    with missing_client("mqtt"):
+        from coincide.connectors.mqtt import MqttFormat
+    return MqttFormat
+
+
+FORMATS = {"mqtt": _mqtt, "nats": _nats}

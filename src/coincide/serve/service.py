@@ -23,12 +23,13 @@ from coincide.model.batch import EventBatch
 from coincide.serve.history import History
 from coincide.serve.logs import log
 from coincide.serve.metrics import Metrics
-from coincide.serve.posted import Posted, Spool
+from coincide.serve.posted import Posted
 from coincide.serve.rules import RuleFiles, RuleSet
 from coincide.streams.arrivals import Arrival
 from coincide.streams.base import Reading, Sink, Source
 from coincide.streams.encode import Encoder, names_of
 from coincide.streams.run import LiveRun, Pace
+from coincide.streams.spool import Spool
 
 LOOK = 1.0
 """Seconds between two looks at the files of rules."""

@@ -98,6 +98,10 @@ class Connection:
         self._told.set()
 
 
+def digest_of(topic: str, payload: bytes) -> str:
+    return blake2b(topic.encode() + b"\0" + payload, digest_size=8).hexdigest()
+
+
 class MqttSource(Source):
     """A topic, which may have the wildcards `+` and `#`. With `?client=NAME` the broker keeps what comes while nobody listens,
     and everything until it is acknowledged, after a checkpoint. A position tells the messages that were dealt with and are not
@@ -122,6 +126,14 @@ class MqttSource(Source):
         return not self._came.empty()
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
+        for fresh in self.messages(position):
+            position = self.position()
+            yield self.delivery(self._events([bytes(message.payload) for message in fresh]), position)
+            if not self.awaits_checkpoints:
+                self.acknowledge(position)
+
+    def messages(self, position: Position) -> Iterator[list[MQTTMessage]]:
+        """As they come, those that were not dealt with before."""
         self._digests = dict(position or ())
         self._goes_on = position is not None
         self._connection.open()
@@ -129,10 +141,7 @@ class MqttSource(Source):
             while not self.closed.is_set():
                 self._connection.check()
                 if fresh := [message for message in self._waiting() if self._is_new(message)]:
-                    position = self._position()
-                    yield self.delivery(self._events([bytes(message.payload) for message in fresh]), position)
-                    if not self.awaits_checkpoints:
-                        self.acknowledge(position)
+                    yield fresh
         finally:
             self._connection.close()
 
@@ -143,7 +152,8 @@ class MqttSource(Source):
                     del self._unacknowledged[number]
                     self._connection.client.ack(number, 1)
 
-    def _position(self) -> Position:
+    def position(self) -> Position:
+        """What was given out and is not acknowledged."""
         with self._lock:
             return [[number, digest] for number, digest in self._unacknowledged.items()]
 
@@ -174,7 +184,7 @@ class MqttSource(Source):
         """One that was dealt with comes again if the broker has not seen that it was acknowledged."""
         if not message.qos:
             return True
-        digest = blake2b(message.topic.encode() + b"\0" + message.payload, digest_size=8).hexdigest()
+        digest = digest_of(message.topic, message.payload)
         with self._lock:
             if message.dup and self._digests.get(message.mid) == digest:
                 if message.mid not in self._unacknowledged:
