@@ -2,6 +2,8 @@
 
 from coincide.connectors.formats import register
 from coincide.connectors.messages import decoded
+from coincide.connectors.reading import events
+from coincide.connectors.sinks import by_batch, by_key
 from coincide.engines.spark.bytype import by_type
 from coincide.engines.spark.detect import detect
 from coincide.engines.spark.latecomers import split
@@ -15,9 +17,12 @@ from coincide.engines.spark.watching import watched
 
 __all__ = [
     "Report",
+    "by_batch",
+    "by_key",
     "by_type",
     "decoded",
     "detect",
+    "events",
     "match_recognize",
     "match_recognize_to_end",
     "progress",

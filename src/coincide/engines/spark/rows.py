@@ -32,6 +32,11 @@ def ordered(table: pa.Table, names: list[str]) -> Iterator[EventBatch]:
         yield EventBatch(events[start : start + OUT])
 
 
+def events_of(table: pa.Table, names: list[str]) -> Iterator[Event]:
+    """The same in the order of the rows; what is beside them in a frame (keys, versions) are attributes."""
+    return (event for event, _ in _detections(table, names))
+
+
 def no_run(rules: Rulebook, policy: StabilityPolicy | None) -> PolicyRun:
     """What comes of nothing."""
     return PolicyRun(late={some: [] for some in policies_of(rules, policy or IN_ORDER).values()})
@@ -104,7 +109,7 @@ def _attributes(row: dict[str, Any]) -> dict[str, Value]:
 
 def _event(row: dict[str, Any]) -> Event:
     lo, hi = row.pop("time")
-    kind, identifiers, source, order = row.pop("type"), row.pop("from"), row.pop("source"), row.pop(ORDER)
+    kind, identifiers, source, order = row.pop("type"), row.pop("from"), row.pop("source"), row.pop(ORDER, (1,))
     attributes = _attributes(row)
     origin = tuple(order_key(lo, hi, identifier) for identifier in identifiers)
     return detection(kind, (lo, hi), attributes, origin, (hi, 0, 0, *order), source)

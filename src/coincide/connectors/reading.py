@@ -1,0 +1,61 @@
+"""Events in Spark by the address of where they are: brokers by URL, files by path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from coincide.connectors.formats import FORMATS, register
+from coincide.connectors.messages import decoded
+from coincide.errors import CoincideError
+from coincide.streams.connection import Address
+
+BROKERS = {"nats": "nats", "mqtt": "mqtt", "mqtts": "mqtt", "kafka": "kafka", "kafkas": "kafka"}
+"""Formats by the scheme of a URL."""
+ENDINGS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet", ".orc": "orc"}
+
+
+def events(
+    spark: SparkSession,
+    where: str,
+    schema: StructType | str | None = None,
+    *,
+    streaming: bool = False,
+    format: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """What is at a URL of a broker (nats, mqtt, kafka; messages are records of JSON, so a `schema` is needed) or at a path, as a
+    DataFrame. `format` is that of files, if their ending does not tell it; `options` are those of Spark's reader."""
+    reader = spark.readStream if streaming else spark.read
+    scheme = where.partition("://")[0]
+    if scheme in BROKERS:
+        if schema is None:
+            raise CoincideError(f"'{where}': messages have no columns; a schema says which fields are wanted, and of which types")
+        name, given = _broker(where, scheme)
+        if name in FORMATS:
+            register(spark, name)
+        return decoded(reader.format(name).options(**{**given, **(options or {})}).load(), schema)
+    reader = reader.format(format or ENDINGS.get(PurePosixPath(where).suffix, "parquet")).options(**(options or {}))
+    if schema is None and streaming:
+        schema = _found(spark, where, format, options)
+    return (reader if schema is None else reader.schema(schema)).load(where)
+
+
+def _broker(where: str, scheme: str) -> tuple[str, dict[str, Any]]:
+    """The format of messages, and what Spark is to be told."""
+    if BROKERS[scheme] != "kafka":
+        return BROKERS[scheme], {"path": where}
+    address = Address.of(where, [], "options of Spark's connector")
+    if not address.path:
+        raise CoincideError(f"'{where}' names no topic: kafka://HOST:PORT/TOPIC")
+    secure = {"kafka.security.protocol": "SSL"} if scheme == "kafkas" else {}
+    return "kafka", {"kafka.bootstrap.servers": f"{address.host}:{address.port or 9092}", "subscribe": address.path, **secure}
+
+
+def _found(spark: SparkSession, where: str, format: str | None, options: Mapping[str, str] | None) -> StructType:
+    """The schema of the files that are there: a stream has to know it before."""
+    return events(spark, where, format=format, options=options).schema
