@@ -1,7 +1,7 @@
 # The list of commands. Each makes what it needs first: `.venv` and the packages, from nothing but Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo live network test test-all lint format types docs-check kill soak faults bench experiments office clean
+.PHONY: help setup demo live network pipeline package test test-all lint format types docs-check kill soak faults bench experiments office clean
 
 PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell \
     $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
@@ -23,6 +23,13 @@ live: $(LIVE)  ## a broker, a generator, rules that run for 20 seconds, and dete
 
 network: $(LIVE)  ## a broker and five nodes that detect together; one is killed, and nothing is lost
 	@$(BIN)/python examples/network/run.py demo-output
+
+pipeline: $(FULL)  ## a day's events through a broker and Spark to Parquet, and a report page in demo-output/pipeline/
+	@$(BIN)/python examples/pipeline/run.py demo-output/pipeline
+
+package: $(FULL)  ## wheel, zip (for Spark's workers) and job, in dist/
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@$(BIN)/python -m coincide.connectors.packaging dist
 
 setup: $(FULL)  ## the environment for all that follows, in .venv
 
@@ -58,7 +65,8 @@ kill: $(FULL)  ## kill live runs 200 times with files and 200 times with NATS: n
 soak: $(FULL)  ## a service for MINUTES (30) at RATE (20000) events/s: its memory, lag and losses
 	@$(BIN)/python -m benchmarks soak --minutes $(or $(MINUTES),30) --rate $(or $(RATE),20000)
 
-faults: $(FULL)  ## networks of nodes whose nodes, links, clocks and broker fail, again and again: answers may not change
+faults: $(FULL)  ## networks and Spark queries whose nodes, links, clocks, brokers, processes and disks fail (KILLS=200): answers may not change
+	@COINCIDE_SPARK_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -q -s tests/spark/kill9
 	@for n in 1 2 3 4 5; do COINCIDE_CUT=10 $(BIN)/python -m pytest -q tests/unit/network/test_faults.py || exit 1; done
 
 bench: $(FULL)  ## measure; see benchmarks/

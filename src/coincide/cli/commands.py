@@ -23,6 +23,7 @@ from coincide.cli import (
     plan,
     run,
     serve,
+    submit,
     test,
     warm,
 )
@@ -59,6 +60,7 @@ def arguments() -> argparse.ArgumentParser:
         network.SUBSCRIBE,
         network.NETWORK,
         holdings.STATE,
+        submit.SUBMIT,
         warm.WARM,
         debug.DEBUG,
     ):

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator, _CacheLocator
 
-from coincide.detection.columns.stamps import kept_in, source_stamp
+from coincide.detection.columns.stamps import archive_of, kept_in, source_stamp
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,7 +50,7 @@ class _Locator(_CacheLocator):  # type: ignore[misc]
     def from_function(cls, function: Any, file: str) -> _Locator | None:
         """None where there are no plain files, or no folder to write to: then Numba's own habits serve."""
         with suppress(OSError):
-            made = cls(Path(file).resolve(strict=True))
+            made = cls(Path(file) if archive_of(Path(file)) else Path(file).resolve(strict=True))
             made.ensure_cache_path()
             return made
         return None

@@ -8,6 +8,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
+from zipfile import ZipFile
 
 from coincide.folders import cache_directory
 
@@ -31,8 +32,13 @@ def kernels_directory() -> Path:
 
 @lru_cache
 def source_stamp(file: Path) -> str:
-    """Of the text of a file and of all that it imports from the same root."""
+    """Of the text of a file and of all that it imports from the same root; of a zip, such as Spark hands to its workers, of all
+    files."""
     digest = blake2b(digest_size=16)
+    if (archive := archive_of(file)) is not None:
+        with ZipFile(archive) as files:
+            digest.update(repr(sorted((entry.filename, entry.CRC) for entry in files.infolist())).encode())
+        return digest.hexdigest()
     for path in sorted(_closure(file), key=_module):
         digest.update("/".join(_module(path)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
@@ -68,8 +74,16 @@ def _file_of(root: Path, name: str) -> Path | None:
 
 
 @lru_cache(maxsize=1024)
+def archive_of(file: Path) -> Path | None:
+    """The zip that a module was imported from, if it was."""
+    return None if file.exists() else next((path for path in file.parents if path.is_file()), None)
+
+
+@lru_cache(maxsize=1024)
 def _module(file: Path) -> tuple[str, ...]:
     """Its name by the folders that are packages, from the outermost on."""
+    if (archive := archive_of(file)) is not None:
+        return file.relative_to(archive).with_suffix("").parts
     parts, folder = [file.stem], file.parent
     while (folder / "__init__.py").exists():
         parts.append(folder.name)

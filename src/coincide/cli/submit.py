@@ -1,0 +1,86 @@
+"""`coincide spark-submit`: a job on a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from coincide.cli.command import Command, Given
+
+DESCRIPTION = """\
+Run rules over a source, to a sink, on any Spark cluster.
+
+With --checkpoint it is a stream that goes on from there, else a batch. The package and the rules are sent along; what the package
+needs (NumPy, Numba, PyArrow, pandas …) must be where the workers are: see docs/spark-clusters.md.
+
+example:
+  coincide spark-submit theft.ecl --source events/ --sink found/
+  coincide spark-submit theft.ecl --master spark://10.0.0.1:7077 --source 'nats://broker/events?stream=EVENTS' \\
+      --schema 'type string, time timestamp, item string' --sink found/ --checkpoint kept/ --conf spark.executor.memory=4g
+"""
+SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    from coincide.connectors.job import arguments
+
+    parser.add_argument("rules", nargs="+", metavar="RULES", help="rule files, loaded together in this order")
+    parser.add_argument("--master", metavar="URL", default="local[*]", help="spark://…, yarn, k8s://… (default: this machine)")
+    parser.add_argument(
+        "--conf", metavar="NAME=VALUE", action="append", default=[], help="a setting of Spark; may be given again"
+    )
+    text = "the package to send along (`make package` makes one; default: made of what is running)"
+    parser.add_argument("--zip", metavar="FILE", type=Path, help=text)
+    parser.add_argument("--print", action="store_true", help="print the command instead of running it")
+    arguments(parser)
+
+
+def submit(given: Given) -> int:
+    import subprocess
+    import tempfile
+
+    from coincide.connectors.packaging import archive
+    from coincide.rulebook import load
+
+    load(*given.rules)  # what is wrong with them is told here, not by a cluster
+    with tempfile.TemporaryDirectory() as folder:
+        package = given.zip or Path(folder) / "coincide.zip"
+        command = _command(given, package)
+        if given.print:
+            print(shlex.join(command))
+            return 0
+        if given.zip is None:
+            archive(package)
+        return subprocess.run(command, env=_environment(), check=False).returncode
+
+
+def _command(given: Given, package: Path) -> list[str]:
+    from coincide.connectors import job
+
+    settings = [*(f"{name}={value}" for name, value in SETTINGS.items()), *given.conf]
+    conf = [word for setting in settings for word in ("--conf", setting)]
+    files = ",".join([*given.rules, *([] if given.mapping is None else [given.mapping])])
+    shipped = ["--master", given.master, "--py-files", str(package), "--files", files]
+    return [_spark_submit(), *shipped, *conf, job.__file__, *given.rules, *job.repeated(given)]
+
+
+def _spark_submit() -> str:
+    """Of the Spark that SPARK_HOME names, or of PySpark."""
+    import pyspark
+
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    return str(home / "bin" / "spark-submit")
+
+
+def _environment() -> dict[str, str]:
+    from coincide.engines.spark.session import java_home
+
+    home = java_home()
+    java = {} if home is None else {"JAVA_HOME": str(home)}
+    return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, **os.environ, **java}
+
+
+SUBMIT = Command("spark-submit", DESCRIPTION, _arguments, submit)

@@ -1,0 +1,136 @@
+"""A job for spark-submit: rules over a source, to a sink.
+
+    spark-submit --master … --py-files coincide.zip coincide_job.py RULES… --source … --sink … [--checkpoint …]
+
+`coincide spark-submit` puts this command together. With a checkpoint it is a stream, else a batch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the job takes beside its rules."""
+    group = parser.add_argument_group("the job")
+    text = "where events are: a path, or nats://…?stream=NAME, mqtt://…, kafka://HOST:PORT/TOPIC"
+    group.add_argument("--source", metavar="WHERE", required=True, help=text)
+    text = "where detections go: a path (Parquet), or a sink that has each once by its key: postgresql://…#TABLE, nats://…?stream=NAME"
+    group.add_argument("--sink", metavar="WHERE", required=True, help=text)
+    group.add_argument(
+        "--schema", metavar="COLUMNS", help="of messages, or files that do not tell: 'type string, time timestamp, …'"
+    )
+    group.add_argument("--format", metavar="NAME", help="of files: parquet, json, csv …")
+    group.add_argument(
+        "--option", metavar="NAME=VALUE", action="append", default=[], help="of Spark's reader; may be given again"
+    )
+    group.add_argument("--mapping", metavar="FILE", help="a mapping of fields (YAML)")
+    group.add_argument("--checkpoint", metavar="DIR", help="a stream, that goes on from here")
+    group.add_argument("--every", metavar="SPAN", help="of a stream: for ever, in micro-batches (default: what is there)")
+    group.add_argument("--delay", metavar="SPAN", default="10 seconds", help="of a stream: how late events may come (10 seconds)")
+    group.add_argument("--idle", metavar="SPAN", help="of a stream: when nothing comes for so long, time goes by the wall")
+    group.add_argument("--until", metavar="TIME", help="of a batch: let time go on after the last event")
+
+
+def repeated(given: argparse.Namespace) -> list[str]:
+    """The same arguments again, for another process."""
+    parser = argparse.ArgumentParser()
+    arguments(parser)
+    out: list[str] = []
+    for action in parser._actions:
+        value = getattr(given, action.dest, None)
+        for each in value if isinstance(value, list) else [] if value is None else [value]:
+            out += [action.option_strings[-1], each]
+    return out
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("coincide_job.py", description="Run rules over a source, to a sink.")
+    parser.add_argument("rules", nargs="+", metavar="RULES")
+    arguments(parser)
+    given = parser.parse_args(argv)
+    from pyspark.sql import SparkSession
+
+    from coincide.errors import CoincideError
+
+    spark = SparkSession.builder.appName("coincide").getOrCreate()
+    try:
+        return run(spark, given)
+    except CoincideError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    finally:
+        spark.stop()
+
+
+def run(spark: SparkSession, given: argparse.Namespace) -> int:
+    from coincide.connectors.reading import events
+    from coincide.engines.spark.detect import detect
+    from coincide.rulebook import load
+
+    book = load(*map(_shipped, given.rules))
+    options = dict(_pair(option) for option in given.option)
+    stream = given.checkpoint is not None
+    frame = events(spark, given.source, given.schema, streaming=stream, format=given.format, options=options)
+    mapping = None
+    if given.mapping is not None:
+        from coincide.adapters.mappingfile import load_mapping
+        from coincide.rulebook import mapping_path
+
+        mapping = load_mapping(mapping_path(_shipped(given.mapping))).events
+    if stream:
+        found = detect(book, frame, mapping=mapping, delay=given.delay, idle=given.idle, keys=True, checkpoint=given.checkpoint)
+        _write_stream(found, given)
+    else:
+        _write(detect(book, frame, mapping=mapping, until=given.until, keys=True), given.sink)
+    return 0
+
+
+def _write(found: DataFrame, sink: str) -> None:
+    from coincide.connectors.sinks import by_key
+
+    if _is_keyed(sink):
+        by_key(sink)(found, 0)
+    else:
+        found.write.mode("overwrite").parquet(sink)
+
+
+def _write_stream(found: DataFrame, given: argparse.Namespace) -> None:
+    from coincide.connectors.sinks import by_batch, by_key
+
+    write = by_key(given.sink) if _is_keyed(given.sink) else by_batch(given.sink)
+    writer = found.writeStream.foreachBatch(write).option("checkpointLocation", given.checkpoint)
+    trigger = writer.trigger(availableNow=True) if given.every is None else writer.trigger(processingTime=given.every)
+    trigger.start().awaitTermination()
+
+
+def _is_keyed(sink: str) -> bool:
+    """Is it a sink of coincide? Other URLs (hdfs, s3a) are paths."""
+    from coincide.streams.registry import SINKS
+
+    return sink.partition(":")[0].partition("+")[0] in SINKS
+
+
+def _pair(option: str) -> tuple[str, str]:
+    from coincide.errors import CoincideError
+
+    name, equals, value = option.partition("=")
+    if not equals:
+        raise CoincideError(f"--option: '{option}' is not NAME=VALUE")
+    return name, value
+
+
+def _shipped(path: str) -> str:
+    """A file that was sent with the job (`--files`) lies where the driver runs, if that is another machine."""
+    here = Path(Path(path).name)
+    return str(here) if here.exists() and not Path(path).exists() else path
+
+
+if __name__ == "__main__":
+    sys.exit(main())
