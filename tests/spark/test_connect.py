@@ -1,4 +1,4 @@
-"""Row patterns through Spark Connect: a process of its own, since one process has sessions of one kind only."""
+"""Through Spark Connect: a process of its own, since one process has sessions of one kind only."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 pytestmark = pytest.mark.spark
 
 PROGRAM = """
-import os, sys
+import os, sys, tempfile
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 from pyspark.sql import SparkSession
-from coincide.spark import match_recognize, sql
+from coincide.rulebook import loads
+from coincide.spark import Report, by_type, detect, match_recognize, split, sql
 
 spark = SparkSession.builder.remote("local[1]").config("spark.sql.shuffle.partitions", "1").getOrCreate()
 assert "connect" in type(spark).__module__
@@ -27,12 +28,26 @@ found = sql(spark, f"SELECT count(*) AS n FROM ticks MATCH_RECOGNIZE ({CLAUSE}) 
 assert found.collect()[0].n == 1
 stream = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
 assert match_recognize(stream, "ORDER BY timestamp MEASURES LAST(value) AS v PATTERN (A B) DEFINE B AS true").isStreaming
+
+rules = loads("monitor m by k = repeat { push(x, v: v) { sequential { a, b } } }")
+rows = [("a", 1, "p", 1.0), ("b", 2, "p", 2.0), ("a", 3, "q", 1.0), (None, 4, "q", 0.0)]
+df = spark.createDataFrame(rows, "type string, time long, k string, v double")
+report = Report()
+found, rejected = split(df.transform(detect(rules, keys=True, rejects=True, report=report)))
+assert [(row.type, row.k, row.v, len(row._key)) for row in found.collect()] == [("x", "p", 2.0, 16)]
+assert (rejected.count(), report.rows, list(by_type(found))) == (1, 4, ["x"])
+folder = tempfile.mkdtemp()
+df.write.parquet(folder + "/events")
+stream = spark.readStream.schema(df.schema).parquet(folder + "/events").transform(detect(rules, delay="0 seconds"))
+sink = stream.writeStream.format("parquet").option("path", folder + "/found").option("checkpointLocation", folder + "/kept")
+sink.trigger(availableNow=True).start().awaitTermination()
+assert spark.read.parquet(folder + "/found").count() == 1
 spark.stop()
 print("well")
 """
 
 
-def test_row_patterns_through_connect() -> None:
+def test_detection_and_row_patterns_through_connect() -> None:
     pytest.importorskip("grpc")
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.endswith("well\n"), done.stderr[-3000:]
