@@ -73,7 +73,7 @@ def test_a_job_on_two_workers(tmp_path: Path) -> None:
         job = ["--source", str(tmp_path / "events"), "--sink", str(tmp_path / "found"), "--checkpoint", str(tmp_path / "kept")]
         conf = [word for name, value in SMALL.items() for word in ("--conf", f"{name}={value}")]
         command = ["spark-submit", str(rules), "--master", cluster.master, "--zip", str(package), *conf, *job]
-        done = subprocess.run([*COINCIDE, *command], env=environment(), capture_output=True, text=True, timeout=500, check=False)
+        done = subprocess.run([*COINCIDE, *command], env=environment(), capture_output=True, text=True, timeout=1000, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert found_by_key(tmp_path / "found") == keyed(load(rules), events) != {}
     shipped = {path.parts[-4] for path in (tmp_path / "cluster").glob("worker-*/app-*/*/coincide.zip")}

@@ -98,7 +98,7 @@ class Connection:
         self._told.set()
 
 
-def digest_of(topic: str, payload: bytes) -> str:
+def digest_of(topic: str, payload: bytes | bytearray) -> str:
     return blake2b(topic.encode() + b"\0" + payload, digest_size=8).hexdigest()
 
 
