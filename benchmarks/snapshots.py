@@ -42,7 +42,17 @@ OPERA = "detect K = ([order(k = ?k)], [payment(k = ?k)] [refund(k = ?k)]) T = 30
 ROWS = """SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY time MEASURES LAST(R.time) AS refunded
     PATTERN (O P+ R) WITHIN INTERVAL '30' DAY
     DEFINE O AS type = 'order', P AS type = 'payment' OR type = 'order', R AS type = 'refund') AS refunds"""
-RULES = {"amit": AMIT, "eql": EQL, "ce": OPERA, "matchrecognize": ROWS}
+ECCO = "detect refunds per k = (order ; payment ; refund) within 30d with recent"
+CDL = """<cd id="refunds" version="1" within="30 d">
+  <sources>
+    <source class="order" anchor="O"><attribute name="k" type="string"/></source>
+    <source class="refund" anchor="R"><attribute name="k" type="string"/></source>
+  </sources>
+  <predicates><predicate name="equal" anchor="same">O.k, R.k</predicate></predicates>
+  <expressions><expression anchor="X">same</expression></expressions>
+  <events><event class="refunded" trigger="X"/></events>
+</cd>"""
+RULES = {"amit": AMIT, "eql": EQL, "ce": OPERA, "matchrecognize": ROWS, "ecco": ECCO, "cdl.xml": CDL}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 TOUCHED = 1_000
 TIMES = 9

@@ -55,11 +55,11 @@ def reference_of(data: bytes | None) -> Reference | None:
     return decoded(data, Reference, TABLES) if version == TABLES else None
 
 
-def tables_named(parts: Mapping[str, bytes], name: str) -> tuple[TablesPart, list[bytes]]:
+def tables_named(parts: Mapping[str, bytes], name: str, version: int = TABLES) -> tuple[TablesPart, list[bytes]]:
     """Tables, and what was added to them."""
     if name not in parts:
         damaged("it refers to a part that is not there")
-    return decoded(parts[name], TablesPart, TABLES), [parts[more] for more in additions(parts, name)]
+    return decoded(parts[name], TablesPart, version), [parts[more] for more in additions(parts, name)]
 
 
 def own_tables(detectors: Sequence[Detector], about: list[int], parts: Mapping[str, bytes]) -> tuple[bytes, list[bytes]] | None:
@@ -72,17 +72,17 @@ def own_tables(detectors: Sequence[Detector], about: list[int], parts: Mapping[s
     return (tables.base, later) if tables.about == about else None
 
 
-def with_tables(detector: Detector, base: bytes) -> dict[str, bytes]:
+def with_tables(detector: Detector, base: bytes, version: int = TABLES) -> dict[str, bytes]:
     """The part of a definition whose state is in tables of its own."""
-    return {detector.digest: msgspec.msgpack.encode(TablesPart(TABLES, [], base))}
+    return {detector.digest: msgspec.msgpack.encode(TablesPart(version, [], base))}
 
 
-def tables_of(detector: Detector, parts: Mapping[str, bytes]) -> tuple[bytes, list[bytes]] | None:
+def tables_of(detector: Detector, parts: Mapping[str, bytes], version: int = TABLES) -> tuple[bytes, list[bytes]] | None:
     """A definition's own tables and what was added to them; None: its state is not kept in tables."""
     data = detector.part_of(parts)
-    if data is None or msgspec.msgpack.decode(data, type=list[Any])[:1] != [TABLES]:
+    if data is None or msgspec.msgpack.decode(data, type=list[Any])[:1] != [version]:
         return None
-    tables, later = tables_named(parts, detector.digest)
+    tables, later = tables_named(parts, detector.digest, version)
     return tables.base, later
 
 

@@ -192,6 +192,7 @@ class Graph:
         """Of one plan. If it cannot tell, its parts are looked at: those that are others than before."""
         plan, own = self.plans[number], state.states[number]
         if plan.tells_changes(own):
+            state.told.pop(number, None)
             return plan.changes(own, everything)
         before = {} if everything else state.told.get(number, {})
         parts = plan.encode(own)

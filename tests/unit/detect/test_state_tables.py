@@ -244,6 +244,12 @@ def test_places_with_timers_in_them_are_written_too() -> None:
 
 
 ONE_OF_MANY = {
+    "ecco": "detect pair per k = (a ; b) within 1h with chronicle",
+    "cdl.xml": """<cd id="pairs" version="1"><sources><source class="a" anchor="A"><attribute name="k" type="string"/></source>
+        <source class="b" anchor="B"><attribute name="k" type="string"/></source></sources>
+        <predicates><predicate name="equal" anchor="same">A.k, B.k</predicate></predicates>
+        <expressions><expression anchor="X">same</expression></expressions>
+        <events><event class="pair" trigger="X"/></events></cd>""",
     "eql": "sequence by k with maxspan=1h [a where true] [b where true]",
     "matchrecognize": """SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY time MEASURES LAST(b.time) AS at
         PATTERN (a b) WITHIN INTERVAL '1' HOUR DEFINE a AS type = 'a', b AS type = 'b') AS pairs""",
@@ -256,9 +262,11 @@ def test_what_was_not_touched_is_not_told_again(language: str) -> None:
     state = graph.initial()
     graph.advance(state, EventBatch([primitive("a", n, n, f"a{n}", {"k": f"key {n}"}) for n in range(2000)]))
     whole = graph.changes(state, everything=True)
-    graph.advance(state, EventBatch([primitive("b", 3000, 3000, "b", {"k": "key 7"})]))
+    graph.advance(state, EventBatch([primitive("b", 3000, 3000, "b", {"k": "key 7"}), primitive("c", 3001, 3001, "c", {})]))
     more = graph.changes(state)
     assert 50 * len(more) < 20 * len(whole)
     again = graph.with_changes(whole, [more])
     later = [primitive("b", 4000 + n, 4000 + n, f"b{n}", {"k": f"key {n}"}) for n in (7, 8)]
-    assert [record(d)["from"] for d in graph.advance(again, EventBatch(later)).events] == [["a8", "b8"]]
+    later.append(primitive("c", 5000, 5000, "d", {}))  # the instants before it are over
+    found = [record(d)["from"] for d in graph.advance(again, EventBatch(later)).events]
+    assert found == [["a7", "b7"], ["a8", "b8"]][language != "cdl.xml" :]  # in CDL a message may be in several detections

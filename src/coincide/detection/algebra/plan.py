@@ -15,8 +15,10 @@ from coincide.detection.algebra.occurrence import SPACE_FIELDS
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons, shape
 from coincide.detection.algebra.shape.shapes import Operators
+from coincide.detection.algebra.state import PlanState
 from coincide.detection.base import (
     Attributes,
+    Changes,
     Clock,
     Detector,
     DetectorPlan,
@@ -154,11 +156,28 @@ class AlgebraPlan(PlanOfSeveral):
         return found
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return states.encode(self.programs, state if self._interpreted else self._kernel.objects(state))
+        from coincide.detection.algebra.tables import encode, tables_of
+
+        if isinstance(state, PlanState):
+            tables = None if self._reasons else tables_of(self.programs, state)
+        else:
+            tables = self._kernel.tables(state)
+        return encode(self.programs, tables) if tables is not None else states.encode(self.programs, state)
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        objects = states.decode(self.programs, parts)
-        return objects if self._interpreted else self._kernel.taken_up(objects)
+        from coincide.detection.algebra.tables import Tables, decode, objects_of
+
+        found = decode(self.programs, self._runner.order, parts)
+        if not self._interpreted:
+            return self._kernel.taken_up(found)
+        return objects_of(self.programs, self._runner.order, found) if isinstance(found, Tables) else found
+
+    def tells_changes(self, state: State) -> bool:
+        return not isinstance(state, PlanState)
+
+    def changes(self, state: State, everything: bool = False) -> Changes:
+        found: Changes = self._kernel.changes(state, everything)
+        return found
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         dues = {(number, key): at for at, some in sorted(state.wakes.items(), reverse=True) for number, key in some}

@@ -1,4 +1,5 @@
-"""The state of a plan, and its encoding: one part for each definition, so that what is unchanged keeps its state."""
+"""The state of a plan, and its encoding object by object: one part for each definition, so that what is unchanged keeps its
+state."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import msgspec
 from coincide.detection.algebra.intake import Latest, Seen
 from coincide.detection.algebra.nodes.prefix import Prefix
 from coincide.detection.algebra.occurrence import Leaf, Occurrence
-from coincide.detection.algebra.program import Program, former_digest
+from coincide.detection.algebra.program import Program
 from coincide.detection.eventwise import Timer, Timers
 from coincide.detection.keys import Key, key_value
 from coincide.detection.snapshots import (
@@ -176,11 +177,11 @@ def encode(programs: Sequence[Program], state: PlanState) -> dict[str, bytes]:
     waiting = {instant: [stored_event(event) for event in events] for instant, events in state.waiting.items()}
     seen = {name: Latest(latest.hi, stored_key(latest.key)) for name, latest in state.seen.items()}
     shared = Shared(timers, waiting, seen, state.serials, state.start, state.latest, state.ended)
-    return {_name(p): msgspec.msgpack.encode(_part(n, p, state, shared)) for n, p in enumerate(programs)}
+    return {part_name(p): msgspec.msgpack.encode(_part(n, p, state, shared)) for n, p in enumerate(programs)}
 
 
-def _name(program: Program) -> str:
-    """Of a definition's part. Where another plan gives its detections out, that one has the part under the plain name: the plans
+def part_name(program: Program) -> str:
+    """Of a definition. Where another plan gives its detections out, that one has the part under the plain name: the plans
     look at different instants, so what they share with their other definitions is not the same."""
     elsewhere = program.order is None and not program.linked.definition.hidden
     return f"{program.digest} below" if elsewhere else program.digest
@@ -207,62 +208,66 @@ def _values(key: Key) -> list[Value]:
 # Decoding.
 
 
-def decode(programs: Sequence[Program], parts: Mapping[str, bytes]) -> PlanState:
-    """A definition without a part starts afresh."""
-    state = fresh(programs)
-    found: dict[int, Part] = {}
-    for number, program in enumerate(programs):
-        data = parts.get(_name(program)) or parts.get(program.digest) or parts.get(former_digest(program.linked))
-        if data is not None:
-            found[number] = decoded(data, Part, VERSION)
-    for number in sorted(found, key=lambda number: programs[number].order is None):
-        _share(state, programs[number], found[number])
-    for number, part in found.items():
-        _restore(state, number, programs[number], part)
-    return state
-
-
-def _restore(state: PlanState, number: int, program: Program, part: Part) -> None:
-    found = occurrences(part.rows, DEPTH * (1 + len(program.nodes)))
+def decoded_part(program: Program, data: bytes) -> PlanState:
+    """The state of one definition, with what it has in common with others."""
+    part = decoded(data, Part, VERSION)
+    shared, state = part.shared, fresh([program])
+    state.timers = Timers(sorted(Timer(timer_place_of(place), payload) for place, payload in shared.timers))
+    state.waiting = {instant: events_of(events) for instant, events in shared.waiting.items()}
+    state.seen = {name: Latest(latest.hi, key_of_order(latest.key)) for name, latest in shared.seen.items()}
+    state.serials, state.start, state.latest, state.ended = shared.serials, shared.start, shared.latest, shared.ended
     for due, values in part.wakes:
-        state.wakes.setdefault(due, set()).add((number, key_of(values, len(program.keys))))
+        state.wakes.setdefault(due, set()).add((0, key_of(values, len(program.keys))))
+    found = occurrences(part.rows, DEPTH * (1 + len(program.nodes)))
     for values, start, own in part.copies:
         key = key_of(values, len(program.keys))
         states = [_state(node.state_type, data, found) for node, data in zip(program.nodes, own, strict=True)]
         for node, one in zip(program.nodes, states, strict=True):
             node.check(one)
-            if not state.ended and any((number, key) not in state.wakes.get(due, ()) for due in node.awaited(one)):
+            if not state.ended and any((0, key) not in state.wakes.get(due, ()) for due in node.awaited(one)):
                 damaged("a time is waited for at which nobody looks")
-        state.copies[number][key] = Copy(states, start)
+        state.copies[0][key] = Copy(states, start)
+    return state
 
 
-def _share(state: PlanState, program: Program, part: Part) -> None:
+def merge(programs: Sequence[Program], found: Mapping[int, PlanState]) -> PlanState:
+    """States of single definitions as one."""
+    state = fresh(programs)
+    for number in sorted(found, key=lambda number: programs[number].order is None):
+        _share(state, programs[number], found[number])
+    for number, one in found.items():
+        state.copies[number] = one.copies[0]
+        for due, asked in one.wakes.items():
+            state.wakes.setdefault(due, set()).update((number, key) for _, key in asked)
+    return state
+
+
+def _share(state: PlanState, program: Program, one: PlanState) -> None:
     """Definitions may have been in different plans, which had their own: then what they had is put together. The part of one
     whose detections another plan gives out may be that plan's: it only adds what concerns the definition itself."""
-    shared, waiting = part.shared, _waiting(program, part.shared)
-    asked = {("wake", due) for due, _ in part.wakes} | {("instant", instant) for instant in waiting}
+    waiting = _waiting(program, one)
+    asked = {("wake", due) for due in one.wakes} | {("instant", instant) for instant in waiting}
     timers = {timer.payload: timer for timer in state.timers.heap}
-    for place, payload in shared.timers:
-        timer = Timer(timer_place_of(place), payload)
+    for timer in one.timers.heap:
         if program.order is not None:
             timers[timer.payload] = min(timer, timers.get(timer.payload, timer))
-        elif payload in asked:
+        elif timer.payload in asked:
             timers.setdefault(timer.payload, timer)
     state.timers = Timers(sorted(timers.values()))
     for instant, events in waiting.items():
         known = {event.place: event for event in (*state.waiting.get(instant, ()), *events)}
         state.waiting[instant] = [known[place] for place in sorted(known)]
-    state.seen.update((name, Latest(latest.hi, key_of_order(latest.key))) for name, latest in shared.seen.items())
-    state.serials.update(shared.serials)
-    starts = [start for start in (state.start, shared.start) if start is not None]
-    state.start, state.latest = min(starts, default=None), max(state.latest, shared.latest)
-    state.ended = state.ended or shared.ended
+    state.seen.update(one.seen)
+    state.serials.update(one.serials)
+    starts = [start for start in (state.start, one.start) if start is not None]
+    state.start, state.latest = min(starts, default=None), max(state.latest, one.latest)
+    state.ended = state.ended or one.ended
 
 
-def _waiting(program: Program, shared: Shared) -> dict[int, list[Event]]:
+def _waiting(program: Program, one: PlanState) -> dict[int, list[Event]]:
     every = program.order is not None or program.reads_any
-    found = {instant: [e for e in events if every or e.type in program.types] for instant, events in shared.waiting.items()}
-    return {instant: events_of(events) for instant, events in found.items() if events}
+    found = {instant: [e for e in events if every or e.type in program.types] for instant, events in one.waiting.items()}
+    return {instant: events for instant, events in found.items() if events}
 
 
 def _state(kind: type | None, data: bytes, found: Sequence[Occurrence]) -> Any:

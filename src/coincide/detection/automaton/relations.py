@@ -12,13 +12,13 @@ from coincide.detection.automaton.construction import Choices, State
 from coincide.detection.automaton.layout import KIND, SHAPES
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import Failures
+from coincide.detection.columns import codec
 from coincide.detection.columns.codec import Relations, decode
 from coincide.detection.columns.tables import Numbers
 from coincide.detection.keys import Key
 from coincide.detection.snapshots import damaged, item
-from coincide.model.bounds import FURTHEST, Finite, Whole
+from coincide.model.bounds import FURTHEST
 
-StoredKey = tuple[Whole | Finite | str | tuple[bool, ...] | None, ...]
 StoredConfiguration = tuple[list[tuple[int, int]], list[list[tuple[bool, int]]], list[int]]
 Configuration = tuple[int, Choices, State, tuple[int, ...]]
 """Automaton, choices, state, and numbers of the parameters used."""
@@ -58,15 +58,7 @@ def now_of(relations: Relations) -> int:
 
 
 def keys_of(program: Program, relations: Relations) -> list[Key]:
-    size = len(program.definition.parameters)
-    keys: list[Key] = msgspec.convert(relations.rows["keys"].values or [], list[StoredKey])
-    if any(len(key) != size for key in keys):
-        damaged(f"a key has other than {size} values")
-    if any(isinstance(value, tuple) and len(value) != 1 for key in keys for value in key):
-        damaged("a part of a key is not a single value")
-    if len(set(keys)) < len(keys):
-        damaged("a key is there twice")
-    return keys
+    return codec.keys_of(relations.rows["keys"], len(program.definition.parameters))
 
 
 def configurations_of(program: Program, relations: Relations) -> list[Configuration]:

@@ -16,8 +16,9 @@ import numpy as np
 
 from coincide.detection.columns.store import event_bytes, events_from, joined
 from coincide.detection.columns.tables import FREE, IN_USE, Field, Numbers, Shape, Table
+from coincide.detection.keys import Key
 from coincide.detection.snapshots import damaged
-from coincide.model.bounds import Count
+from coincide.model.bounds import Count, Finite, Whole
 from coincide.model.table import EventTable
 
 VERSION = 1
@@ -30,6 +31,9 @@ WIDEST = 1 << 16
 SPARE = 1 << 16
 """So many rows of a table may be unused, whatever the others are."""
 WIDTHS = ("i1", "i2", "i4", "i8")
+
+
+StoredKey = tuple[Whole | Finite | str | tuple[bool, ...] | None, ...]
 
 
 class Packed(msgspec.Struct, array_like=True):
@@ -130,6 +134,18 @@ def owned_rows(shape: Shape, columns: dict[str, Numbers]) -> Rows:
     """Rows that belong to others, and have no numbers of their own."""
     size = len(next(iter(columns.values())))
     return Rows(shape, np.arange(size), columns, size)
+
+
+def keys_of(rows: Rows, size: int) -> list[Key]:
+    """Keys of so many parts that are the values of rows. Raises ValueError."""
+    keys: list[Key] = msgspec.convert(rows.values or [], list[StoredKey])
+    if any(len(key) != size for key in keys):
+        damaged(f"a key has other than {size} values")
+    if any(isinstance(value, tuple) and len(value) != 1 for key in keys for value in key):
+        damaged("a part of a key is not a single value")
+    if len(set(keys)) < len(keys):
+        damaged("a key is there twice")
+    return keys
 
 
 # Writing.

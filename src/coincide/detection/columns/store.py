@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from coincide.detection.columns.origins import is_single
 from coincide.detection.snapshots import damaged, place_of
 from coincide.model.bounds import FURTHEST
 from coincide.model.column import Column, concatenated
@@ -27,10 +28,12 @@ FEW = 8
 
 @dataclass
 class Store:
-    """Chunks one after another; they grow by merging, so that there are never many."""
+    """Chunks one after another; they grow by merging, so that there are never many. Where nobody asks for places, they are not
+    kept (`placed`)."""
 
     columns: frozenset[str] | None  # fields that are kept; None: all
     chunks: list[EventTable] = field(default_factory=list)
+    placed: bool = True
 
     def __len__(self) -> int:
         return sum(map(len, self.chunks))
@@ -39,11 +42,26 @@ class Store:
         """Some rows of a table, at the end."""
         if not len(rows):
             return
-        self.chunks.append(picked(table, rows, self.columns))
+        self.chunks.append(picked(table, rows, self.columns, self.placed))
         few = len(self.chunks) <= FEW
         while not few and len(self.chunks) > 1 and 2 * len(self.chunks[-1]) >= len(self.chunks[-2]):
             last = self.chunks.pop()
-            self.chunks[-1] = joined([self.chunks[-1], last])
+            self.chunks[-1] = joined([self.chunks[-1], last], self.placed)
+
+    def add_from(self, tables: Sequence[EventTable], rows: Numbers) -> None:
+        """Some rows of tables that are numbered through."""
+        start = 0
+        for table in tables:
+            self.add(table, rows[(rows >= start) & (rows < start + len(table))] - start)
+            start += len(table)
+
+    def drop(self, count: int) -> None:
+        """The first ones."""
+        while self.chunks and count >= len(self.chunks[0]):
+            count -= len(self.chunks.pop(0))
+        if count:
+            first = self.chunks[0]
+            self.chunks[0] = picked(first, np.arange(count, len(first)), None, self.placed)
 
     def keep(self, numbers: Numbers) -> None:
         """Only these, in order."""
@@ -52,11 +70,11 @@ class Store:
 
     def followed_by(self, table: EventTable | None) -> Store:
         """With a batch behind it, which is not kept."""
-        return Store(self.columns, [*self.chunks, *([table] if table is not None and len(table) else [])])
+        return Store(self.columns, [*self.chunks, *([table] if table is not None and len(table) else [])], self.placed)
 
     def taken(self, numbers: Numbers) -> EventTable:
         """The events with these numbers, which ascend."""
-        return gathered(self.chunks, numbers, self.columns)
+        return gathered(self.chunks, numbers, self.columns, self.placed)
 
     # Of events with numbers that ascend: one thing or another.
 
@@ -129,20 +147,22 @@ def spread(table: EventTable, numbers: Numbers, size: int) -> EventTable:
     return EventTable(lo, hi, fields, given_places=places, origins=origins, foreign_places=foreign)
 
 
-def gathered(chunks: Sequence[EventTable], numbers: Numbers, columns: frozenset[str] | None) -> EventTable:
+def gathered(chunks: Sequence[EventTable], numbers: Numbers, columns: frozenset[str] | None, placed: bool = True) -> EventTable:
     """The events with these numbers, which ascend, in chunks that are numbered through."""
     ends = np.cumsum([0, *map(len, chunks)])
     bounds = np.searchsorted(numbers, ends)
     found = [
-        picked(chunk, numbers[a:b] - start, columns)
+        picked(chunk, numbers[a:b] - start, columns, placed)
         for chunk, start, a, b in zip(chunks, ends, bounds[:-1], bounds[1:], strict=False)
         if b > a
     ]
-    return joined(found) if found else NOTHING
+    return joined(found, placed) if found else NOTHING
 
 
-def picked(table: EventTable, rows: Numbers, columns: frozenset[str] | None) -> EventTable:
+def picked(table: EventTable, rows: Numbers, columns: frozenset[str] | None, placed: bool = True) -> EventTable:
     """Rows as they are kept: without what nobody will read, places worked out so that the rest of the batch can go."""
+    if not placed:
+        return _without_places(table, rows, columns)
     index = pa.array(rows)
     fields = {name: table.fields[name].take(index) for name in table.fields if columns is None or name in columns}
     foreign = None if table.foreign_places is None else tuple(table.foreign_places[row] for row in rows.tolist())
@@ -156,27 +176,49 @@ def picked(table: EventTable, rows: Numbers, columns: frozenset[str] | None) -> 
     )
 
 
-def joined(tables: Sequence[EventTable]) -> EventTable:
+def _without_places(table: EventTable, rows: Numbers, columns: frozenset[str] | None) -> EventTable:
+    """Most of a table is kept as it is, and shares its memory."""
+    fields = {name: table.fields[name] for name in table.fields if columns is None or name in columns}
+    if len(rows) == len(table):
+        return EventTable(table.lo, table.hi, fields, origins=table.origins)
+    origins = None if table.origins is None else table.origins.take(rows)
+    if 2 * len(rows) > len(table) and rows[-1] - rows[0] + 1 == len(rows):
+        here = slice(int(rows[0]), int(rows[-1]) + 1)
+        return EventTable(table.lo[here], table.hi[here], {n: a[here] for n, a in fields.items()}, origins=origins)
+    index = pa.array(rows)
+    return EventTable(table.lo[rows], table.hi[rows], {n: a.take(index) for n, a in fields.items()}, origins=origins)
+
+
+def joined(tables: Sequence[EventTable], placed: bool = True) -> EventTable:
     """Tables one after another."""
     if len(tables) == 1:
         return tables[0]
     names = dict.fromkeys(name for t in tables for name in t.fields)
     fields = {name: _field(name, tables) for name in names}
+    lo, hi = np.concatenate([t.lo for t in tables]), np.concatenate([t.hi for t in tables])
+    if not placed:
+        external = all(t.origins is None for t in tables)
+        return EventTable(lo, hi, fields, origins=None if external else _origins([t.origin() for t in tables]))
     foreign = None
     if any(t.foreign_places is not None for t in tables):
         foreign = tuple(place for t in tables for place in t.place_tuples())
     places = aligned_places([t.place_matrix() for t in tables])
-    lo, hi = np.concatenate([t.lo for t in tables]), np.concatenate([t.hi for t in tables])
     return EventTable(lo, hi, fields, 0, places, _origins([t.origin() for t in tables]), foreign)
 
 
 def _field(name: str, tables: Sequence[EventTable]) -> pa.Array:
     arrays = [t.fields.get(name, pa.nulls(len(t))) for t in tables]
-    return _ids(arrays) if name == "id" else concatenated_arrays([_plain(a) for a in arrays])
+    if name == "id":
+        return _ids(arrays)
+    first = arrays[0]
+    if pa.types.is_dictionary(first.type) and all(a.type == first.type for a in arrays):
+        if all(a.dictionary is first.dictionary for a in arrays):
+            return pa.concat_arrays(arrays)
+        return pa.chunked_array(arrays).unify_dictionaries().combine_chunks()
+    return concatenated_arrays([_plain(a) for a in arrays])
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Dictionaries of different batches differ."""
     return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
 
 
@@ -190,7 +232,7 @@ def _ids(arrays: Sequence[pa.Array]) -> pa.Array:
 def _origins(origins: Sequence[Origins]) -> Origins:
     lo, hi = np.concatenate([o.lo for o in origins]), np.concatenate([o.hi for o in origins])
     ids = _ids([o.ids for o in origins])
-    if all(o.offsets is None for o in origins):
+    if all(map(is_single, origins)):
         return Origins(lo, hi, ids)
     sizes = [np.ones(len(o.lo), np.int64) if o.offsets is None else np.diff(o.offsets) for o in origins]
     return Origins(lo, hi, ids, np.concatenate(([0], np.cumsum(np.concatenate(sizes)))))

@@ -20,6 +20,8 @@ from coincide.model.stamp import order_key
 
 VERSION = 2
 READABLE = (1, 2)
+TABLES = 3
+"""What is in tables instead (join_tables.py)."""
 
 
 class Written(msgspec.Struct, array_like=True):
@@ -49,7 +51,7 @@ class Snapshot(msgspec.Struct, array_like=True):
     partial: bool = False  # only instances of one message are in `live`: all others follow from them
 
 
-def encode(program: Program, state: State, partial: bool = False) -> bytes:
+def encode(program: Program, state: State) -> bytes:
     table = _Table()
     live = [[(list(i.terms), _slots(i, table)) for i in group.instances.values()] for group in state.live]
     history = [[table.number(source, m) for m in messages] for source, messages in enumerate(state.history)]
@@ -67,7 +69,6 @@ def encode(program: Program, state: State, partial: bool = False) -> bytes:
             [list(last.items()) for last in state.last],
             [list(seen.items()) for seen in state.seen],
             timers,
-            partial,
         )
     )
 

@@ -2,11 +2,11 @@
 
 Every live instance follows from the messages that are live on their own: it is one of their combinations in which all conditions
 that can be decided hold. So instances are left out on the way in, and worked out again on the way out, unless what is written
-says so (`partial`)."""
+says so (`partial`, in older snapshots)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations as subsets
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.correlation.encoding import expiry_of
 from coincide.detection.correlation.join import Buffer, Combinations, Joiner
-from coincide.detection.correlation.join_rows import Messages, clocks
+from coincide.detection.correlation.join_rows import Messages, Numbers, clocks
 from coincide.detection.correlation.join_trees import Trees
 from coincide.detection.correlation.live import Instance
 from coincide.detection.correlation.program import Program
@@ -26,17 +26,49 @@ from coincide.model.compound import Compound
 from coincide.model.event import Event
 from coincide.model.table import EventTable, table_of
 
+LITTLE = 1 << 14
+"""Messages that may have been removed before all is written again."""
 
-@dataclass(frozen=True, eq=False)
+ENVELOPE_FIELDS = frozenset({"type", "id", "source", "space"})
+
+
+@dataclass(eq=False)
 class Compact:
-    """The envelopes of all messages that may still be combined, in order of arrival, and each source's messages among them."""
+    """The envelopes of all messages that may still be combined, in order of arrival, and each source's messages among them. They
+    have `numbers`, which ascend; `count` is the next one. Of what was written last are known: its epoch (0: nothing was), the
+    next number then, and what has been removed of it since; `renewed`: all has changed."""
 
     table: EventTable
     messages: list[Messages]
+    numbers: Numbers
+    count: int
+    epoch: int = 0
+    written: int = 0
+    removed: list[Numbers] = field(default_factory=list)
+    renewed: bool = True
+
+    def go_on(self) -> None:
+        """All is written: what comes from now on is what changes."""
+        self.epoch += 1
+        self.written, self.removed, self.renewed = self.count, [], False
+
+    def renumber(self) -> None:
+        self.numbers, self.count = np.arange(len(self.table)), len(self.table)
+
+    def replaced(self, table: EventTable, messages: list[Messages], numbers: Numbers, rows: Numbers) -> Compact:
+        """With other messages, of which `rows` have been kept of all those with these numbers."""
+        count = self.count + len(numbers) - len(self.numbers)
+        found = replace(self, table=table, messages=messages, numbers=numbers[rows], count=count)
+        if not self.renewed and len(rows) < len(numbers):
+            gone = np.delete(numbers, rows)
+            found.removed = [*self.removed, gone[gone < self.written]]
+            found.renewed = sum(map(len, found.removed)) > max(LITTLE, 2 * len(rows))
+        return found
 
 
 def empty(trees: Trees) -> Compact:
-    return Compact(NOTHING, [Messages(NOTHING, np.empty(0, np.int64)) for _ in trees.sources])
+    nothing = np.empty(0, np.int64)
+    return Compact(NOTHING, [Messages(NOTHING, nothing) for _ in trees.sources], nothing, 0)
 
 
 def loaded(trees: Trees, state: State | None) -> Compact | None:
@@ -54,7 +86,8 @@ def loaded(trees: Trees, state: State | None) -> Compact | None:
     places = sorted(all_messages)
     table = table_of([_event(all_messages[place]) for place in places]) if places else NOTHING
     number = {place: row for row, place in enumerate(places)}
-    return Compact(table, [_messages(trees, s, table, number, some) for s, some in enumerate(found)])
+    messages = [_messages(trees, s, table, number, some) for s, some in enumerate(found)]
+    return Compact(table, messages, np.arange(len(places)), len(places))
 
 
 def _event(m: Message) -> Event:
@@ -70,8 +103,7 @@ def _messages(trees: Trees, source: int, table: EventTable, number: dict[Any, in
 # The way out.
 
 
-def objects(program: Program, trees: Trees, compact: Compact, largest: int | None = None) -> State:
-    """With the instances of up to `largest` messages."""
+def objects(program: Program, trees: Trees, compact: Compact) -> State:
     state = fresh(program)
     events = compact.table.events()
     messages = [
@@ -85,7 +117,7 @@ def objects(program: Program, trees: Trees, compact: Compact, largest: int | Non
     ]
     for number, selection in enumerate(trees.selections):
         joiner = Joiner(trees, selection, program.groups[number].links, buffers)
-        for mapping, terms in _instances(joiner, len(selection.pos) - 1 if largest is None else largest):
+        for mapping, terms in _instances(joiner):
             slots = [messages[s][mapping[s]] if s in mapping else None for s in range(program.slots)]
             state.live[number].add(Instance(tuple(slots), terms), expiry_of(program, slots))
     return state
@@ -97,11 +129,11 @@ def _message(trees: Trees, source: int, some: Messages, number: int, event: Even
     return message
 
 
-def _instances(joiner: Joiner, largest: int) -> list[tuple[dict[int, int], tuple[int, ...]]]:
+def _instances(joiner: Joiner) -> list[tuple[dict[int, int], tuple[int, ...]]]:
     """Incomplete combinations in order of creation: for each source the position, and the possible terms."""
     found: dict[tuple[int, ...], list[Combinations]] = {}
     pos = joiner.selection.pos
-    for size in range(1, min(len(pos) - 1, largest) + 1):
+    for size in range(1, len(pos)):
         for some in subsets(pos, size):
             if size == 1:
                 found[some] = [joiner.single(some[0], np.arange(len(joiner.buffers[some[0]])))]

@@ -7,19 +7,21 @@ them), goes through the interpreter's state."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.base import Clock
+from coincide.detection.columns.codec import encode
 from coincide.detection.columns.store import NOTHING, joined, picked
-from coincide.detection.correlation import join_state
+from coincide.detection.correlation import join_state, join_tables
 from coincide.detection.correlation.interpreter import Interpreter
 from coincide.detection.correlation.join import Buffer, Combinations, Joiner
 from coincide.detection.correlation.join_emission import pieces, published
 from coincide.detection.correlation.join_rows import Messages, clocks, compacted, match
-from coincide.detection.correlation.join_state import Compact
+from coincide.detection.correlation.join_state import ENVELOPE_FIELDS, Compact
 from coincide.detection.correlation.join_trees import Trees
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import State
@@ -29,7 +31,6 @@ from coincide.model.column import Column, concatenated
 from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
-ENVELOPE_FIELDS = frozenset({"type", "id", "source", "space"})
 
 
 @dataclass
@@ -71,11 +72,18 @@ class Kernel:
             damaged("a message has a set or a range, which columns do not hold")
         return KernelState(None, objects) if compact is None else KernelState(compact)
 
-    def written(self, state: KernelState) -> tuple[State, bool]:
-        """What is to be kept of a state, and whether that is only part of what the interpreter would hold."""
-        if state.compact is None:
-            return self.objects(state), False
-        return join_state.objects(self.program, self.trees, state.compact, largest=1), True
+    def read(self, base: bytes, later: Sequence[bytes]) -> KernelState:
+        return KernelState(join_tables.read(self.trees, base, later))
+
+    def changes(self, compact: Compact, everything: bool) -> tuple[bytes, bool]:
+        """What has changed since this was called last, or all if that is wanted or as much; and whether it is all."""
+        everything = everything or compact.renewed
+        if everything:
+            compact.renumber()
+        relations = join_tables.relations(compact, not everything)
+        compact.go_on()
+        relations.epoch = compact.epoch
+        return encode(relations), everything
 
     def objects(self, state: KernelState) -> State:
         """The state as the interpreter would hold it."""
@@ -117,6 +125,7 @@ class Kernel:
         matched = [match(self.trees, s.number, table, now, s.within) for s in sources]
         rows = np.unique(np.concatenate([m.rows for m in matched]))
         base = len(compact.table)
+        numbers = np.concatenate((compact.numbers, compact.count + np.arange(len(rows))))
         working = joined([t for t in (compact.table, picked(table, rows, ENVELOPE_FIELDS)) if len(t)] or [NOTHING])
         buffers = [
             self._buffer(s.within, working, old, new, base + np.searchsorted(rows, new.rows))
@@ -129,14 +138,14 @@ class Kernel:
             found.append(pieces(joiner, together(combinations)) if combinations else [])
         causes = np.concatenate((np.full(base, -1), rows))
         made = published(found, self.order, working, table, causes)
-        return KernelState(self._kept(working, buffers, int(now[-1]))), made
+        return KernelState(self._kept(compact, numbers, working, buffers, int(now[-1]))), made
 
     def _buffer(self, within: int | None, table: EventTable, old: Messages, new: Messages, rows: Numbers) -> Buffer:
         all_rows = np.concatenate((old.rows, rows))
         columns = {name: _appended(old.columns.get(name), column) for name, column in new.columns.items()}
         return Buffer(Messages(table, all_rows, columns), clocks(table)[all_rows], within, len(old))
 
-    def _kept(self, table: EventTable, buffers: list[Buffer], now: int) -> Compact:
+    def _kept(self, before: Compact, numbers: Numbers, table: EventTable, buffers: list[Buffer], now: int) -> Compact:
         """What may still be combined, and is not too old. Messages that no waiting combination can hold go."""
         used = {s for selection in self.trees.selections if len(selection.pos) > 1 for s in selection.pos}
         kept = []
@@ -150,7 +159,7 @@ class Kernel:
         messages = [
             Messages(shrunk, np.searchsorted(rows, m.rows), {name: compacted(c) for name, c in m.columns.items()}) for m in kept
         ]
-        return Compact(shrunk, messages)
+        return before.replaced(shrunk, messages, numbers, rows)
 
 
 def together(parts: list[Combinations]) -> Combinations:

@@ -7,13 +7,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from coincide.detection.base import Attributes, Clock, Copied, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
+from coincide.detection.base import (
+    Attributes,
+    Changes,
+    Clock,
+    Copied,
+    Detector,
+    DetectorPlan,
+    Pending,
+    PlanOfOne,
+    State,
+    Unfinished,
+)
 from coincide.detection.correlation import encoding
 from coincide.detection.correlation.construction import compile_description
 from coincide.detection.correlation.interpreter import Interpreter
 from coincide.detection.correlation.join_trees import reasons
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import fresh
+from coincide.detection.parts import tables_of, with_tables
 from coincide.detection.snapshots import damaged
 from coincide.expr.quantities import counted
 from coincide.expr.tree import Call, Compare, Expr, In, Literal, Reference
@@ -143,13 +155,32 @@ class CorrelationPlan(PlanOfOne):
         return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
-        objects, partial = (state, False) if self._interpreted else self._kernel.written(state)
-        return {self.detector.digest: encoding.encode(self.program, objects, partial)}
+        if self.tells_changes(state):
+            from coincide.detection.columns.codec import encode
+            from coincide.detection.correlation.join_tables import relations
+
+            return with_tables(self.detector, encode(relations(state.compact)), encoding.TABLES)
+        objects = state if self._interpreted else state.objects
+        return {self.detector.digest: encoding.encode(self.program, objects)}
+
+    def tells_changes(self, state: State) -> bool:
+        return not self._interpreted and state.compact is not None
+
+    def changes(self, state: State, everything: bool = False) -> Changes:
+        data, whole = self._kernel.changes(state.compact, everything)
+        if not whole:
+            return Changes({}, {self.detector.digest: data})
+        return Changes(with_tables(self.detector, data, encoding.TABLES), {})
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        data = parts.get(self.detector.digest)
+        data, tables = self.detector.part_of(parts), tables_of(self.detector, parts, encoding.TABLES)
         if data is None:
             return self.initial()
+        if tables is not None:
+            if self._reasons:
+                damaged("it holds messages only, but instances do not follow from them")
+            found = self._kernel.read(*tables)
+            return self._kernel.objects(found) if self._interpreted else found
         state, partial = encoding.decode(self.program, data)
         if self._interpreted and not partial:
             return state

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coincide.detection.algebra.kernel.chunks import fields_of, gathered, joined
 from coincide.detection.algebra.kernel.rows import Numbers, Rows
 from coincide.detection.columns.origins import ascending, coded
+from coincide.detection.columns.store import gathered, joined
 from coincide.model.table import EventTable
 
 
@@ -18,11 +18,11 @@ def fed(types: frozenset[str], foreign: frozenset[str], rows: Rows, found: Mappi
     """Rows of some types, and what definitions have `found` now. Of `foreign` names are detections of other languages."""
     numbers = rows.of_types(types)
     own = numbers[numbers < rows.length]
-    tables = [_without_ids(gathered(rows.tables, own, fields_of(rows.tables)), foreign)] if len(own) else []
+    tables = [_without_ids(gathered(rows.tables, own, None, placed=False), foreign)] if len(own) else []
     tables += [table for name, table in sorted(found.items()) if name in types and len(table)]
     if not tables:
         return Rows([], rows.limit)
-    table = joined(tables)
+    table = joined(tables, placed=False)
     order = ascending(table.hi, table.lo, coded([table]))
     return Rows([table.take(order)], rows.limit)
 

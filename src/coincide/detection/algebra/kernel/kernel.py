@@ -13,21 +13,23 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.algebra.interpreter import Interpreter
-from coincide.detection.algebra.kernel.conversion import objects
 from coincide.detection.algebra.kernel.emission import Found, Instants, published
 from coincide.detection.algebra.kernel.feeds import fed, is_plain
-from coincide.detection.algebra.kernel.loading import columns
 from coincide.detection.algebra.kernel.rows import Numbers, Rows
 from coincide.detection.algebra.program import Program
-from coincide.detection.algebra.sequence.sequences import SequenceKernel
+from coincide.detection.algebra.sequence import storage as sequence_storage
+from coincide.detection.algebra.sequence.sequences import Memory, SequenceKernel
 from coincide.detection.algebra.shape.coverage import shape
 from coincide.detection.algebra.shape.shapes import Operators
-from coincide.detection.algebra.state import PlanState
+from coincide.detection.algebra.state import PlanState, part_name
+from coincide.detection.algebra.tables import Common, Tables, common_name, common_part, objects_of, tables_of, tables_part
+from coincide.detection.algebra.window import storage as window_storage
 from coincide.detection.algebra.window.observed import Ask
-from coincide.detection.algebra.window.windows import WindowKernel
-from coincide.detection.base import Clock, Pending
+from coincide.detection.algebra.window.windows import WindowKernel, WindowMemory
+from coincide.detection.base import Changes, Clock, Pending
+from coincide.detection.columns.codec import Relations, encode
 from coincide.model.batch import EMPTY, EventBatch
-from coincide.model.event import Place, instant_place
+from coincide.model.event import instant_place
 from coincide.model.table import EventTable
 
 KEPT = frozenset({"type", "id", "source", "space"})
@@ -35,16 +37,10 @@ NEVER = -(2**63)
 
 
 @dataclass
-class Columns:
-    """The state: one memory a definition; events of an instant that is not over; timers of windows, by when they are due."""
+class Columns(Common):
+    """The state: one memory a definition, and what they have in common."""
 
-    memories: list[Any]
-    waiting: EventTable | None = None
-    timers: dict[int, Place] = field(default_factory=dict)
-    serials: dict[str, int] = field(default_factory=dict)
-    start: int | None = None
-    latest: int = NEVER
-    ended: bool = False
+    memories: list[Any] = field(default_factory=list)
 
 
 State = Columns | PlanState
@@ -64,7 +60,7 @@ class Kernel:
         self._fills = any(isinstance(kernel, WindowKernel) and kernel.fills for kernel in self.kernels)
 
     def fresh(self) -> Columns:
-        return Columns([kernel.fresh() for kernel in self.kernels])
+        return Columns(memories=[kernel.fresh() for kernel in self.kernels])
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         found = self._columns(state, batch) if clock.arrival is None and not (clock.endless and self._fills) else None
@@ -80,14 +76,16 @@ class Kernel:
         if not all(part.table.sortable for part in batch.parts if len(part)):
             return None
         if isinstance(state, Columns):
-            return state
+            late = state.waiting is not None and len(batch) and batch.table.hi[0] < state.waiting.hi[0]
+            return None if late else state
         waiting = [event for events in state.waiting.values() for event in events]
         ranges = any(event.lo != event.hi for event in waiting if not event.is_detection) or self._has_ranges(batch)
-        return None if self._exact and ranges else columns(self, state)
+        tables = None if self._exact and ranges else tables_of(self.programs, state)
+        return None if tables is None else self.loaded(tables)
 
-    def taken_up(self, state: PlanState) -> State:
-        """The interpreter's state, to go on from: as columns, if they can hold it."""
-        return self._columns(state, EMPTY) or state
+    def taken_up(self, state: PlanState | Tables) -> State:
+        """A state that was read, to go on from: as columns, if they can hold it."""
+        return self.loaded(state) if isinstance(state, Tables) else self._columns(state, EMPTY) or state
 
     def _has_ranges(self, batch: EventBatch) -> bool:
         return bool(len(batch)) and bool(((batch.table.lo != batch.table.hi) & (batch.table.generation == 0)).any())
@@ -159,14 +157,34 @@ class Kernel:
 
     def objects(self, state: State) -> PlanState:
         """As the interpreter would hold it."""
-        return objects(self, state) if isinstance(state, Columns) else state
+        if isinstance(state, PlanState):
+            return state
+        return objects_of(self.programs, self.interpreter.order, self.tables(state))
 
-    def waiting_place(self, state: Columns) -> Place | None:
-        """Where the timer of the instant that is not over fires."""
-        if state.waiting is None:
-            return None
-        cause = state.waiting.take(np.zeros(1, np.int64)).place_tuples()[0]
-        return instant_place(int(state.waiting.hi[0]), cause, self.interpreter.order)
+    def tables(self, state: Columns) -> Tables:
+        found = Tables(relations=[_relations(memory) for memory in state.memories])
+        found.take_over(state)
+        return found
+
+    def loaded(self, tables: Tables) -> Columns:
+        """What changes from now on can be told in addition to these."""
+        found = Columns(memories=[_loaded(*pair) for pair in zip(self.kernels, tables.relations, strict=True)])
+        found.take_over(tables)
+        return found
+
+    def changes(self, state: Columns, everything: bool) -> Changes:
+        """What has changed since this was called last; of definitions for which this is as much, or if it is wanted, all."""
+        replaced, added = {common_name(self.programs): common_part(state)}, {}
+        for program, memory in zip(self.programs, state.memories, strict=True):
+            whole = everything or memory.renewed
+            relations = _relations(memory, not whole)
+            memory.epoch = relations.epoch = memory.epoch + 1
+            memory.go_on()
+            if whole:
+                replaced[part_name(program)] = tables_part(self.programs, encode(relations))
+            else:
+                added[part_name(program)] = encode(relations)
+        return Changes(replaced, added)
 
     def pending(self, state: State) -> Pending | None:
         if isinstance(state, PlanState):
@@ -181,3 +199,15 @@ def _kernel(program: Program, columns: frozenset[str] | None, is_read: bool) -> 
     if isinstance(found, Operators):
         return SequenceKernel(program, found, columns, is_read)
     return WindowKernel(program, found, columns, is_read)
+
+
+def _relations(memory: Memory | WindowMemory, since_last: bool = False) -> Relations:
+    if isinstance(memory, WindowMemory):
+        return window_storage.relations(memory, since_last)
+    return sequence_storage.relations(memory, since_last)
+
+
+def _loaded(kernel: SequenceKernel | WindowKernel, relations: Relations) -> Memory | WindowMemory:
+    if isinstance(kernel, WindowKernel):
+        return window_storage.loaded(kernel, relations)
+    return sequence_storage.loaded(kernel, relations)

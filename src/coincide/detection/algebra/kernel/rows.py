@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coincide.detection.algebra.kernel.chunks import fields_of
 from coincide.detection.algebra.shape.shapes import Leaf, Operators, Window, tests_of
 from coincide.detection.columns.keys import Codes, key_codes
 from coincide.detection.columns.store import gathered
@@ -22,6 +21,10 @@ from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+def fields_of(tables: Sequence[EventTable]) -> frozenset[str]:
+    return frozenset(name for table in tables for name in table.fields)
 
 
 class Rows:
@@ -66,7 +69,7 @@ class Rows:
         return np.concatenate([np.zeros(0, np.int64), *found])
 
     def pick(self, rows: Numbers) -> EventTable:
-        return gathered(self.tables, rows, fields_of(self.tables))
+        return gathered(self.tables, rows, None)
 
     def ends(self, rows: Numbers) -> Numbers:
         return self._ends[1][rows]
@@ -120,6 +123,12 @@ class Slots:
         if None in found:
             found = [known.setdefault(key, len(known)) for key in keys]
         return np.array(found, np.int64)
+
+    def keep(self, slots: Numbers) -> None:
+        """Only these keys, numbered anew in this order."""
+        keys = self.keys()
+        self.numbers = {keys[slot]: number for number, slot in enumerate(slots.tolist())}
+        self._columns, self._keys = [], []
 
     def keys(self) -> list[Key]:
         if len(self._keys) < len(self.numbers):

@@ -16,7 +16,10 @@ OCCURRENCE = record("lo hi left right event operator before after")
 OPERATOR = record("kind left right leaf policy limit operand_limit reduces continues mixed made best store")
 WAITING = record("first last count")
 
-OCCURRENCES, MADE, GROUP, NEED = range(4)
+OCCURRENCES, MADE, GROUP, NEED, WRITTEN, REMOVED, LAST_REMOVED = range(7)
+"""Counters. Of the first WRITTEN occurrences those that waited were written; REMOVED of them wait no more: the last of these, and
+`before` it the others."""
+COUNTERS = 7
 DONE, FULL = 0, 1
 
 
@@ -72,10 +75,25 @@ def remove(p: Pools, slot: Any, store: Any, one: Any) -> None:
     else:
         p.waiting[slot, store].last = before
     p.waiting[slot, store].count -= 1
+    _note_removal(p, one)
+
+
+@inner
+def _note_removal(p: Pools, one: Any) -> None:
+    if one < p.n[WRITTEN]:
+        p.occurrences[one].before = p.n[LAST_REMOVED]
+        p.n[LAST_REMOVED] = one
+        p.n[REMOVED] += 1
 
 
 @inner
 def keep_one(p: Pools, slot: Any, store: Any, one: Any) -> None:
+    other = p.waiting[slot, store].first
+    while other >= 0:
+        after = p.occurrences[other].after
+        if other != one:
+            _note_removal(p, other)
+        other = after
     p.occurrences[one].before = -1
     p.occurrences[one].after = -1
     p.waiting[slot, store].first = one
@@ -264,6 +282,48 @@ def _copied(p: Pools, one: Any, kept: Any, count: Any) -> Any:
     return count, root
 
 
+# What is told of them.
+
+
+@compiled
+def tell_waiting(p: Pools, slots: Any, first: Any, found: Any) -> Any:
+    """Writes occurrences from number `first` on that wait in some slots to `found`, with slot and store; each list backwards.
+    Returns how many they are."""
+    count = 0
+    for i in range(len(slots)):
+        for store in range(p.waiting.shape[1]):
+            one = p.waiting[slots[i], store].last
+            while one >= first:
+                found[count, 0], found[count, 1], found[count, 2] = one, slots[i], store
+                count += 1
+                one = p.occurrences[one].before
+    return count
+
+
+@compiled
+def tell_removed(p: Pools, found: Any) -> None:
+    one = p.n[LAST_REMOVED]
+    for i in range(len(found)):
+        found[i] = one
+        one = p.occurrences[one].before
+
+
+@compiled
+def mark_parts(p: Pools, some: Any, first: Any, marks: Any, room: Any) -> None:
+    """Marks these occurrences and all their parts, from number `first` on: the parts of earlier ones are earlier."""
+    for i in range(len(some)):
+        waiting = 1
+        room[0] = some[i]
+        while waiting > 0:
+            waiting -= 1
+            one = room[waiting]
+            if one >= first and not marks[one - first]:
+                marks[one - first] = True
+                if p.occurrences[one].left >= 0:
+                    room[waiting], room[waiting + 1] = p.occurrences[one].left, p.occurrences[one].right
+                    waiting += 2
+
+
 @compiled
 def leaves_of(occurrences: Any, operators: Any, made: Any, found: Any, room: Any) -> None:
     """`found[i, leaf]`: the event that a leaf of occurrence `made[i]` holds."""
@@ -287,7 +347,7 @@ def empty_pools(operators: int, stores: int) -> Pools:
         np.zeros((0, 2), np.int64),
         np.zeros(0, np.int64),
         np.zeros((operators, 3), np.int64),
-        np.zeros(4, np.int64),
+        np.zeros(COUNTERS, np.int64),
         np.zeros(0, np.int64),
         np.zeros(0, np.int64),
     )

@@ -7,20 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from coincide.detection.algebra.kernel.chunks import Chunks, fields_of, gathered
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, read_by, without_copies
-from coincide.detection.algebra.kernel.rows import Numbers, Rows, Slots, slots_of
+from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, slots_of
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.sequence.loop import run
 from coincide.detection.algebra.sequence.pools import (
     DONE,
     GROUP,
+    LAST_REMOVED,
     MADE,
     NEED,
     OCCURRENCE,
     OCCURRENCES,
     OPERATOR,
+    REMOVED,
     WAITING,
+    WRITTEN,
     Groups,
     Pools,
     empty_pools,
@@ -29,6 +31,8 @@ from coincide.detection.algebra.sequence.pools import (
 )
 from coincide.detection.algebra.shape.shapes import MOST_LEAVES, Operators
 from coincide.detection.columns.origins import Coded, ascending, coded
+from coincide.detection.columns.store import Store, gathered
+from coincide.detection.columns.tables import longer
 
 LITTLE = 1 << 15
 """Occurrences that may be there before anybody looks for those that are needed no more."""
@@ -36,13 +40,31 @@ LITTLE = 1 << 15
 
 @dataclass
 class Memory:
-    """All that changes. The event with number i of the store is what leaves refer to."""
+    """All that changes. The event with number i of the store is what leaves refer to. Of what was written last are known: its
+    epoch (0: nothing was), how many keys and events there were, and which slots have been touched since; `renewed`: all has."""
 
     slots: Slots
     pools: Pools
-    events: Chunks = field(default_factory=Chunks)
+    events: Store
     swept: int = 0
     below: Coded | None = None  # of a step, where detections are read
+    epoch: int = 0
+    written: tuple[int, int] = (0, 0)
+    touched: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
+    renewed: bool = True
+
+    def go_on(self) -> None:
+        """All is written: what comes from now on is what changes."""
+        n = self.pools.n
+        n[WRITTEN], n[REMOVED], n[LAST_REMOVED] = n[OCCURRENCES], 0, -1
+        self.written = len(self.slots), len(self.events)
+        self.touched = np.zeros(len(self.slots), np.bool_)
+        self.renewed = False
+
+    def renew(self) -> None:
+        """Numbers are others than those that were written."""
+        self.pools.n[WRITTEN] = 0
+        self.renewed = True
 
 
 class SequenceKernel:
@@ -60,7 +82,7 @@ class SequenceKernel:
 
     def fresh(self) -> Memory:
         pools = empty_pools(len(self.shape.operators), self.shape.stores)
-        return Memory(Slots(len(self.program.keys) + len(self.shape.tied)), pools, swept=LITTLE)
+        return Memory(Slots(len(self.program.keys) + len(self.shape.tied)), pools, Store(self.columns, placed=False), LITTLE)
 
     def step(self, memory: Memory, rows: Rows) -> Found | None:
         if not rows.length:
@@ -80,7 +102,7 @@ class SequenceKernel:
 
     def _code(self, memory: Memory, rows: Rows) -> None:
         """What detections are made of decides on their order, and on what they can be joined with."""
-        memory.below = found = coded([*memory.events.tables, *rows.tables])
+        memory.below = found = coded([*memory.events.chunks, *rows.tables])
         memory.pools = memory.pools._replace(codes=found.codes, offsets=found.offsets)
         size = 2 * len(self.shape.leaves) * (int(np.diff(found.offsets).max(initial=0)) + 1)
         if size > len(self._room[0]):
@@ -113,6 +135,9 @@ class SequenceKernel:
             more["first"] = more["last"] = -1
             p = p._replace(waiting=np.concatenate((p.waiting, more)))
         p.n[[MADE, GROUP, NEED]] = 0
+        if not memory.renewed:
+            memory.touched = longer(memory.touched, len(memory.slots))
+            memory.touched[groups.slot] = True
         while True:
             memory.pools = p = _with_room(p, len(groups.starts) * 2)
             if run(p, self.table, groups, self._room) == DONE:
@@ -135,8 +160,8 @@ class SequenceKernel:
         ordered = np.sort(events, axis=1)
         there = ordered >= 0
         used, flat = np.unique(ordered[there], return_inverse=True)
-        tables = [*memory.events.tables, *rows.tables]
-        table = gathered(tables, used, self._read or fields_of(tables) - UNREAD)
+        tables = [*memory.events.chunks, *rows.tables]
+        table = gathered(tables, used, self._read or fields_of(tables) - UNREAD, placed=False)
         offsets = np.concatenate(([0], np.cumsum(there.sum(axis=1))))
         aliases = {
             alias: np.searchsorted(used, events[:, number])
@@ -170,15 +195,15 @@ class SequenceKernel:
             memory.swept = max(LITTLE, 2 * int(memory.pools.n[OCCURRENCES]))
             events = memory.pools.occurrences["event"][: memory.pools.n[OCCURRENCES]]
             used, index = np.unique(events[events >= 0], return_inverse=True)
-            tables = [*memory.events.tables, *rows.tables]
-            memory.events.tables = [gathered(tables, used, self.columns or fields_of(tables))] if len(used) else []
+            tables = [*memory.events.chunks, *rows.tables]
+            memory.events.chunks = [gathered(tables, used, self.columns, placed=False)] if len(used) else []
             events[events >= 0] = index
             return
         events = memory.pools.occurrences["event"][known : memory.pools.n[OCCURRENCES]]
         new = events >= base
         used = np.unique(events[new]) - base
         events[new] = base + np.searchsorted(used, events[new] - base)
-        memory.events.add(rows.tables, used, self.columns or fields_of(rows.tables))
+        memory.events.add_from(rows.tables, used)
 
     def compact(self, memory: Memory, now: int) -> None:
         """Only what waits, with its parts."""
@@ -186,8 +211,13 @@ class SequenceKernel:
         size = int(p.waiting["count"].sum()) * (2 * len(self.shape.leaves) - 1)
         kept = np.empty(max(size, len(p.occurrences) // 2), OCCURRENCE)
         count = sweep(p, self.table, now, kept)
+        used = np.flatnonzero(p.waiting["count"][: len(memory.slots)].any(axis=1))
+        if 2 * len(used) < len(memory.slots):
+            memory.slots.keep(used)
+            p = p._replace(waiting=p.waiting[used])
         memory.pools = p._replace(occurrences=kept)
         memory.pools.n[OCCURRENCES] = count
+        memory.renew()
 
 
 def _with_room(p: Pools, spare: int) -> Pools:

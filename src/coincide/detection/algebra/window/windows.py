@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.algebra.kernel.chunks import Chunks, fields_of, gathered
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, passing, read_by, without_copies
-from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, slots_of, stable_order
+from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, slots_of, stable_order
 from coincide.detection.algebra.nodes.selection import Threshold, Windows
 from coincide.detection.algebra.program import Program, key_rank
 from coincide.detection.algebra.shape.shapes import Window
@@ -19,25 +18,39 @@ from coincide.detection.columns.keys import key_codes
 from coincide.detection.columns.numbers import comparable
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.rows import TableRows
+from coincide.detection.columns.store import Store, gathered
 from coincide.expr.tree import Compare, Literal, Reference
 from coincide.expr.vector import Table, evaluate, holds
 from coincide.model.column import Column
 from coincide.model.table import EventTable
 
 Values = npt.NDArray[np.float64]
+LITTLE = 1 << 15
+"""Members that may have been dropped before anybody looks for keys that are needed no more."""
 
 
 @dataclass
 class WindowMemory:
     """Members of open windows, in their order, with their slots. `next` is the first window that is not closed; `observed`:
-    keys that will make something when it closes, also if nothing comes."""
+    keys that will make something when it closes, also if nothing comes. Of what was written last are known: its epoch (0: nothing
+    was), how many keys, members (those that have been `dropped` among them) and observations there were, and how many had been
+    dropped; `renewed`: all has changed since."""
 
     slots: Slots
-    events: Chunks = field(default_factory=Chunks)
+    events: Store
     slot: Numbers = field(default_factory=NOTHING.copy)
     next: int | None = None
     observed: Observed = field(default_factory=Observed)
     hi: Numbers = field(default_factory=NOTHING.copy)
+    dropped: int = 0
+    epoch: int = 0
+    written: tuple[int, int, int, int] = (0, 0, 0, 0)
+    renewed: bool = True
+
+    def go_on(self) -> None:
+        """All is written: what comes from now on is what changes."""
+        self.written = len(self.slots), self.dropped + len(self.hi), len(self.observed.slot), self.dropped
+        self.renewed = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +75,7 @@ class WindowKernel:
         self._read = read_by(program, is_read, [*tested, *([] if self.aggregator.tree is None else [self.aggregator.tree])])
 
     def fresh(self) -> WindowMemory:
-        return WindowMemory(Slots(len(self.program.keys)))
+        return WindowMemory(Slots(len(self.program.keys)), Store(self.columns, placed=False))
 
     def step(self, memory: WindowMemory, rows: Rows, start: int | None, asks: list[Ask]) -> Found | None:
         """`start`: of the observation. Wishes to be woken go to `asks`."""
@@ -77,7 +90,7 @@ class WindowKernel:
         if last >= memory.next:
             groups = self._closing(memory, last, asks)
             numbers = np.concatenate((np.arange(base), base + new))
-            found = self._found(memory, [*memory.events.tables, *rows.tables], numbers, groups) if len(groups.window) else None
+            found = self._found(memory, [*memory.events.chunks, *rows.tables], numbers, groups) if len(groups.window) else None
         self._retain(memory, rows, new, max(memory.next, last + 1))
         return found
 
@@ -154,6 +167,7 @@ class WindowKernel:
             return throughout(groups, memory.observed, range(memory.next or 0, last + 1))
         asks.extend((self.windows.end(k), self.windows.end(k + 1)) for k in np.unique(groups.window).tolist())
         groups, memory.observed = with_empty(groups, memory.observed, len(memory.slots), last)
+        memory.renewed = True
         return groups
 
     # What is made.
@@ -163,7 +177,7 @@ class WindowKernel:
         members = groups.members
         is_used = np.zeros(len(numbers), np.bool_)
         is_used[members] = True
-        table = gathered(tables, numbers[is_used], self._read or fields_of(tables) - UNREAD)
+        table = gathered(tables, numbers[is_used], self._read or fields_of(tables) - UNREAD, placed=False)
         flat = (np.cumsum(is_used) - 1)[members]
         offsets = np.concatenate(([0], np.cumsum(groups.size)))
         value, there = self._values(table, flat, offsets)
@@ -278,11 +292,22 @@ class WindowKernel:
 
     def _retain(self, memory: WindowMemory, rows: Rows, new: Numbers, following: int) -> None:
         memory.next = following
-        memory.events.add(rows.tables, new, self.columns or fields_of(rows.tables))
+        memory.events.add_from(rows.tables, new)
         kept = int(np.searchsorted(memory.hi, self.windows.start(following), "right"))
         if kept and (kept >= len(memory.hi) // 2 or kept > 1 << 16):
             memory.events.drop(kept)
-            memory.hi, memory.slot = memory.hi[kept:], memory.slot[kept:]
+            memory.hi, memory.slot, memory.dropped = memory.hi[kept:], memory.slot[kept:], memory.dropped + kept
+            if memory.dropped - memory.written[-1] > max(LITTLE, 2 * len(memory.hi)):
+                self._forget_keys(memory)
+
+    def _forget_keys(self, memory: WindowMemory) -> None:
+        """Keys that no member has and nobody observes go, if they are many."""
+        memory.dropped, memory.written, memory.renewed = 0, (0, 0, 0, 0), True
+        used, index = np.unique(np.concatenate((memory.slot, memory.observed.slot)), return_inverse=True)
+        if 2 * len(used) < len(memory.slots):
+            memory.slots.keep(used)
+            memory.slot, slot = np.split(index, [len(memory.slot)])
+            memory.observed = replace(memory.observed, slot=slot)
 
 
 def _spread(first: Numbers, end: Numbers) -> Pairs:

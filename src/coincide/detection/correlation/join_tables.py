@@ -1,0 +1,93 @@
+"""The join tier's state as relations that are written (columns/codec.py), and from them again.
+
+An event is written with the attributes that each source declares, which are its own or were looked up; which sources have matched
+it stands in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from coincide.detection.columns.codec import Relations, Rows, compact, decode
+from coincide.detection.columns.store import NOTHING, picked
+from coincide.detection.columns.tables import Numbers, Shape
+from coincide.detection.correlation.join_rows import Messages, typed
+from coincide.detection.correlation.join_state import ENVELOPE_FIELDS, Compact
+from coincide.detection.correlation.join_trees import Attribute, Trees
+from coincide.detection.snapshots import damaged
+from coincide.model.column import Column
+from coincide.model.table import EventTable
+
+KIND = "correlation"
+MESSAGES = Shape("messages", "event>events", parts="matched")  # a part for each source
+
+
+def relations(state: Compact, since_last: bool = False) -> Relations:
+    """All there is, which what is told next can be added to; or what has changed. New messages stand at the end."""
+    written = state.written if since_last else 0
+    first = int(np.searchsorted(state.numbers, written))
+    numbers = state.numbers[first:]
+    marks = np.zeros((len(state.messages), len(numbers)), np.int64)
+    fields = {name: state.table.fields[name][first:] for name in state.table.fields}
+    for source, some in enumerate(state.messages):
+        at = int(np.searchsorted(some.rows, first))
+        rows = some.rows[at:] - first
+        marks[source, rows] = 1
+        for name, column in some.columns.items():
+            fields[field_name(source, name)] = _spread(column.take(np.arange(at, len(some))), rows, len(numbers))
+    columns = {"event": numbers, **{f"matched.{source}": column for source, column in enumerate(marks)}}
+    freed = _freed(state, numbers) if since_last else numbers[:0]
+    rows_told = Rows(MESSAGES, numbers, columns, state.count, len(marks), freed)
+    envelopes = picked(state.table, np.arange(first, len(state.table)), frozenset())
+    events = replace(envelopes, fields=fields) if len(numbers) else NOTHING
+    notes = {"events": np.array([state.count])}
+    return Relations(KIND, {MESSAGES.name: rows_told}, numbers, events, notes, state.epoch if since_last else 0, state.epoch)
+
+
+def field_name(source: int, attribute: str) -> str:
+    return f"{source}:{attribute}"
+
+
+def _spread(column: Column, rows: Numbers, size: int) -> pa.Array:
+    index = np.full(size, -1, np.int64)
+    index[rows] = np.arange(len(rows))
+    return column.to_arrow().take(pa.array(index, mask=index < 0))
+
+
+def _freed(state: Compact, numbers: Numbers) -> Numbers:
+    """Of later ones than those written a snapshot in between may have told."""
+    gone = np.sort(np.concatenate([np.zeros(0, np.int64), *state.removed]))
+    return np.concatenate((gone, np.setdiff1d(np.arange(state.written, state.count), numbers)))
+
+
+def read(trees: Trees, base: bytes, later: Sequence[bytes]) -> Compact:
+    """A state to go on from; what changes from then on can be told in addition to these. Raises ValueError."""
+    found, size, same = compact(decode((MESSAGES,), KIND, base, *later))
+    rows = found.rows[MESSAGES.name]
+    event = rows.columns["event"]
+    if rows.parts != len(trees.sources) or (np.diff(event) <= 0).any():
+        damaged("its messages are of other sources, or not in order")
+    at = np.searchsorted(found.refs, event)
+    table = picked(found.events, at, ENVELOPE_FIELDS) if len(at) else NOTHING
+    messages = [_messages(trees.declared[s], s, found.events, table, at, rows.columns[f"matched.{s}"]) for s in range(rows.parts)]
+    state = Compact(table, messages, event, size, epoch=max(found.epoch, 1))
+    state.renewed = not (same and np.array_equal(event, rows.numbers))
+    state.written = size
+    return state
+
+
+def _messages(declared: list[Attribute], source: int, events: EventTable, table: EventTable, at: Numbers, marks: Any) -> Messages:
+    if not np.isin(marks, (0, 1)).all():
+        damaged("a message is matched or not")
+    rows = np.flatnonzero(marks)
+    found = Messages(table, rows)
+    for attribute in declared:
+        column = events.column(field_name(source, attribute.name)).take(at[rows]) if len(rows) else Column(0)
+        found.columns[attribute.name] = own = typed(column, attribute.kind, cut=False)
+        if not attribute.optional and own.is_null.any():
+            damaged("a message is none of its source")
+    return found
