@@ -281,8 +281,9 @@ def _as_they_arrived(
         yield EventBatch(made.detections)
 
 
-def explain(rules: Rules, engine: str = "embedded", tier: str = "auto") -> str:
-    """How the rules would be run: stages, shared work, keys, tier, what is filtered and read, memory.
+def explain(rules: Rules, engine: str = "embedded", tier: str = "auto", events: Sequence[Mapping[str, Any]] | None = None) -> str:
+    """How the rules would be run: stages, shared work, keys, tier, what is filtered and read, memory. For Spark, a sample of
+    `events` shows what correlation descriptions move through exchanges, whole and divided.
 
     >>> import coincide
     >>> rules = coincide.loads("monitor hot by room = repeat { push(hot, celsius: v) { reading and v > 30 } }")
@@ -291,7 +292,7 @@ def explain(rules: Rules, engine: str = "embedded", tier: str = "auto") -> str:
     """
     from coincide.explanation import explanation
 
-    return explanation(rulebook(rules), engine, tier)
+    return explanation(rulebook(rules), engine, tier, events)
 
 
 def analyse(rules: Rules, *, events: Events = None, other: Rules | None = None, whole: bool | None = None) -> dict[str, Any]:

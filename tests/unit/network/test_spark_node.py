@@ -34,11 +34,10 @@ def moved(network: Network, node: str) -> None:
     )
 
 
-@pytest.mark.parametrize("detection", ["guaranteed"])
-def test_a_detector_goes_to_the_cluster_and_comes_back(processes: Processes, detection: str) -> None:
+def test_a_detector_goes_to_the_cluster_and_comes_back(processes: Processes) -> None:
     network = begun(processes)
     feed = Feed(network, EXPR)
-    subscriber = network.subscribe(EXPR, "minimum-load", detection=detection, node="small")
+    subscriber = network.subscribe(EXPR, "minimum-load", detection="guaranteed", node="small")
     assert {d.node for d in network.status().detectors.values()} == {"small"}
     feed.publish(100)
     moved(network, "cluster")
@@ -47,6 +46,9 @@ def test_a_detector_goes_to_the_cluster_and_comes_back(processes: Processes, det
     feed.publish(100)
     moved(network, "cluster")
     feed.publish(100)
+    network.command("set", "*", "patience=3s")
+    processes.kill("cluster")
+    feed.publish(100)
     feed.end()
-    expected = feed.expected(subscriber.subscription.since, detection)
+    expected = feed.expected(subscriber.subscription.since, "guaranteed")
     assert answers(subscriber, len(expected), LONG) == expected
