@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -49,9 +49,9 @@ DETECTOR = f"coincide.detector.ce-{crc32(FAST_NOTIFY.encode()):08x}"
 FILTERS = [f"office.{type}.Meeting_Room_1" for type in ("Pers", "Board_on", "Board_off")] + ["office.Login.Jean"]
 
 
-def played(seed: int, start: float) -> list[Record]:
+def played(world: Sequence[Record], start: float) -> list[Record]:
     """The office's events, with the times (ms) at which they are published."""
-    return [{**event, "time": round(start * 1000 + event["time"] / SPEED, 3)} for event in office.world(seed)]
+    return [{**event, "time": round(start * 1000 + event["time"] / SPEED, 3)} for event in world]
 
 
 # Namespaces and links.
@@ -154,14 +154,15 @@ def run(way: str, seed: int, subscribers: int) -> Run:
             machines.link(name, "jms1", PORT, WIRELESS)
         time.sleep(1.0)
         for name in pdas:
-            machines.python(name, "pda", way, name, str(Path(folder) / f"{name}.jsonl"))
-        start = round(time.time() + 4.0 + IDLE)  # fractions would round times another way in each run
-        sensors = machines.python("sensors", "sensors", way, str(seed), str(start))
-        time.sleep(3.0)
+            machines.python(name, "pda", way, name, folder)
+        sensors = machines.python("sensors", "sensors", way, str(seed), folder)
+        _until(lambda: all((Path(folder) / f"{name}.ready").exists() for name in (*pdas, "sensors")))
+        time.sleep(1.0)
         before = machines.bytes()
         time.sleep(IDLE)
         begun = machines.bytes()
         began = time.time()
+        (Path(folder) / "start").write_text(str(round(began + 1.0)))  # fractions would round times another way in each run
         sensors.wait()
         time.sleep(AFTER)
         seconds = time.time() - began
@@ -198,6 +199,14 @@ def _detectors(machines: Machines) -> None:
         raise SystemExit((machines.folder / "ced2.log").read_text())
 
 
+def _until(done: Callable[[], object], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > end:
+            raise SystemExit("a process does not start")
+        time.sleep(0.05)
+
+
 def _less(after: dict[str, int], before: dict[str, int]) -> dict[str, int]:
     return {name: value - before[name] for name, value in after.items()}
 
@@ -230,37 +239,42 @@ def _hi(notice: Record) -> float:
 # Roles in namespaces.
 
 
-def sensors(way: str, seed: str, start: str) -> None:
-    if way == "ce":
-        _sensors_of_a_network(played(int(seed), float(start)))
-    else:
-        _sensors(played(int(seed), float(start)))
+def sensors(way: str, seed: str, folder: str) -> None:
+    (_sensors_of_a_network if way == "ce" else _sensors)(int(seed), Path(folder))
 
 
-def _sensors_of_a_network(events: Sequence[Record]) -> None:
+def _begun(seed: int, folder: Path) -> list[Record]:
+    """Once all others are there."""
+    world = office.world(seed)
+    (folder / "sensors.ready").touch()
+    _until(lambda: (folder / "start").exists() and (folder / "start").read_text())
+    return played(world, float((folder / "start").read_text()))
+
+
+def _sensors_of_a_network(seed: int, folder: Path) -> None:
     from coincide.network.client import Network
 
     with Network(f"nats://127.0.0.1:{NEAR}") as network:
         publisher = network.publisher("office", "ced2")
         publisher.announce("Pers", "Login", "Board_on", "Board_off")
-        for event in events:
+        for event in _begun(seed, folder):
             time.sleep(max(0.0, event["time"] / 1000 - time.time()))
             publisher.publish(event)
 
 
-def _sensors(events: Sequence[Record]) -> None:
+def _sensors(seed: int, folder: Path) -> None:
     """A subject for each kind of event in each place: the server's own filter."""
     from coincide.streams.nats import Subject, wired
 
     wire = wired(Subject(f"nats://127.0.0.1:{NEAR}/office"))
-    for event in events:
+    for event in _begun(seed, folder):
         time.sleep(max(0.0, event["time"] / 1000 - time.time()))
         kind = event["user"] if event["type"] == "Login" else event["location"].replace(" ", "_")
         wire.publish(f"office.{event['type']}.{kind}", office.text(event).encode())
     wire.flush(10.0)
 
 
-def pda(way: str, name: str, path: str) -> None:
+def pda(way: str, name: str, folder: str) -> None:
     """Subscribes, and writes down what comes and when."""
     import asyncio
 
@@ -268,7 +282,7 @@ def pda(way: str, name: str, path: str) -> None:
 
     async def listen() -> None:
         client = await nats.connect(f"nats://127.0.0.1:{NEAR}")
-        with Path(path).open("w") as file:
+        with (Path(folder) / f"{name}.jsonl").open("w") as file:
 
             async def receive(message: Any) -> None:
                 arrival = time.time() * 1000
@@ -279,6 +293,8 @@ def pda(way: str, name: str, path: str) -> None:
                 await client.subscribe(subject, cb=receive)
             if way == "ce":
                 await client.publish("coincide.admin", json.dumps(_subscription(name)).encode())
+            await client.flush()
+            (Path(folder) / f"{name}.ready").touch()
             await asyncio.Event().wait()
 
     asyncio.run(listen())
@@ -294,15 +310,10 @@ def subscribe() -> None:
     from coincide.network.client import Network
 
     with Network(f"nats://127.0.0.1:{NEAR}") as network:
-        end = time.monotonic() + 60
-        while sum(member.alive for member in network.status().members.values()) < 2:
-            if time.monotonic() > end:
-                raise SystemExit("the nodes do not join")
-            time.sleep(0.1)
+        _until(lambda: sum(member.alive for member in network.status().members.values()) == 2)
         network.subscribe(rules=RULES, ending="opera", node="ced2", name="meetings")
         network.subscribe(rules=FAST_NOTIFY, ending="opera", node="ced1", name="notices")
-        while not all(detector.ready for detector in network.status().detectors.values()):
-            time.sleep(0.1)
+        _until(lambda: all(detector.ready for detector in network.status().detectors.values()))
 
 
 # The report.
@@ -333,8 +344,9 @@ def pair(seed: int, subscribers: int) -> Pair:
     return Pair(seed, subscribers, pe, ce)
 
 
-def report(pictures: Pictures, seeds: Sequence[int] = office.SEEDS) -> Iterator[str]:
+def report(pictures: Pictures, seeds: Sequence[int] | None = None) -> Iterator[str]:
     """All seeds with six subscribers, and the first with one to five."""
+    seeds = seeds or range(int(os.environ.get("COINCIDE_SEEDS", len(office.SEEDS))))
     wanted = [(seeds[0], k) for k in range(1, 6)] + [(seed, 6) for seed in seeds]
     found = []
     yield "| seed | subscribers | PE wired kB | PE wireless kB | CE wired kB | CE wireless kB | CE idle kB | notices |"

@@ -290,9 +290,12 @@ def explain(rules: Rules, engine: str = "embedded", tier: str = "auto", events: 
     >>> print(coincide.explain(rules).splitlines()[0])
     1 detector of 1 file, in 1 stage
     """
+    from coincide.distribution.shuffled import shuffled
     from coincide.explanation import explanation
 
-    return explanation(rulebook(rules), engine, tier, events)
+    book = rulebook(rules)
+    told = explanation(book, engine, tier)
+    return told if events is None or engine == "embedded" else f"{told}\n\n{shuffled(book, events, detect)}"
 
 
 def analyse(rules: Rules, *, events: Events = None, other: Rules | None = None, whole: bool | None = None) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any
+from collections.abc import Iterable, Iterator, Set
 
 from coincide.compile.graph import feeds, stages
 from coincide.detection.base import COMPILED, Detector, DetectorPlan
@@ -22,10 +21,7 @@ LARGE_TEXT = 300
 Row = tuple[str, str]
 
 
-def explanation(
-    book: Rulebook, engine: str = "embedded", tier: str = "auto", events: Sequence[Mapping[str, Any]] | None = None
-) -> str:
-    """`events` are a sample, by which Spark's exchanges are measured."""
+def explanation(book: Rulebook, engine: str = "embedded", tier: str = "auto") -> str:
     check_name("engine", engine, ENGINES)
     check_name("tier", tier, TIERS)
     lines = [_summary(book)]
@@ -37,8 +33,6 @@ def explanation(
     lines += ["\nat the source", *(f"    {what:<9} {text}" for what, text in _pushed_down(book.compiled.plans))]
     if engine != "embedded":
         lines += ["", *_on_spark(book, engine)]
-        if events is not None:
-            lines += ["", *_shuffled(book, events)]
     return "\n".join(lines)
 
 
@@ -183,13 +177,6 @@ def _on_spark(book: Rulebook, engine: str) -> Iterator[str]:
 
     yield f"on {engine}"
     yield from (f"    {line}" for line in explain_spark(book, engine == "spark-streaming").text().splitlines())
-
-
-def _shuffled(book: Rulebook, events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    from coincide.distribution.shuffled import shuffled_lines
-
-    yield f"what descriptions move through exchanges, of {_counted(len(events), 'event')} (`coincide divide` makes the parts)"
-    yield from (f"    {line}" for line in shuffled_lines(book, events))
 
 
 def _counted(count: int, word: str) -> str:

@@ -4,13 +4,12 @@ before that, and only what is left, with their intermediate events, comes togeth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
-from coincide import api
 from coincide.distribution.divided import divided_file
 from coincide.distribution.division import divide
 from coincide.engines.spark.groups import Group, groups
@@ -32,7 +31,15 @@ class Moved:
         return f"{self.events:,} events, {self.size:,} bytes"
 
 
-def shuffled_lines(book: Rulebook, events: Sequence[Record]) -> Iterator[str]:
+Detect = Callable[[Rulebook, Sequence[Record]], list[dict[str, Any]]]
+
+
+def shuffled(book: Rulebook, events: Sequence[Record], detect: Detect) -> str:
+    told = f"what descriptions move through exchanges, of {len(events):,} events (`coincide divide` makes the parts)"
+    return "\n".join([told, *(f"    {line}" for line in _lines(book, events, detect))])
+
+
+def _lines(book: Rulebook, events: Sequence[Record], detect: Detect) -> Iterator[str]:
     """For each description that can be divided: what is moved, whole and in parts."""
     for _, file in book.files:
         for cd in file.descriptions if isinstance(file, File) else ():
@@ -42,17 +49,17 @@ def shuffled_lines(book: Rulebook, events: Sequence[Record]) -> Iterator[str]:
                 continue
             parts = print_file(divided_file(_alone(file, cd), division))
             yield f"{cd.id}: whole {_described(loads(print_file(_alone(file, cd)), 'cdl'), events)}"
-            yield f"{cd.id}: divided {_described(loads(parts, 'cdl'), _with_intermediate(parts, events))}"
+            yield f"{cd.id}: divided {_described(loads(parts, 'cdl'), _with_intermediate(parts, events, detect))}"
 
 
 def _alone(file: File, cd: Description) -> File:
     return replace(file, descriptions=(cd,), form="xml")
 
 
-def _with_intermediate(parts: str, events: Sequence[Record]) -> list[Record]:
+def _with_intermediate(parts: str, events: Sequence[Record], detect: Detect) -> list[Record]:
     """The events, and what parts tell one another of them."""
     told = loads(parts.replace(' access="internal" trigger=', " trigger="), "cdl")
-    return [*events, *api.detect(told, events)]
+    return [*events, *detect(told, events)]
 
 
 def _described(book: Rulebook, every: Sequence[Record]) -> str:
