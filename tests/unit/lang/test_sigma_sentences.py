@@ -347,3 +347,8 @@ def test_what_is_refused(text: str, message: str) -> None:
         coincide.load(SourceText("r.yml", text))
     assert message in refused.value.diagnostics[0].message
     assert refused.value.diagnostics[0].span is not None
+
+
+def test_what_to_do_without_look_around() -> None:
+    with pytest.raises(RuleError, match="hint: what must not be there is a selection of its own, with 'not'"):
+        coincide.load(SourceText("r.yml", DETECTION.replace("a: 1", "a|re: '^(?!.*foo)bar'")))

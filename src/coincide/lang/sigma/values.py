@@ -123,7 +123,8 @@ def _regex(pattern: str, flags: Sequence[str], place: Span) -> Regex:
     whole = f"(?{letters}){pattern}" if letters else pattern
     fault = pattern_fault(whole)
     if fault is not None:
-        fail(f"invalid regular expression: {fault.partition(': ')[2] or fault}", place)
+        hint = "what must not be there is a selection of its own, with 'not'" if "(?!" in pattern or "(?<!" in pattern else None
+        fail(f"invalid regular expression: {fault.partition(': ')[2] or fault}", place, hint)
     return Regex(whole)
 
 
