@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sqlite3
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message
 from jsonschema import validate
-from servers import Site, free_port, until
+from servers import Server, Site, free_port, until
 
 import coincide
 from coincide.errors import CoincideError
@@ -97,6 +99,21 @@ def test_alerts_have_the_form_of_alertmanager(site: Site) -> None:
     validate(alerts, ALERTS)
     assert alerts[0]["labels"] == {"alertname": "alarm", "door": "north", "open": "true", "host_name": "h", "_2nd": "x"}
     assert json.loads(alerts[0]["annotations"]["detection"])["heat"] == 21.5
+
+
+@pytest.mark.skipif(shutil.which("prometheus-alertmanager") is None, reason="Alertmanager is not installed")
+def test_alertmanager_takes_alerts(tmp_path: Path) -> None:
+    (tmp_path / "conf.yml").write_text("route: {receiver: none}\nreceivers: [{name: none}]\n")
+    port = free_port()
+    options = {"config.file": tmp_path / "conf.yml", "storage.path": tmp_path, "web.listen-address": f"127.0.0.1:{port}"}
+    program = ["prometheus-alertmanager", *(f"--{name}={value}" for name, value in options.items()), "--cluster.listen-address="]
+    server = Server(program, port)
+    try:
+        told(f"alertmanager+http://127.0.0.1:{port}", made(1, door="north"), made(2, door="south"))
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v2/alerts", timeout=30) as answer:
+            assert {alert["labels"]["door"] for alert in json.load(answer)} == {"north", "south"}
+    finally:
+        server.stop()
 
 
 class Post:
