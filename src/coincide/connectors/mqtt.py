@@ -144,8 +144,8 @@ class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # 
 
     def _between(self, place: int, last: int) -> bytes:
         """Whole lines, some at least."""
-        block = self.intake.spool.read(place)
-        if not block:
+        spool = self.intake.spool
+        if not (block := spool.read(place) if spool.start <= place < spool.end else b""):
             raise CoincideError(f"'{self.folder}' has no place {place}: it is not the spool that belongs to the checkpoint")
         return block[: last - place]
 
@@ -170,6 +170,8 @@ class Intake:
             raise self._failure
 
     def wait_for_quiet(self) -> None:
+        while not self._source.subscribed.wait(0.05):
+            self.check()
         self._came = time.monotonic()
         while time.monotonic() - self._came < QUIET:
             self.check()

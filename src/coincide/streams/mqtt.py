@@ -161,6 +161,8 @@ class MqttSource(Source):
         """A broker that knows the session knows the topic, too, and would only send again what it retains."""
         if not (known and self._goes_on):
             client.subscribe(self.address.path, qos=1)
+        else:
+            self.subscribed.set()
         self._goes_on = True
 
     def _take(self, client: Client, _: object, message: MQTTMessage) -> None:
