@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from pyspark.sql import SparkSession
@@ -13,6 +14,11 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from coincide.engines.spark.rejects import ROWS
 from coincide.engines.spark.stateful import METRICS
 from coincide.engines.spark.watching import Watched
+
+HINT = (
+    "nothing has had its turn yet: events wait until a time is seen that is `delay` later (10 seconds, unless detect was given "
+    "another), such as that of a heartbeat; with `idle` the wall clock counts when nothing comes"
+)
 
 
 def progress(query: StreamingQuery | Watched, out: TextIO | None = None) -> Progress:
@@ -38,6 +44,20 @@ def _metrics(observed: Mapping[str, Any], name: str) -> dict[str, int]:
     return {} if found is None else found.asDict()
 
 
+@dataclass
+class Waiting:
+    """Has anything had its turn yet?"""
+
+    consumed: int = 0
+    told: bool = False
+
+    def puzzles(self, counts: Mapping[str, int]) -> bool:
+        """May somebody wonder, after a micro-batch, why nothing is detected? Once."""
+        self.consumed += counts.get("consumed", 0)
+        self.told, before = self.told or (bool(counts.get("waiting")) and not self.consumed), self.told
+        return self.told and not before
+
+
 class Progress(StreamingQueryListener):  # type: ignore[misc]
     """A listener of the session that hears one query."""
 
@@ -45,6 +65,7 @@ class Progress(StreamingQueryListener):  # type: ignore[misc]
         self._query = query
         self._out = out or sys.stderr
         self._rows = self._batches = 0
+        self._waiting = Waiting()
         self._bar: Any = None
         self._task: Any = None
         self._open()
@@ -66,6 +87,8 @@ class Progress(StreamingQueryListener):  # type: ignore[misc]
             self._batches += 1
             self._rows += told.numInputRows
             print(progress_line(told), file=self._out, flush=True)
+            if self._waiting.puzzles(_metrics(told.observedMetrics, METRICS)):
+                print(HINT, file=self._out, flush=True)
             if self._bar is not None:
                 self._bar.update(self._task, description=f"{self._batches:,} micro-batches, {self._rows:,} rows")
 
