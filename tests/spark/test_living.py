@@ -14,6 +14,7 @@ import pytest
 
 from coincide import spark as on_spark
 from coincide.cli.main import main
+from coincide.engines.spark.progress import Waiting
 from coincide.errors import CoincideError
 from coincide.rulebook import Rulebook, loads
 
@@ -126,3 +127,39 @@ def _wait(until: Any, seconds: float = 60.0) -> None:
     while not until():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
+
+
+CHAIN = """
+monitor first by k = repeat { push(x, s: s) { sequential { a, b } } }
+monitor second by s = repeat { push(y, k: k) { sequential { x, c } } }
+"""
+BEHIND = "monitor third = repeat { push(z) { sequential { y, y } } }"
+
+
+def test_stages_are_chained_and_live_on(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rules whose keys differ, the one fed by the other, restarted in the midst of all; then one that needs a stage more."""
+    job = Job(spark, tmp_path)
+    job.add(("a", 1, 1, "p"), ("a", 1, 2, "q"), ("heartbeat", 2, 1, "p"))
+    assert job.run(CHAIN) == []
+    job.add(("b", 11, 1, "p"), ("b", 11, 2, "q"), ("heartbeat", 12, 1, "p"))
+    assert [kind for kind, _ in job.run(CHAIN)] == ["x", "x"]
+    assert len(spark.read.format("state-metadata").load(job.checkpoint).select("operatorId").distinct().collect()) == 2
+    job.add(("c", 21, 9, "p"), ("c", 21, 9, "q"), ("heartbeat", 22, 1, "p"))
+    assert [kind for kind, _ in job.run(CHAIN)] == ["y", "y"], "what had come from the first stage was kept"
+    # Without the second rule its stage stays, and has nothing to do; the first goes on.
+    job.add(("a", 31, 1, "p"), ("heartbeat", 32, 1, "p"))
+    assert job.run(CHAIN.strip().splitlines()[0]) == []
+    assert main(["state", job.checkpoint, "--json"]) == 0
+    assert [json.loads(line)["part"] for line in capsys.readouterr().out.splitlines()] == ["by k", "by s, stage 2"]
+    # A third stage is more than the checkpoint has: what would need it goes to one task, and starts afresh.
+    job.add(("b", 41, 1, "p"), ("c", 42, 9, "p"), ("heartbeat", 43, 1, "p"))
+    assert job.run(CHAIN + BEHIND) == []
+    job.add(*((kind, 51 + n, 1, "p") for n, kind in enumerate("abcabc")), ("heartbeat", 60, 1, "p"))
+    assert [kind for kind, _ in job.run(CHAIN + BEHIND)] == ["x", "x", "y", "y", "z"]
+
+
+def test_who_waits_for_a_first_detection_is_told_why_once() -> None:
+    waiting = Waiting()
+    counts = [{"waiting": 0, "consumed": 0}, {"waiting": 3, "consumed": 0}, {"waiting": 3, "consumed": 0}]
+    assert [waiting.puzzles(count) for count in counts] == [False, True, False]
+    assert not Waiting().puzzles({"waiting": 3, "consumed": 1})

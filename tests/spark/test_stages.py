@@ -13,7 +13,7 @@ from support import expected, texts
 
 from coincide.engines.spark.crossing import Reader
 from coincide.engines.spark.frame import Layout
-from coincide.engines.spark.groups import groups
+from coincide.engines.spark.groups import Cutting, groups
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.rows import ordered
 from coincide.engines.spark.staging import stages
@@ -128,7 +128,7 @@ def row_of(event: Event, tag: int, reader: Reader) -> tuple[Any, ...]:
 
 
 def detected(book: Rulebook, events: list[Event], tasks: int, until: float | None = None) -> list[str]:
-    planned = [(group, group.plans(book)) for group in groups(book, staged=True)]
+    planned = [(group, group.plans(book)) for group in groups(book, cutting=Cutting())]
     first, last = min(e.hi for e in events), max(e.hi for e in events)
     works = [(Task(sources_of(book), group.members, "kernel", LAYOUT, OUTPUTS), Span(first, last, until)) for group, _ in planned]
     rows = [
@@ -168,7 +168,7 @@ def test_stages_give_the_same(name: str, seed: int, tasks: int) -> None:
 
 
 def test_keyed_rules_are_not_dragged_into_one_task() -> None:
-    found = groups(load(*SETS["monitors"]), staged=True)
+    found = groups(load(*SETS["monitors"]), cutting=Cutting())
     assert [(g.stage, g.key, g.names) for g in found] == [
         (0, ("user",), ("users", "again")),
         (1, ("host",), ("hosts",)),
@@ -179,9 +179,9 @@ def test_keyed_rules_are_not_dragged_into_one_task() -> None:
 
 def test_what_cannot_be_cut_says_why() -> None:
     reader = SourceText("r.ecl", "monitor all = push(z) { Q }")
-    [ecco] = groups(load(SourceText("q.ecco", "detect Q per host = (a ; c) within 20"), reader), staged=True)
+    [ecco] = groups(load(SourceText("q.ecco", "detect Q per host = (a ; c) within 20"), reader), cutting=Cutting())
     assert ecco.reasons == ("'all' has no key", "what 'Q' detects is ordered across keys")
     endless = QUIET.replace('<expirationInterval timeInterval="2"/>', '<eventTerminator event="d"/>')
     ticking = endless.replace('<not><operandNot event="d"/></not>', '<every interval="1"/>')
-    [amit] = groups(load(SourceText("q.amit.xml", ticking), SourceText("r.ecl", ALL.replace("y, x", "x, x"))), staged=True)
+    [amit] = groups(load(SourceText("q.amit.xml", ticking), SourceText("r.ecl", ALL.replace("y, x", "x, x"))), cutting=Cutting())
     assert amit.reasons == ("'all' has no key", "'x' acts without events")

@@ -17,7 +17,7 @@ from coincide.detection.base import DetectorPlan
 from coincide.engines.identity import digests_of
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.spark.frame import Layout, Source
-from coincide.engines.spark.groups import Group, groups
+from coincide.engines.spark.groups import WHOLE, Cutting, Group, groups
 from coincide.engines.spark.outputs import outputs
 from coincide.engines.spark.policies import arrivals_batch, goes_by_arrival
 from coincide.engines.spark.report import counts, met
@@ -72,7 +72,7 @@ def detect_batch(
 def _planned(rules: Rulebook, source: Source, until: float | None) -> list[tuple[Group, Sequence[DetectorPlan]]]:
     """If time goes on until nothing is waited for, rules with timers must know of one another what they wait for."""
     together = until == inf and any(plan.timed for plan in rules.compiled.plans)
-    return [(group, group.plans(rules)) for group in groups(rules, source.several, staged=not together)]
+    return [(group, group.plans(rules)) for group in groups(rules, source.several, WHOLE if together else Cutting())]
 
 
 def _span(source: Source, plans: Sequence[DetectorPlan], until: float | None, unmet: Unmet | None) -> Span:

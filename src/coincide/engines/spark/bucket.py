@@ -68,6 +68,7 @@ class Meta(msgspec.Struct, array_like=True):
     came: Word | None = None  # the wall clock then
     heard: dict[str, Word] = {}  # the wall clock when a source that is waited for said something last
     wakes: Word | None = None  # the timer of Spark's that is set, in milliseconds
+    fed: dict[str, Word] = {}  # how far buckets of earlier stages have come
 
 
 def read_meta(data: bytes) -> Meta:
@@ -103,6 +104,7 @@ class Arrived:
     closing: int | None = None  # the end of input: let time pass until then
     marks: Sequence[Sequence[Told]] = ()  # how far sources have come, where they are waited for
     wall: int | None = None  # what the wall clock says, if it matters
+    fed: Mapping[str, int] = field(default_factory=dict)  # how far buckets of earlier stages have come
 
 
 @dataclass
@@ -114,17 +116,26 @@ class Outcome:
     waiting: int = 0
     ahead: int = 0
     set_aside: Any = None  # rows that are too far in the future, if they are wanted
+    reached: int = NEVER  # nothing more is made before this
 
 
 class Bucket:
     """Takes a bucket through one micro-batch."""
 
     def __init__(
-        self, task: Work, timing: Timing, timed: bool, division: Division, store: Store, sources: Sequence[str] = ()
+        self,
+        task: Work,
+        timing: Timing,
+        timed: bool,
+        division: Division,
+        store: Store,
+        sources: Sequence[str] = (),
+        feeders: Sequence[str] = (),
     ) -> None:
         self.task = task
         self.timing = timing
         self.sources = sources
+        self.feeders = feeders
         self.timed = timed
         self.store = store
         self.meta = self._meta(division)
@@ -145,6 +156,7 @@ class Bucket:
         meta = self.meta
         before = dict(meta.marks)
         limit = self._limit(arrived)
+        meta.fed = {name: arrived.fed.get(name, meta.fed.get(name, NEVER)) for name in self.feeders}
         self._pass_time(arrived, [run for run in arrived.runs if run[1] <= limit], limit)
         bound = FOREVER if arrived.closing is not None else max(meta.released, self._passed(arrived.wall))
         released = self._released(arrived, bound, before, limit)
@@ -152,6 +164,7 @@ class Bucket:
         self.outcome.made = [*self._run(released, bound, arrived.closing)]
         self._wake_again(arrived.wall)
         self.outcome.waiting = sum(segment.count for segment in meta.segments)
+        self.outcome.reached = self._reached()
         self.store.put_meta(sealed(msgspec.msgpack.encode(meta)))
         return self.outcome
 
@@ -184,7 +197,22 @@ class Bucket:
         return self.timing.idle is not None and heard is not None and wall is not None and wall - heard >= self.timing.idle
 
     def _passed(self, wall: int | None) -> int:
-        """Nothing below this is waited for."""
+        """Nothing below this is waited for, neither from outside nor from earlier stages."""
+        return min([self._clocked(wall), *self.meta.fed.values()])
+
+    def _reached(self) -> int:
+        """If nothing comes, nothing is made before what waits next, however long it takes to have its turn."""
+        meta = self.meta
+        if self.timing.idle is None:
+            return meta.released
+        return max(meta.released, min([*self._waiting(), *meta.fed.values()], default=FOREVER))
+
+    def _waiting(self) -> list[int]:
+        """When timers are due, or events that wait for the clock."""
+        return [*self.meta.due.values(), *(segment.first for segment in self.meta.segments)]
+
+    def _clocked(self, wall: int | None) -> int:
+        """The clock of events that come from outside."""
         if self.sources:
             awake = [source for source in self.sources if not self._sleeps(self._heard(source), wall)]
             return min((self.meta.marks.get(source, NEVER) for source in awake), default=self.meta.clock)
@@ -208,7 +236,7 @@ class Bucket:
     def _wakes_at(self, wall: int | None) -> int | None:
         """What waits for a source may go on when that has been silent for long; else when the wall clock has come there."""
         meta, idle = self.meta, self.timing.idle
-        waiting = [*meta.due.values(), *(segment.first for segment in meta.segments)]
+        waiting = self._waiting()
         if idle is None or meta.came is None or not waiting:
             return None
         awake = [heard for source in self.sources if not self._sleeps(heard := meta.heard.get(source, meta.came), wall)]

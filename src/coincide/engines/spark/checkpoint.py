@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -29,9 +29,9 @@ PARTS = {"meta": "value", "segments": "map", "bases": "map", "logs": "map", "rul
 """The variables of a bucket's state (stateful.py)."""
 
 
-def state_part(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
-    """One variable of all buckets: the group's name, the bucket, the variable, the key in it (as JSON) and the bytes."""
-    reader = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", name)
+def state_part(spark: SparkSession, checkpoint: str, name: str, stage: int = 0) -> DataFrame:
+    """A variable of the buckets of a stage: the group's name, the bucket, the variable, the key in it (as JSON) and the bytes."""
+    reader = spark.read.format("statestore").option("path", checkpoint).option("stateVarName", name).option("operatorId", stage)
     key = F.col("key")
     if PARTS[name] == "value":
         item, value = F.lit("{}"), F.col("value")
@@ -80,9 +80,13 @@ class Kept:
     """What a checkpoint holds of a query. `metas` by the names of groups; `rules` by their digests."""
 
     path: str
-    properties: Mapping[str, Any]
+    operators: Sequence[Mapping[str, Any]]
     metas: Mapping[str, list[Meta]]
     rules: Mapping[str, tuple[Sources, tuple[int, ...]]]
+
+    @property
+    def stages(self) -> int:
+        return len(self.operators)
 
     def division(self, group: Group) -> tuple[int, int] | None:
         """Buckets and pages of a group; None: it is new."""
@@ -98,7 +102,7 @@ class Kept:
 
     def check_timing(self, timing: Timing) -> None:
         """Spark keeps timers in a checkpoint from the first micro-batch on, or never."""
-        had_timers = self.properties.get("timeMode", "NoTime") != "NoTime"
+        had_timers = self.operators[0].get("timeMode", "NoTime") != "NoTime"
         if had_timers != (timing.idle is not None):
             had = "with" if had_timers else "without"
             raise CoincideError(f"the checkpoint '{self.path}' is of a query {had} `idle`: that cannot change")
@@ -114,32 +118,38 @@ class Kept:
         return found
 
 
-def properties_of(spark: SparkSession, path: str) -> dict[str, Any] | None:
-    """What Spark knows of the stateful operator; None: no micro-batch has been committed."""
+def operators_of(spark: SparkSession, path: str) -> list[dict[str, Any]]:
+    """What Spark knows of the stateful operators; none: no micro-batch has been committed."""
     try:
-        operators = spark.read.format("state-metadata").load(path).collect()
+        found = spark.read.format("state-metadata").load(path).collect()
     except PySparkException as error:
         raise CoincideError(f"the checkpoint '{path}' cannot be read: {str(error).splitlines()[0]}") from error
-    return json.loads(operators[0].operatorProperties or "{}") if operators else None
+    told = {row.operatorId: json.loads(row.operatorProperties or "{}") for row in found}
+    return [told[number] for number in sorted(told)]
 
 
-def variables(properties: Mapping[str, Any]) -> set[str]:
-    return {variable["stateName"] for variable in properties.get("stateVariables", ())}
+def variables(operators: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {variable["stateName"] for own in operators for variable in own.get("stateVariables", ())}
 
 
 def kept(spark: SparkSession, path: str) -> Kept | None:
     """None: no micro-batch has been committed there. Raises CoincideError."""
-    properties = properties_of(spark, path)
-    if properties is None:
+    operators = operators_of(spark, path)
+    if not operators:
         return None
-    if not set(PARTS) <= variables(properties):  # under a policy all is one state
-        return Kept(path, properties, {}, {})
+    if not set(PARTS) <= variables(operators):  # under a policy all is one state
+        return Kept(path, operators, {}, {})
     with reading_state(CHECKPOINT):
-        metas, rules = (state_part(spark, path, name).collect() for name in ("meta", "rules"))
+        parts = [
+            (state_part(spark, path, name, stage).collect() for name in ("meta", "rules")) for stage in range(len(operators))
+        ]
         by_name: dict[str, list[Meta]] = {}
-        for row in metas:
-            by_name.setdefault(row["name"], []).append(read_meta(bytes(row["data"])))
-        return Kept(path, properties, by_name, dict(map(_rules, rules)))
+        told: dict[str, tuple[Sources, tuple[int, ...]]] = {}
+        for metas, rules in parts:
+            for row in metas:
+                by_name.setdefault(row["name"], []).append(read_meta(bytes(row["data"])))
+            told.update(map(_rules, rules))
+        return Kept(path, operators, by_name, told)
 
 
 def _rules(row: Any) -> tuple[str, tuple[Sources, tuple[int, ...]]]:

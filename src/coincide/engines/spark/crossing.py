@@ -60,9 +60,11 @@ class Reader:
 
 
 class Numbering:
-    """Numbers for the events of a task and for those that detections of earlier stages come from, in total order."""
+    """Numbers, from `base` on, for the events of a task and for those that detections of earlier stages come from, in total
+    order."""
 
-    def __init__(self, events: EventTable, roots: Iterable[Root] = ()) -> None:
+    def __init__(self, events: EventTable, roots: Iterable[Root] = (), base: int = 0) -> None:
+        self.base = base
         self._roots = sorted(set(roots), key=lambda root: root[3])
         self.lo = np.concatenate([events.lo, np.array([root[1] for root in self._roots], np.int64)])
         self.hi = np.concatenate([events.hi, np.array([root[0] for root in self._roots], np.int64)])
@@ -71,6 +73,11 @@ class Numbering:
         order = total_order(self.lo, self.hi, self.ids)
         self.order: Numbers = np.arange(len(self.hi)) if order is None else order
         self.size = len(events)
+
+    @property
+    def end(self) -> int:
+        """The number after the last one."""
+        return self.base + len(self.order)
 
     @property
     def first(self) -> int:
@@ -82,7 +89,7 @@ class Numbering:
 
     @cached_property
     def numbers(self) -> Numbers:
-        """Of each entry, its number."""
+        """Of each entry, its number (here and below, counted from the base)."""
         numbers = np.empty(len(self.order), np.int64)
         numbers[self.order] = np.arange(len(self.order))
         return numbers
@@ -110,7 +117,7 @@ class Numbering:
         for number, root in zip(self.numbers[self.size :].tolist(), self._roots, strict=True):
             first = int(self._first[number])
             here = self._own[number] - self._own[first]  # equal ones stand before what comes from elsewhere
-            found[root] = first + root[3] if root[3] < here else number
+            found[root] = self.base + (first + root[3] if root[3] < here else number)
         return found
 
     def placed(self, events: EventTable) -> EventBatch:
@@ -118,7 +125,7 @@ class Numbering:
         own = self.numbers[: self.size]
         rows = np.argsort(own, kind="stable")
         table = events.take(rows)
-        places = np.array((table.hi, own[rows], np.zeros(len(rows), np.int64))).T
+        places = np.array((table.hi, self.base + own[rows], np.zeros(len(rows), np.int64))).T
         return EventBatch(table=EventTable(table.lo, table.hi, table.fields, 0, places))
 
     def arrived(self, event: Event) -> Event:
@@ -132,8 +139,9 @@ class Numbering:
 
     def _told(self, number: int) -> Any:
         """What is no number of an event stays: the start of a run."""
+        number -= self.base
         if not 0 <= number < len(self.order):
-            return number
+            return number + self.base
         row = self.order[number]
         turn = number - self._first[number] if row < self.size else self._roots[row - self.size][3]
         return int(self.lo[row]), self.ids[row].as_py(), int(turn)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from coincide.detection.base import DetectorPlan
 from coincide.engines.policies import names_policies
-from coincide.engines.spark.groups import Group, groups
+from coincide.engines.spark.groups import Cutting, Group, groups, is_cut
 from coincide.expr.print import expression_text
 from coincide.rulebook import Rulebook, RuleSource, rulebook
 
@@ -22,6 +22,7 @@ class Pass:
     filter: str | None  # None: every event that has the key
     columns: tuple[str, ...] | None  # None: all
     timed: bool
+    ranged: bool = False  # a batch may be cut
 
     def lines(self) -> Iterator[str]:
         key = self.group.key
@@ -34,6 +35,8 @@ class Pass:
             yield f"partitioned by: {', '.join(key)}"
         else:
             yield f"in one partition: {'; '.join(self.group.reasons)}"
+            if self.ranged:
+                yield "many events: in ranges of time side by side, each checked against the end of the one before"
         yield f"filter: {_shortened(self.filter) if self.filter is not None else 'none'}"
         yield f"columns: {'all' if self.columns is None else ', '.join(('type', 'time', 'id', *self.columns))}"
         if self.timed:
@@ -71,8 +74,10 @@ def explain_spark(rules: Rulebook | RuleSource | Sequence[RuleSource], streaming
     book = rulebook(rules)
     if names_policies(book):
         return Description((_by_arrival(book),), streaming)
-    divided = groups(book, staged=not streaming)
-    return Description(tuple(_pass(group, group.plans(book)) for group in divided), streaming)
+    divided = groups(book, cutting=Cutting(streaming=streaming))
+    planned = [(group, group.plans(book)) for group in divided]
+    ranged = bool(planned) and not streaming and is_cut(planned)
+    return Description(tuple(replace(_pass(*one), ranged=ranged) for one in planned), streaming)
 
 
 def _by_arrival(book: Rulebook) -> Pass:

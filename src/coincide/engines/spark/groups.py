@@ -6,7 +6,7 @@ each is spread by its own key, and takes in the detections of the stages before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coincide.compile.graph import feeds
@@ -42,6 +42,10 @@ class Group:
     @property
     def name(self) -> str:
         """The same as long as there are rules with this key, whatever others come and go: the state is kept by it."""
+        return self._keyed + (f", stage {self.stage + 1}" if self.stage else "")
+
+    @property
+    def _keyed(self) -> str:
         if not self.key:
             return "without a key" if self.key is None else "event by event"
         return f"by {', '.join(sorted(self.key))}" + (" or none" if self.null_keys else "")
@@ -54,13 +58,24 @@ class Group:
         return in_tier(rules.compiled.plans_for(self.detectors), tier)
 
 
-def groups(rules: Rulebook, several: frozenset[str] = frozenset(), staged: bool = False) -> list[Group]:
+@dataclass(frozen=True)
+class Cutting:
+    """Which detectors that feed one another may be in different groups: in no more `stages` than these (None: in as many as it
+    takes). A stream knows only the events that are consumed just now, so there timers feed nobody elsewhere."""
+
+    stages: int | None = None
+    streaming: bool = False
+
+
+WHOLE = Cutting(1)
+
+
+def groups(rules: Rulebook, several: frozenset[str] = frozenset(), cutting: Cutting = WHOLE) -> list[Group]:
     """All detectors in as few groups as their keys allow, by stages, in order of definition. `several` are fields that may have
-    several values: an event may then have several keys, of languages that look at each. If not `staged`, detectors that feed one
-    another are in one group."""
+    several values: an event may then have several keys, of languages that look at each."""
     gathered: dict[tuple[int, Key | None, bool], tuple[list[Detector], list[str]]] = {}
     for component in components(rules.detectors):
-        for part in _parts(rules, component, several, staged):
+        for part in _parts(rules, component, several, cutting):
             detectors, why = gathered.setdefault((part.stage, _canonical(part.key), bool(part.key) and part.null_keys), ([], []))
             detectors += part.detectors
             why += part.reasons
@@ -70,34 +85,67 @@ def groups(rules: Rulebook, several: frozenset[str] = frozenset(), staged: bool 
     ]
 
 
-def _parts(rules: Rulebook, component: Sequence[Detector], several: frozenset[str], staged: bool) -> list[Group]:
+def is_cut(planned: Sequence[tuple[Group, Sequence[DetectorPlan]]]) -> bool:
+    """May a batch be cut into ranges of time: one group, without a key? What acts of itself is watched over all events."""
+    [(group, plans), *others] = planned
+    return not others and group.key is None and not any(plan.ticking for plan in plans)
+
+
+def _parts(rules: Rulebook, component: Sequence[Detector], several: frozenset[str], cutting: Cutting) -> list[Group]:
     key, reasons = _key(rules, component, several)
-    if key is not None or not staged:
+    if key is not None or cutting.stages == 1:
         return [Group(key, tuple(component), tuple(reasons))]
-    uncut = [*_uncut(rules, component)]
-    return [Group(None, tuple(component), (*reasons, *uncut))] if uncut else _stages(rules, component, several)
-
-
-def _uncut(rules: Rulebook, component: Sequence[Detector]) -> Iterator[str]:
-    """Why detectors that feed one another cannot be stages. What acts of itself is watched over all events (engines/gaps.py)."""
-    edges = feeds(component)
-    mixing = [d.name for n, d in enumerate(component) if edges[n] and rules.compiled.languages[d.language].orders_across_keys]
-    if mixing:
-        yield f"what {_quoted(mixing)} detects is ordered across keys"
     ticking = [one.name for plan in rules.compiled.plans_for(component) for one in plan.ticking]
-    if ticking:
-        yield f"{_quoted(ticking)} acts without events"
+    if ticking:  # what acts of itself is watched over all events (engines/gaps.py)
+        return [Group(None, tuple(component), (*reasons, f"{_quoted(ticking)} acts without events"))]
+    parts = _stages(rules, component, several, cutting)
+    if (needed := 1 + max(part.stage for part in parts)) <= (cutting.stages or needed):
+        return parts
+    return [
+        Group(None, tuple(component), (*reasons, f"the checkpoint is of {cutting.stages} stages, and these would be {needed}"))
+    ]
 
 
-def _stages(rules: Rulebook, component: Sequence[Detector], several: frozenset[str]) -> list[Group]:
-    """Each detector, or circle of them, by a key of its own, in the first stage in which all that feeds it has been made: that of
-    its feeders, if these have the same key and hand it on."""
+def _bound(rules: Rulebook, component: Sequence[Detector], cutting: Cutting) -> dict[int, str]:
+    """The numbers of detectors whose detections cannot go to another stage, and why."""
     edges = feeds(component)
+    timed = _by_timers(rules, component) if cutting.streaming else {}
+    found = {}
+    for number in (number for number in edges if edges[number]):
+        detector = component[number]
+        if rules.compiled.languages[detector.language].orders_across_keys:
+            found[number] = f"what '{detector.name}' detects is ordered across keys"
+        elif number in timed:
+            found[number] = f"what timers of '{timed[number]}' detect goes back to events that a stream has let go of"
+    return found
+
+
+def _by_timers(rules: Rulebook, component: Sequence[Detector]) -> dict[int, str]:
+    """The numbers of detectors that timers may lead to, with the name of one that sets these."""
+    edges = feeds(component)
+    found = {n: d.name for n, d in enumerate(component) if any(plan.timed for plan in rules.compiled.plans_for([d]))}
+    waiting = list(found)
+    while waiting:
+        number = waiting.pop()
+        for reader in (reader for reader in edges[number] if reader not in found):
+            found[reader] = found[number]
+            waiting.append(reader)
+    return found
+
+
+def _stages(rules: Rulebook, component: Sequence[Detector], several: frozenset[str], cutting: Cutting) -> list[Group]:
+    """Each detector, or circle of them, by a key of its own, in the first stage in which all that feeds it has been made: that of
+    its feeders, if these have the same key and hand it on. One whose detections cannot go to another stage is in a circle with
+    those that read them."""
+    edges = feeds(component)
+    bound = _bound(rules, component, cutting)
+    circles = {n: {*readers, *(b for b in bound if n in edges[b])} for n, readers in edges.items()}
     parts: dict[int, Group] = {}
-    for numbers in strong_components(edges):
-        own = [component[number] for number in numbers]
+    for numbers in strong_components({n: sorted(readers) for n, readers in circles.items()}):
+        own = [component[number] for number in sorted(numbers)]
         key, reasons = _key(rules, own, several)
-        part = Group(key, tuple(own), tuple(reasons))
+        why = [bound[number] for number in sorted(numbers) if number in bound] if key is None else []
+        part = Group(key, tuple(own), (*reasons, *why))
         feeders = {n: parts[n] for n in parts if n not in numbers and set(edges[n]) & set(numbers)}
         stage = max((feeder.stage for feeder in feeders.values()), default=0)
         last = {n: feeder for n, feeder in feeders.items() if feeder.stage == stage}

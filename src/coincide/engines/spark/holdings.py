@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ from coincide.engines.graph import Graph
 from coincide.engines.holdings import Holding, snapshot_holdings
 from coincide.engines.spark.arrival import TOKEN
 from coincide.engines.spark.bucket import Meta, read_meta
-from coincide.engines.spark.checkpoint import PARTS, StoredBucket, properties_of, state_part, variables
+from coincide.engines.spark.checkpoint import PARTS, StoredBucket, operators_of, state_part, variables
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.pages import CHECKPOINT, Pages
@@ -26,14 +27,15 @@ from coincide.rulebook import Rulebook
 def stream_holdings(path: Path, book: Rulebook | None = None) -> list[Holding]:
     """A holding for each group. `book` is needed under a policy, where the checkpoint does not have the rules."""
     spark = SparkSession.getActiveSession() or session("coincide state")
-    names = variables(properties_of(spark, str(path)) or {})
+    operators = operators_of(spark, str(path))
+    names = variables(operators)
     if "arrivals" in names:
         return _arrivals(spark, path, book)
     if not set(PARTS) <= names:
         raise InputError(f"'{path}' is not the checkpoint of a stream of coincide, or has nothing in it yet")
     rows: dict[str, dict[int, list[dict[str, object]]]] = {}
-    for part in PARTS:
-        for row in state_part(spark, str(path), part).toArrow().to_pylist():
+    for stage, part in product(range(len(operators)), PARTS):
+        for row in state_part(spark, str(path), part, stage).toArrow().to_pylist():
             rows.setdefault(row["name"], {}).setdefault(row["bucket"], []).append(row)
     return [_group(name, [StoredBucket(own) for own in buckets.values()]) for name, buckets in sorted(rows.items())]
 

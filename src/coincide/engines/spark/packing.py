@@ -20,16 +20,15 @@ from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.marks import REACHED, marks_of
 from coincide.engines.spark.rejects import SHOWN
 
-PACKED = "name string, bucket int, runs binary, closing bigint, wall bigint, marks binary, blob binary"
-PACKED_ARROW = pa.schema(
-    [
-        *(("name", pa.string()), ("bucket", pa.int32()), ("runs", pa.binary()), ("closing", pa.int64()), ("wall", pa.int64())),
-        *(("marks", pa.binary()), ("blob", pa.binary())),
-    ]
-)
+PACKED = "name string, bucket int, told binary, blob binary"
+PACKED_ARROW = pa.schema([("name", pa.string()), ("bucket", pa.int32()), ("told", pa.binary()), ("blob", pa.binary())])
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 SEED = 42
 """Of Spark's hash."""
+MADE = "made"
+"""The column of detections on their way from one stage to the next; in batches also of what is given out, as blobs."""
+OUT = ""
+"""The name, in place of a group's, of what is given out."""
 BARE = -1
 """Number of the bucket of rows that only tell the time."""
 
@@ -70,15 +69,38 @@ def _as_whole(field: pa.Field, whole: set[str]) -> pa.Field:
 
 
 def fitting(table: pa.Table, *numbers: str) -> pa.Table:
-    """Events. The columns of these names are there, whole numbers and nowhere null; so is `lo`, if it is."""
+    """Events, and detections of other stages. The columns of these names are there, whole numbers and nowhere null; so is the
+    `lo` of events, if it is."""
     if len(set(table.column_names)) < len(table.column_names):
         damaged("its events have a field twice")
-    for name in (*numbers, *({"lo"} & set(table.column_names))):
-        if not pa.types.is_integer(table.column(name).type) or table.column(name).null_count:
-            damaged(f"its events have no '{name}'")
-    if "lo" in table.column_names and (table.column("lo").to_numpy() > table.column("hi").to_numpy()).any():
-        damaged("an event ends before it begins")
+    for name in numbers:
+        _check_whole(table, name)
+    events = table.filter(pc.is_null(table.column(MADE))) if MADE in table.column_names else table
+    if "lo" in events.column_names and len(events):
+        _check_whole(events, "lo")
+        if (events.column("lo").to_numpy() > events.column("hi").to_numpy()).any():
+            damaged("an event ends before it begins")
     return table
+
+
+def _check_whole(table: pa.Table, name: str) -> None:
+    if not pa.types.is_integer(table.column(name).type) or table.column(name).null_count:
+        damaged(f"its events have no '{name}'")
+
+
+class Telling(msgspec.Struct, array_like=True):
+    """What a row says beside its events. A task tells the times that it has seen, a bucket of an earlier stage (chaining.py) how
+    far it has come."""
+
+    runs: list[Run] = []
+    closing: int | None = None
+    wall: int | None = None
+    marks: bytes | None = None
+    sender: str | None = None
+    bound: int | None = None
+
+    def to_bytes(self) -> bytes:
+        return msgspec.msgpack.encode(self)
 
 
 @dataclass(frozen=True)
@@ -88,6 +110,11 @@ class Road:
     name: str
     layout: Layout
     buckets: tuple[int, ...]
+
+
+def sender(name: str, bucket: int) -> str:
+    """A bucket that feeds others."""
+    return f"{name}/{bucket}"
 
 
 @dataclass(frozen=True)
@@ -115,7 +142,7 @@ class Packing:
         if self.marked:
             reached, marks = marks_of(events, runs)
             events = events.append_column(REACHED, reached)
-        told = [msgspec.msgpack.encode(runs), closing[0].as_py() if len(closing) else None, wall, marks]
+        told = Telling(runs, closing[0].as_py() if len(closing) else None, wall, marks)
         shown = table.column(SHOWN) if SHOWN in table.column_names else None
         for number, road in enumerate(self.roads):
             buckets = table.column(f"bucket{number}").to_numpy()
@@ -130,10 +157,10 @@ class Packing:
         return [(int(hi.min()), int(hi.max()), len(hi))] if self.guard is None else self.guard.runs(hi, wall)
 
 
-def road_batch(road: Road, told: Sequence[Any], blobs: Mapping[int, bytes]) -> pa.RecordBatch:
+def road_batch(road: Road, told: Telling, blobs: Mapping[int, bytes]) -> pa.RecordBatch:
     """A row for each bucket: what all are told, and its own events."""
     size = len(road.buckets)
-    rows = [[road.name] * size, road.buckets, *([value] * size for value in told), [blobs.get(n) for n in range(size)]]
+    rows = [[road.name] * size, road.buckets, [told.to_bytes()] * size, [blobs.get(n) for n in range(size)]]
     columns = [pa.array(values, field.type) for values, field in zip(rows, PACKED_ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=PACKED_ARROW)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Protocol
@@ -124,7 +124,8 @@ class Stepping(Protocol):
 
 
 class Work(Protocol):
-    """What a bucket is for, as it is sent to workers: worker.Task for rules, tablework.TableTask for plain tables."""
+    """What a bucket is for, as it is sent to workers: worker.Task for rules (chaining.StageTask where they are in
+    stages), tablework.TableTask for plain tables."""
 
     @property
     def graph(self) -> Stepping: ...
@@ -137,6 +138,8 @@ class Work(Protocol):
     def batch(self, table: pa.Table | None) -> Any: ...
     def logged(self, table: pa.Table) -> Any: ...
     def rows(self, made: list[Any], late: Any, set_aside: Any = None) -> list[pa.RecordBatch]: ...
+    def leaving(self, made: list[Any]) -> Iterable[tuple[Any, Mapping[int, bytes]]]:
+        """What goes to groups of later stages: for each, what goes to which of its buckets (chaining.Listener)."""
 
 
 class Pages:

@@ -20,7 +20,7 @@ from coincide.engines.spark.groups import Group
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import BARE, PACKED, Packing, Road
 from coincide.engines.spark.rejects import shown_if_ahead
-from coincide.engines.spark.stateful import arrived_rows, result, set_timer, stepped, value_bytes
+from coincide.engines.spark.stateful import RESULT, arrived_rows, result, set_timer, stepped, value_bytes
 from coincide.engines.spark.tables import tables_of
 from coincide.engines.spark.timing import BELIEVED, Timing
 from coincide.engines.spark.worker import Task, sources_of
@@ -77,7 +77,7 @@ def arrivals_streaming(
         timing.wall().alias("wall"),
     )
     packing = Packing(job.task.layout, (Road("arrivals", job.task.layout, (0,)),), guard=timing.guard)
-    return stepped(rows.mapInArrow(packing, PACKED), ArrivalProcessor(job), shape.spark())
+    return stepped(rows.mapInArrow(packing, PACKED), [ArrivalProcessor(job)], shape.spark())
 
 
 def _job(rules: Rulebook, source: Source, shape: Outputs, policy: StabilityPolicy, tier: str, timing: Timing = BELIEVED) -> Job:
@@ -94,6 +94,8 @@ def _closing(source: Source, closing: str | None) -> Column:
 
 class ArrivalProcessor(StatefulProcessor):  # type: ignore[misc]
     """Called once a micro-batch, for the only bucket."""
+
+    schema = RESULT
 
     def __init__(self, job: Job) -> None:
         self.job = job

@@ -25,14 +25,12 @@ from coincide.engines.identity import Keys
 from coincide.engines.spark.crossing import AFTER, HERE, NO_EVENTS, Numbering, Reader, received, roots_of, sent
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.groups import Group
-from coincide.engines.spark.packing import from_bytes, to_bytes
+from coincide.engines.spark.packing import MADE, from_bytes, to_bytes
 from coincide.engines.spark.tags import SPREAD, TAG, Tagging
 from coincide.engines.spark.worker import Span, Task, by_tag, detect_partition, events_in, events_of, graph_for, named, written
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
 
-MADE = "made"
-"""A detection that is sent on, or a blob of those that are given out."""
 OUT = -1
 """The tag of what is given out."""
 
@@ -54,14 +52,13 @@ Groups = Sequence[tuple[Group, Sequence[DetectorPlan]]]
 
 def stages(layout: Layout, groups: Groups, works: Sequence[tuple[Task, Span]]) -> list[Stage]:
     """What is to be done after each exchange."""
-    readers = _readers(groups)
-    every = [Work(*work, own) for work, own in zip(works, readers, strict=True)]
+    every = [Work(*work, own) for work, own in zip(works, readers(groups), strict=True)]
     count = 1 + max(group.stage for group, _ in groups)
     here = [tuple((tag, every[tag]) for tag, (group, _) in enumerate(groups) if group.stage == n) for n in range(count)]
     return [Stage(layout, own, number + 1 == count) for number, own in enumerate(here)]
 
 
-def _readers(groups: Groups) -> list[tuple[Reader, ...]]:
+def readers(groups: Groups) -> list[tuple[Reader, ...]]:
     """For each group, those of later stages that read what it makes."""
     every = [
         (group.stage, Reader(tag, group.key or (), group.null_keys, frozenset().union(*(p.inputs.detections for p in plans))))

@@ -14,17 +14,19 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from coincide.engines.ahead import Run
-from coincide.engines.spark.bucket import Arrived, Bucket, Division
+from coincide.engines.spark.bucket import Arrived, Bucket, Division, Outcome
 from coincide.engines.spark.marks import told_marks
-from coincide.engines.spark.packing import to_bytes, unpacked
+from coincide.engines.spark.packing import OUT, PACKED, PACKED_ARROW, Telling, sender, to_bytes, unpacked
 from coincide.engines.spark.pages import Work
 from coincide.engines.spark.timing import Timing
 
 METRICS = "coincide"
 """The observed metrics of a stream's state."""
 COUNTS = ("late", "consumed", "waiting", "ahead")
-RESULT = f"blob binary, {', '.join(f'{count} bigint' for count in COUNTS)}"
+COUNTED = ", ".join(f"{count} bigint" for count in COUNTS)
+RESULT = f"blob binary, {COUNTED}"
+PASSED = f"{PACKED}, {COUNTED}"
+"""From one stage to the next: rows for groups there, and results."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +36,22 @@ class Keeper:
     task: Work
     timed: bool
     division: Division
+    feeders: Sequence[str] = ()  # buckets of earlier stages that tell it how far they have come
 
 
 class Processor(StatefulProcessor):  # type: ignore[misc]
-    """Called once a bucket and micro-batch: every bucket hears from every micro-batch. Timers are for when none come."""
+    """Called once a bucket and micro-batch: every bucket hears from every micro-batch. Timers are for when none come. If `more`
+    stages follow, what is not for groups of this one goes on to them."""
 
-    def __init__(self, keepers: Mapping[str, Keeper], timing: Timing, sources: Sequence[str] = ()) -> None:
+    def __init__(self, keepers: Mapping[str, Keeper], timing: Timing, sources: Sequence[str] = (), more: bool = False) -> None:
         self.keepers = keepers
         self.sources = sources
         self.timing = timing
+        self.more = more
+
+    @property
+    def schema(self) -> str:
+        return PASSED if self.more else RESULT
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -53,17 +62,22 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
         self._rules = handle.getMapState("rules", "digest string", "data binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        yield self._advanced(self.keepers[key[0]], arrived_rows(pd.concat(rows)))
+        if key[0] in self.keepers:
+            yield self._advanced(key, arrived_rows(pd.concat(rows)))
+        else:
+            yield from (frame if self.more else frame.drop(columns=PACKED_ARROW.names[:-1]) for frame in map(_counted, rows))
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
         if key[0] in self.keepers:  # else no rule is left of the group
-            arrived = Arrived(wall=timerValues.getCurrentProcessingTimeInMs() * 1000)
-            yield self._advanced(self.keepers[key[0]], arrived)
+            yield self._advanced(key, Arrived(wall=timerValues.getCurrentProcessingTimeInMs() * 1000))
 
-    def _advanced(self, keeper: Keeper, arrived: Arrived) -> pd.DataFrame:
-        outcome = Bucket(keeper.task, self.timing, keeper.timed, keeper.division, self, self.sources).advance(arrived)
+    def _advanced(self, key: Any, arrived: Arrived) -> pd.DataFrame:
+        keeper = self.keepers[key[0]]
+        bucket = Bucket(keeper.task, self.timing, keeper.timed, keeper.division, self, self.sources, keeper.feeders)
+        outcome = bucket.advance(arrived)
         rows = keeper.task.rows(outcome.made, outcome.late_events, outcome.set_aside)
-        return result(to_bytes(pa.Table.from_batches(rows)) if rows else None, outcome)
+        found = result(to_bytes(pa.Table.from_batches(rows)) if rows else None, outcome)
+        return _passed(key, keeper.task, arrived, outcome, found) if self.more else found
 
     def close(self) -> None:
         pass
@@ -131,9 +145,12 @@ def value_bytes(found: Any) -> bytes | None:
     return None if found is None or found[0] is None else bytes(found[0])
 
 
-def stepped(packed: DataFrame, processor: StatefulProcessor, made: T.StructType, name: str = METRICS) -> DataFrame:
-    """What the state makes of packed rows."""
-    found = packed.groupBy("name", "bucket").transformWithStateInPandas(processor, RESULT, "Append", processor.timing.mode)
+def stepped(packed: DataFrame, processors: Sequence[Any], made: T.StructType, name: str = METRICS) -> DataFrame:
+    """What the state makes of packed rows, stage by stage."""
+    found = packed
+    for stage in processors:
+        grouped = found.groupBy("name", "bucket")
+        found = grouped.transformWithStateInPandas(stage, stage.schema, "Append", stage.timing.mode)
     counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
     return found.observe(name, *counts).select("blob").mapInArrow(unpacked, made)
 
@@ -154,13 +171,28 @@ def result(blob: bytes | None, counts: Counts) -> pd.DataFrame:
 
 
 def arrived_rows(rows: pd.DataFrame) -> Arrived:
-    runs = [run for told in rows["runs"] for run in msgspec.msgpack.decode(bytes(told), type=list[Run])]
-    blobs = [bytes(blob) for blob in rows["blob"] if blob is not None]
-    marks = [told_marks(bytes(told)) for told in rows["marks"] if told is not None]
-    return Arrived(runs, blobs, _only(rows["closing"]), marks, _only(rows["wall"]))
+    told = [msgspec.msgpack.decode(bytes(data), type=Telling) for data in rows["told"]]
+    return Arrived(
+        [run for one in told for run in one.runs],
+        [bytes(blob) for blob in rows["blob"] if blob is not None],
+        next((one.closing for one in told if one.closing is not None), None),
+        [told_marks(one.marks) for one in told if one.marks is not None],
+        next((one.wall for one in told if one.wall is not None), None),
+        {one.sender: one.bound for one in told if one.sender is not None and one.bound is not None},
+    )
 
 
-def _only(column: Any) -> int | None:
-    """What all rows that say something say."""
-    told = column.dropna()
-    return int(told.iloc[0]) if len(told) else None
+def _counted(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows that go on as they are: those of the first stage have no counts yet."""
+    return rows if COUNTS[0] in rows else rows.assign(**dict.fromkeys(COUNTS, 0))
+
+
+def _passed(key: Any, task: Work, arrived: Arrived, outcome: Outcome, found: pd.DataFrame) -> pd.DataFrame:
+    """The result of a bucket, and what it has to say to others."""
+    name, bucket = key
+    rows = [(OUT, bucket, b"", found["blob"][0], *(getattr(outcome, count) for count in COUNTS))]
+    told = Telling([], arrived.closing, arrived.wall, sender=sender(name, bucket), bound=outcome.reached).to_bytes()
+    for listener, blobs in task.leaving(outcome.made):
+        for number, other in enumerate(listener.road.buckets):
+            rows.append((listener.road.name, other, told, blobs.get(number), *(0 for _ in COUNTS)))
+    return pd.DataFrame(rows, columns=[*PACKED_ARROW.names, *COUNTS])

@@ -4,6 +4,7 @@
     pack                                  Python, stateless: a blob of events a group and bucket, and what time it is
     groupBy(name, bucket)                 of the group: stable, whatever other rules there are
         .transformWithState               Python: reorder, detect, keep the state (bucket.py)
+    …                                     once more a stage, where rules whose keys differ feed one another (chaining.py)
     unpack                                Python, stateless: blobs of detections as rows
 
 A group of detectors without a key has one bucket."""
@@ -22,9 +23,10 @@ from coincide.detection.base import DetectorPlan
 from coincide.engines.identity import digests_of
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.spark import pushdown
+from coincide.engines.spark.chaining import Listener, StageTask, feeders, listeners
 from coincide.engines.spark.checkpoint import Kept, report_changes
 from coincide.engines.spark.frame import Layout, Source
-from coincide.engines.spark.groups import Group, groups
+from coincide.engines.spark.groups import WHOLE, Cutting, Group, groups
 from coincide.engines.spark.outputs import Outputs, outputs
 from coincide.engines.spark.packing import BARE, PACKED, Packing, Road, balanced_buckets, unpacked
 from coincide.engines.spark.policies import arrivals_streaming, goes_by_arrival, sources_by_key
@@ -70,7 +72,9 @@ def detect_streaming(
     shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
     shape = replace(shape, rejected=shown_type(source)) if rejects and timing.guard is not None else shape
     shape = replace(shape, versions=digests_of(rules)) if versions else shape
-    divided = groups(rules, source.several)
+    by_arrival = goes_by_arrival(rules, policy)
+    most = None if before is None else before.stages
+    divided = groups(rules, source.several, WHOLE if by_arrival else Cutting(most, streaming=True))
     if before is not None:
         before.check_timing(timing)
         for group in divided:
@@ -78,7 +82,7 @@ def detect_streaming(
         report_changes(before, divided)
     counted = source.observed(lambda frame: frame.observe(ROWS, *row_counts(source)))
     marked = () if latency or closing is not None or buckets == 1 else sources_by_key(rules, divided, policy)
-    if goes_by_arrival(rules, policy) and not marked:
+    if by_arrival and not marked:
         return arrivals_streaming(rules, counted, replace(shape, latencies=latency), policy, timing, tier, closing)
     if not divided:
         return source.frame.filter(F.lit(False)).select().mapInArrow(unpacked, shape.spark())
@@ -89,7 +93,7 @@ def detect_streaming(
         _Lane(rules, counted, group, shape, tier, *division, tables, marked)
         for group, division in zip(divided, divisions, strict=True)
     ]
-    return _Stream(counted, lanes, timing, closing, marked).detected(shape)
+    return _Stream(counted, lanes, timing, closing, marked, most).detected(shape)
 
 
 class _Lane:
@@ -109,7 +113,8 @@ class _Lane:
     ) -> None:
         self.source = source
         self.group = group
-        plans: Sequence[DetectorPlan] = group.plans(rules)
+        self.plans: Sequence[DetectorPlan] = group.plans(rules)
+        plans = self.plans
         self.timed = any(plan.timed for plan in plans)
         self.buckets, self.pages = (1, 1) if group.key is None else (buckets, pages)
         self.layout: Layout = pushdown.layout(source, plans, everything=shape.late is not None, arriving=bool(marked))
@@ -120,9 +125,9 @@ class _Lane:
     def road(self) -> Road:
         return Road(self.group.name, self.layout, balanced_buckets(self.buckets, self.group.name))
 
-    @property
-    def keeper(self) -> Keeper:
-        return Keeper(self.task, self.timed, (list(self.group.key or ()), self.buckets, self.pages))
+    def keeper(self, listeners: Sequence[Listener], feeders: Sequence[str]) -> Keeper:
+        task = StageTask(self.task, tuple(listeners)) if listeners or feeders else self.task
+        return Keeper(task, self.timed, (list(self.group.key or ()), self.buckets, self.pages), feeders)
 
     def place(self, number: int) -> list[Column]:
         """The page and the bucket of a row."""
@@ -140,18 +145,29 @@ class _Lane:
 
 @dataclass(frozen=True)
 class _Stream:
-    """All groups in one scan, one exchange and one stateful operator: so a checkpoint bears that groups come and go."""
+    """All groups in one scan, and those of a stage in one exchange and one stateful operator: so a checkpoint bears that groups
+    come and go. It does not bear that stages do: if there are fewer than it has, those that are left have nothing to do."""
 
     source: Source
     lanes: Sequence[_Lane]
     timing: Timing
     closing: str | None
     marked: tuple[str, ...]
+    stages: int | None
 
     def detected(self, shape: Outputs) -> DataFrame:
         packing = Packing(self._layout, tuple(lane.road for lane in self.lanes), bool(self.marked), self.timing.guard)
-        keepers = {lane.group.name: lane.keeper for lane in self.lanes}
-        return stepped(self._rows().mapInArrow(packing, PACKED), Processor(keepers, self.timing, self.marked), shape.spark())
+        return stepped(self._rows().mapInArrow(packing, PACKED), self._processors(), shape.spark())
+
+    def _processors(self) -> list[Processor]:
+        roads = [lane.road for lane in self.lanes]
+        heard = listeners([(lane.group, lane.plans) for lane in self.lanes], roads, [lane.pages for lane in self.lanes])
+        fed = feeders(roads, heard)
+        count = self.stages or 1 + max(lane.group.stage for lane in self.lanes)
+        keepers: list[dict[str, Keeper]] = [{} for _ in range(count)]
+        for lane, own in zip(self.lanes, heard, strict=True):
+            keepers[lane.group.stage][lane.group.name] = lane.keeper(own, fed.get(lane.group.name, ()))
+        return [Processor(own, self.timing, self.marked, stage + 1 < count) for stage, own in enumerate(keepers)]
 
     @property
     def _layout(self) -> Layout:

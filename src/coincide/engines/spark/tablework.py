@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -92,6 +92,10 @@ class TableTask:
     def logged(self, table: pa.Table) -> pa.Table:
         return self.batch(table)
 
+    def leaving(self, made: list[pa.Table]) -> Iterator[Any]:
+        """No query of another stage reads its matches."""
+        return iter(())
+
     def rows(self, made: list[pa.Table], late: Any, set_aside: Any = None) -> list[pa.RecordBatch]:
         whole = pa.concat_tables([self.result.empty_table(), *(table.cast(self.result, safe=False) for table in made)])
         return whole.combine_chunks().to_batches() if len(whole) else []
@@ -134,7 +138,7 @@ class TableStream:
         want_rocksdb(self.frame.sparkSession)
         layout, buckets = self.task.layout, balanced_buckets(self.buckets, GROUP)
         packed = self._rows().mapInArrow(Packing(layout, (Road(GROUP, layout, buckets),)), PACKED)
-        return stepped(packed, Processor({GROUP: self.keeper}, self.timing), self.result, self._name)
+        return stepped(packed, [Processor({GROUP: self.keeper}, self.timing)], self.result, self._name)
 
     @property
     def _name(self) -> str:

@@ -99,6 +99,10 @@ class Task:
         rows += [self.outputs.late_batch(late.table)] if len(late) else []
         return rows + ([self.outputs.rejected_batch(set_aside)] if set_aside else [])
 
+    def leaving(self, made: list[EventBatch]) -> Iterator[Any]:
+        """Nobody of another stage reads its detections."""
+        return iter(())
+
 
 @dataclass(frozen=True)
 class Span:
