@@ -13,6 +13,7 @@ from test_stages import EVERY_LANGUAGE, events_of
 
 from coincide import spark as on_spark
 from coincide.engines.spark import runner
+from coincide.engines.spark.description import explain_spark
 from coincide.engines.spark.hashing import key_hash
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive
@@ -134,3 +135,32 @@ def test_every_language_together(spark: Any) -> None:
     assert texts(event for batch in runner.run_batch(book, [EventBatch(events)]) for event in batch.events) == expected(
         book, events
     )
+
+
+def test_stages_of_a_stream(spark: Any) -> None:
+    book = loads(CHAIN)
+    events = crowded_events(400)
+    made = runner.run_streaming(book, [EventBatch(events)], files=3)
+    assert texts(event for batch in made for event in batch.events) == expected(book, events)
+    told = explain_spark(book, streaming=True).text()
+    assert "exchanges: 3, one before each stage" in told
+
+
+FORGETFUL = [
+    SourceText("r.ecl", "monitor all = repeat { push(z, user: user) { sequential { a, b, c } } }"),
+    SourceText("r.ce", "detect O = ([a], [b] [c]) T = 2ms"),
+]
+STUBBORN = [*FORGETFUL, SourceText("s.ecl", f"monitor count = push(all) {{ sequential {{ {', '.join('d' * 200)} }} }}")]
+
+
+@pytest.mark.parametrize(("rules", "kept"), [(FORGETFUL, True), (STUBBORN, False)])
+def test_rules_without_a_key_in_ranges_of_time(spark: Any, tmp_path: Path, rules: list[SourceText], kept: bool) -> None:
+    """If they forget, each range has a task; if they count all there was, one does all. The answer is the same."""
+    events = crowded_events(900)
+    book = load(*rules)
+    frame = stored(spark, events, tmp_path / "events")
+    found = on_spark.detect(book, frame, ranges=4)
+    assert texts_of_rows(found.collect()) == expected(book, events)
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert ("InMemoryTableScan" in plan) is kept
+    assert "in ranges of time" in explain_spark(book).text()

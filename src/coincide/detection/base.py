@@ -244,6 +244,9 @@ class DetectorPlan(Protocol):
     def changes(self, state: State, everything: bool = False) -> Changes:
         """What has changed since this was asked last, or all there is, which it may also tell unasked."""
 
+    def essence(self, state: State) -> bytes:
+        """What the future depends on: states in which this is equal have one future. Where it is not, they may have, too."""
+
     def statistics(self, state: State) -> Mapping[str, Any]:
         """Numbers that it counts, or numbers by name."""
 
@@ -305,6 +308,17 @@ class Tiered:
 
     def with_steps(self, steps: int) -> Self:
         return self
+
+    def essence(self, state: State) -> bytes:
+        """As the interpreter has it: numbers of rows in a kernel's tables are of no account."""
+        plain: Any = replace(self, tier="interpreter")
+        own: Any = self
+        parts = plain.encode(plain.essential(plain.decode(own.encode(state))))
+        return msgspec.msgpack.encode(sorted(parts.items()))
+
+    def essential(self, state: State) -> State:
+        """A state of the interpreter tier, which may be changed, without what is only counted."""
+        return state
 
     @property
     def _interpreted(self) -> bool:

@@ -136,6 +136,9 @@ class Wrapped:
     def loop(self) -> str:
         return self.plan.loop
 
+    def essence(self, state: State) -> bytes:
+        return msgspec.msgpack.encode((self.plan.essence(state.inner), sorted(map(repr, state.table.items()))))
+
     def statistics(self, state: State) -> Mapping[str, Any]:
         return self.plan.statistics(state.inner)
 

@@ -179,6 +179,11 @@ class AlgebraPlan(PlanOfSeveral):
         found: Changes = self._kernel.changes(state, everything)
         return found
 
+    def essential(self, state: State) -> State:
+        """Detections are told apart by numbers: those that are kept have theirs, whatever the next one is."""
+        state.serials.clear()
+        return state
+
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         dues = {(number, key): at for at, some in sorted(state.wakes.items(), reverse=True) for number, key in some}
         for number, (program, copies) in enumerate(zip(self.programs, state.copies, strict=True)):

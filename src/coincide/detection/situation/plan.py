@@ -130,6 +130,11 @@ class SituationPlan(PlanOfSeveral):
     def decode(self, parts: Mapping[str, bytes]) -> State:
         return encoding.decode(self.group, parts) if self._interpreted else self._runner.decode(parts)
 
+    def essential(self, state: State) -> State:
+        for counter in (*state.situations, *state.lifespans):
+            counter.clear()
+        return state
+
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for lifespan in (each for by_key in state.open for some in by_key.values() for each in some):
             program = self.group.lifespans[lifespan.definition]

@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from coincide.detection.base import DetectorPlan
 from coincide.engines.identity import digests_of
 from coincide.engines.instance import StabilityPolicy
+from coincide.engines.spark.batchranges import RangedBatch
 from coincide.engines.spark.frame import Layout, Source
-from coincide.engines.spark.groups import WHOLE, Cutting, Group, groups
+from coincide.engines.spark.groups import WHOLE, Cutting, Group, groups, is_cut
 from coincide.engines.spark.outputs import outputs
 from coincide.engines.spark.policies import arrivals_batch, goes_by_arrival
 from coincide.engines.spark.report import counts, met
@@ -44,11 +45,12 @@ def detect_batch(
     keys: bool = False,
     closed: bool = True,
     versions: bool = False,
+    ranges: int | None = None,
 ) -> DataFrame:
     """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY;
     with `keys`, in the column KEY, those. Rows with a value in the column `closing` are no arrivals. `counted` is the same
     source with observed metrics. Where a job must be run before, `unmet` is asked what it met. If it is not `closed`, what only
-    the end of the input would decide stays undecided."""
+    the end of the input would decide stays undecided. What has no key runs in `ranges` of time, or in as many as pay."""
     shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
     shape = replace(shape, versions=digests_of(rules)) if versions else shape
     counted = counted or source
@@ -64,6 +66,10 @@ def detect_batch(
         (Task(sources_of(rules), group.members, tier, layout, shape, tables), _span_for(plans, span))
         for (group, plans), layout in zip(planned, tagging.layouts, strict=True)
     )
+    if ranges != 1 and shape.digests is None and is_cut(planned):
+        batch = RangedBatch(Tagging(source, planned).plain(), tagging.plain(), *works[0])
+        if (cut := batch.detected(ranges)) is not None:
+            return cut
     if tagging.stages > 1:
         return staged(tagging, works)
     return tagging.exchanged().mapInArrow(_Detection(tagging.layout, works), shape.spark())

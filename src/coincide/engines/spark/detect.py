@@ -48,6 +48,7 @@ def detect(
     keys: bool = False,
     versions: bool = False,
     checkpoint: str | PathLike[str] | None = None,
+    ranges: int | None = None,
 ) -> Transformation: ...
 
 
@@ -72,6 +73,7 @@ def detect(
     keys: bool = False,
     versions: bool = False,
     checkpoint: str | PathLike[str] | None = None,
+    ranges: int | None = None,
 ) -> DataFrame: ...
 
 
@@ -95,6 +97,7 @@ def detect(
     keys: bool = False,
     versions: bool = False,
     checkpoint: str | PathLike[str] | None = None,
+    ranges: int | None = None,
 ) -> DataFrame | Transformation:
     """The detections that the rules make of the events in a DataFrame; without one, a function for `df.transform`.
 
@@ -103,6 +106,9 @@ def detect(
     and `pages` divide its state (see docs/decisions/0003) and stay as they are over the life of a checkpoint. If `checkpoint`,
     that of the query, is given, they are found there; what does not fit is an error here and now, and the log tells which rules
     keep their state and which start afresh.
+
+    In a batch, rules without a key run in `ranges` of time side by side, each checked against the end of the one before. By
+    default there are as many as pay; 1: one task. These jobs run at once, and what is detected is kept as by `persist`.
 
     Under a `policy` (`best-effort`, `guaranteed`, `probabilistic 0.95`; for definitions that name none) events are consumed as
     they come, by the column `arrival`, mostly in one task (see docs/decisions/0007).
@@ -142,12 +148,14 @@ def detect(
                 raise CoincideError("a stream has no end: `until` is for batches; `idle=` lets time pass when nothing comes")
             clock = timing(delay, ahead, idle)
             before = None if checkpoint is None else kept(frame.sparkSession, fspath(checkpoint))
-            parts = clock, tier, buckets, pages, None, default, late, latency
-            found = detect_streaming(book, source, *parts, keys, rejects, versions, before)
+            shape = tier, buckets, pages, None, default, late, latency
+            found = detect_streaming(book, source, clock, *shape, keys, rejects, versions, before)
         else:
             counted = source if report is None else report.watch(source, Unmet(book, source.mapping))
             end = until_microseconds(until)
-            found = detect_batch(book, source, end, tier, default, late, latency, None, counted, unmet, keys, versions=versions)
+            found = detect_batch(
+                book, source, end, tier, default, late, latency, None, counted, unmet, keys, versions=versions, ranges=ranges
+            )
         found = found.drop(ORDER)
         found = found.withColumn(LATENCY, F.col(LATENCY) / 1000) if latency else found
         return with_rejected(found, source) if rejects else found

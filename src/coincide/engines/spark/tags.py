@@ -53,6 +53,11 @@ class Tagging:
         placed = rows if key == () else rows.repartition(1) if key is None else rows.repartition(SPREAD)
         return placed.drop(SPREAD)
 
+    def plain(self) -> DataFrame:
+        """The layout's columns of the rows that any group wants, where they are."""
+        rows = self.source.frame.filter(reduce(or_, [pushdown.wanted(self.source, plans, group) for group, plans in self.groups]))
+        return rows.select(*self.source.wire_columns(self.layout))
+
     def _tagged(self) -> DataFrame:
         wanted = [pushdown.wanted(self.source, plans, group) for group, plans in self.groups]
         rows = self.source.frame.filter(reduce(or_, wanted))

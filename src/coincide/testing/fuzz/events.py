@@ -149,7 +149,7 @@ class EventFuzzer:
         self._compile(example)
         keys = LARGE if large else random.choice((0, 5, 1000))
         policy = None if large else random.choice(POLICIES)  # under most policies events are taken one by one
-        return EventAttempt(example, list(_Stream(example, random, count, keys).lines()), policy, self._spark)
+        return EventAttempt(example, list(RandomLines(example, random, count, keys).lines()), policy, self._spark)
 
     def _compile(self, example: Example) -> None:
         """No attempt has to wait for a compiler, or for Spark to start."""
@@ -181,7 +181,7 @@ def _calls(example: Example, count: int) -> int:
             raise TooManyCalls
 
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-        file.write(b"\n".join(_Stream(example, Random(0), count, 1000).lines()))
+        file.write(b"\n".join(RandomLines(example, Random(0), count, 1000).lines()))
         file.flush()
         sys.setprofile(called)
         try:
@@ -193,7 +193,7 @@ def _calls(example: Example, count: int) -> int:
     return calls
 
 
-class _Stream:
+class RandomLines:
     """Lines made from an example's events: mixed, with values of one another, some spoilt, mostly in order of time."""
 
     def __init__(self, example: Example, random: Random, count: int, keys: int) -> None:

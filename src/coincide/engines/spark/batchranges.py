@@ -1,0 +1,197 @@
+"""A batch of rules without a key, in ranges of time that run side by side (engines/ranges.py says how).
+
+Two small jobs find where to cut. Then all ranges run, a task for each, and the driver compares what they have come to; those that
+do not fit run again. What they detect is kept by Spark (`persist`), packed, so that who reads the frame does not have them run
+once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from coincide.adapters.order import sort_batch
+from coincide.engines.ranges import Digests, Ending, Range, run_range, settled
+from coincide.engines.spark.packing import balanced_buckets, to_bytes, unpacked
+from coincide.engines.spark.worker import Span, Task, by_tag, events_in, events_of, graph_for, named, written
+from coincide.errors import RunError
+from coincide.model.batch import EventBatch
+
+ROWS = 50_000
+"""A range has so many events at least: below, more ranges do not pay."""
+SMALL = 1_000_000
+"""Bytes. What Spark knows to be smaller is not looked at."""
+EARLY = 8
+"""A range begins early by one of so many parts of its length."""
+BUCKET = "bucket"
+RESULT = "number int, fits boolean, begins binary, ends binary, state binary, blob binary"
+RESULT_ARROW = pa.schema(
+    [("number", pa.int32()), ("fits", pa.bool_()), *((name, pa.binary()) for name in ("begins", "ends", "state", "blob"))]
+)
+
+
+@dataclass(frozen=True)
+class RangedBatch:
+    """The rows that a group without a key wants, in its layout; `counted` are the same, with observed metrics."""
+
+    rows: DataFrame
+    counted: DataFrame
+    task: Task
+    span: Span
+
+    def detected(self, wanted: int | None) -> DataFrame | None:
+        """None: there is too little to cut, or ranges depend on all that was before."""
+        if wanted is None and self._is_small():
+            return None
+        parts, start = self._parts(wanted)
+        if len(parts) < 2:
+            return None
+        rounds = _Rounds(self, parts, start)
+        try:
+            fits = settled(len(parts), rounds.run)
+        except _Unfit:
+            fits = False
+        if not fits:
+            rounds.forget()
+            return None
+        return rounds.found()
+
+    def _is_small(self) -> bool:
+        try:
+            size = self.rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+        except (AttributeError, PySparkException):  # Spark Connect does not tell
+            return False
+        return int(size.toString()) < SMALL
+
+    @property
+    def hi(self) -> Column:
+        return F.col(self.task.layout.wire[self.task.layout.fields.index("hi")])
+
+    def _parts(self, wanted: int | None) -> tuple[list[Range], int | None]:
+        """Ranges of about equal size, and when the run began."""
+        most = wanted or int(self.rows.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+        shares = [number / (most * EARLY) for number in range(1, most * EARLY)]
+        if not shares:
+            return [], None
+        count, start, found = self.rows.agg(F.count("*"), F.min(self.hi), F.percentile_approx(self.hi, shares)).collect()[0]
+        most = most if wanted is not None else min(most, count // ROWS)
+        if most < 2 or not count:
+            return [], None
+        step = (len(shares) + 1) / most
+        cuts = sorted({found[round(number * step) - 1] for number in range(1, most)} - {start})
+        lows = [max(low, start) for low in (found[max(0, round(found.index(cut) + 1 - step / EARLY) - 1)] for cut in cuts)]
+        lows = [max(low, before) for low, before in zip(lows, [start, *cuts], strict=False)]
+        counts = self.rows.agg(*(F.count(F.when(self.hi < low, 1)) for low in lows)).collect()[0] if lows else ()
+        firsts: list[int | None] = [None, *cuts]
+        return [Range(*part) for part in zip(firsts, [*cuts, None], [None, *lows], [0, *counts], strict=True)], start
+
+
+class _Unfit(Exception):
+    """A range has stopped with an error, which may be none of the whole run's."""
+
+
+class _Rounds:
+    """Ranges that run, again and again."""
+
+    def __init__(self, batch: RangedBatch, parts: Sequence[Range], start: int | None) -> None:
+        self.batch, self.parts = batch, parts
+        self.start = start if batch.span.start is None else batch.span.start
+        self.buckets = balanced_buckets(len(parts))
+        self.frames: list[DataFrame] = []
+        self.latest: dict[int, int] = {}  # by range, the round that has the last word
+
+    def run(self, numbers: Sequence[int], again: bool) -> Mapping[int, Digests]:
+        entries = self._entries(numbers) if again else {}
+        span = self.batch.span
+        ending = Ending(span.last, span.until, span.closed)
+        running = _Running(self.batch.task, tuple(self.parts), self.buckets, self.start, ending, entries)
+        rows = self._spread(self.batch.rows, numbers) if again else self._spread(self.batch.counted)
+        frame = rows.mapInArrow(running, RESULT).persist()
+        self.frames.append(frame)
+        found = frame.select("number", "fits", "begins", "ends").collect()
+        if len(found) < len(numbers) or not all(row.fits for row in found):
+            raise _Unfit
+        self.latest.update((row.number, len(self.frames) - 1) for row in found)
+        return {row.number: (bytes(row.begins), bytes(row.ends)) for row in found}
+
+    def found(self) -> DataFrame:
+        valid = [
+            frame.filter(F.col("number").isin([number for number, last in self.latest.items() if last == turn]))
+            for turn, frame in enumerate(self.frames)
+        ]
+        blobs = reduce(DataFrame.unionAll, valid).select("blob")
+        return blobs.mapInArrow(unpacked, self.batch.task.outputs.spark())
+
+    def forget(self) -> None:
+        for frame in self.frames:
+            frame.unpersist()
+
+    def _entries(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        """The states that ranges before these have come to."""
+        entries: dict[int, bytes] = {}
+        for turn, frame in enumerate(self.frames):
+            wanted = [number - 1 for number in numbers if self.latest[number - 1] == turn]
+            rows = frame.filter(F.col("number").isin(wanted)).select("number", "state").collect() if wanted else []
+            entries.update((row.number + 1, bytes(row.state)) for row in rows)
+        return entries
+
+    def _spread(self, rows: DataFrame, again: Sequence[int] | None = None) -> DataFrame:
+        """The rows of each range in a task of its own, with a number that leads there."""
+        chosen = F.explode(self._buckets(0, len(self.parts))).alias(BUCKET)
+        spread = rows.select("*", chosen)
+        if again is not None:
+            spread = spread.filter(F.col(BUCKET).isin([self.buckets[number] for number in again]))
+        return spread.repartition(len(self.parts), BUCKET)
+
+    def _buckets(self, low: int, high: int) -> Column:
+        """Of the ranges from `low` on, before `high`, those that read a row: a search by halves."""
+        hi = self.batch.hi
+        if high - low > 1:
+            middle = (low + high) // 2
+            return F.when(hi < self.parts[middle].first, self._buckets(low, middle)).otherwise(self._buckets(middle, high))
+        own = F.array(F.lit(self.buckets[low]))
+        if low + 1 == len(self.parts):
+            return own
+        return F.when(hi >= self.parts[low + 1].low, F.array(*map(F.lit, self.buckets[low : low + 2]))).otherwise(own)
+
+
+@dataclass(frozen=True)
+class _Running:
+    """Sent to workers: what becomes of the rows of a range."""
+
+    task: Task
+    parts: tuple[Range, ...]
+    buckets: tuple[int, ...]
+    start: int | None
+    ending: Ending
+    entries: Mapping[int, bytes]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        held: dict[int, list[pa.RecordBatch]] = {}
+        for batch in batches:
+            for bucket, rows in by_tag(batch, len(self.task.layout.fields)):
+                held.setdefault(self.buckets.index(bucket), []).append(events_in(rows, self.task.layout))
+        for number in sorted(held):
+            yield self._ran(number, named(self.task.layout, held.pop(number)))
+
+    def _ran(self, number: int, columns: dict[str, Any]) -> pa.RecordBatch:
+        events = sort_batch(EventBatch(table=events_of(self.task.layout, columns)))
+        graph = graph_for(self.task, len(events))
+        try:
+            made, stretch = run_range(graph, self.parts[number], events, self.start, self.ending, self.entries.get(number))
+        except RunError:
+            return _result(number, False, b"", b"", b"", None)
+        rows = [row for batch in made for row in written(self.task, batch, None)]
+        blob = to_bytes(pa.Table.from_batches(rows)) if rows else None
+        return _result(number, True, *stretch.digests, stretch.state, blob)
+
+
+def _result(*values: Any) -> pa.RecordBatch:
+    columns = [pa.array([value], field.type) for value, field in zip(values, RESULT_ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=RESULT_ARROW)
