@@ -50,7 +50,7 @@ def detect_batch(
     """Detections, with the column ORDER, and, if they are wanted, late events in the column LATE and, under policies, LATENCY;
     with `keys`, in the column KEY, those. Rows with a value in the column `closing` are no arrivals. `counted` is the same
     source with observed metrics. Where a job must be run before, `unmet` is asked what it met. If it is not `closed`, what only
-    the end of the input would decide stays undecided. What has no key runs in `ranges` of time, or in as many as pay."""
+    the end of the input would decide stays undecided. What has no key runs in `ranges` of time."""
     shape = outputs(rules.compiled.plans, source, late, digests_of(rules) if keys else None)
     shape = replace(shape, versions=digests_of(rules)) if versions else shape
     counted = counted or source
@@ -66,7 +66,7 @@ def detect_batch(
         (Task(sources_of(rules), group.members, tier, layout, shape, tables), _span_for(plans, span))
         for (group, plans), layout in zip(planned, tagging.layouts, strict=True)
     )
-    if ranges != 1 and shape.digests is None and is_cut(planned):
+    if ranges is not None and ranges > 1 and shape.digests is None and is_cut(planned):
         batch = RangedBatch(Tagging(source, planned).plain(), tagging.plain(), *works[0])
         if (cut := batch.detected(ranges)) is not None:
             return cut

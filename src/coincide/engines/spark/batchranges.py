@@ -12,7 +12,6 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -23,10 +22,6 @@ from coincide.engines.spark.worker import Span, Task, by_tag, events_in, events_
 from coincide.errors import RunError
 from coincide.model.batch import EventBatch
 
-ROWS = 50_000
-"""A range has so many events at least: below, more ranges do not pay."""
-SMALL = 1_000_000
-"""Bytes. What Spark knows to be smaller is not looked at."""
 EARLY = 8
 """A range begins early by one of so many parts of its length."""
 BUCKET = "bucket"
@@ -45,10 +40,8 @@ class RangedBatch:
     task: Task
     span: Span
 
-    def detected(self, wanted: int | None) -> DataFrame | None:
+    def detected(self, wanted: int) -> DataFrame | None:
         """None: there is too little to cut, or ranges depend on all that was before."""
-        if wanted is None and self._is_small():
-            return None
         parts, start = self._parts(wanted)
         if len(parts) < 2:
             return None
@@ -62,31 +55,18 @@ class RangedBatch:
             return None
         return rounds.found()
 
-    def _is_small(self) -> bool:
-        try:
-            size = self.rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
-        except (AttributeError, PySparkException):  # Spark Connect does not tell
-            return False
-        return int(size.toString()) < SMALL
-
     @property
     def hi(self) -> Column:
         return F.col(self.task.layout.wire[self.task.layout.fields.index("hi")])
 
-    def _parts(self, wanted: int | None) -> tuple[list[Range], int | None]:
+    def _parts(self, wanted: int) -> tuple[list[Range], int | None]:
         """Ranges of about equal size, and when the run began."""
-        most = wanted or int(self.rows.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-        shares = [number / (most * EARLY) for number in range(1, most * EARLY)]
-        if not shares:
+        shares = [number / (wanted * EARLY) for number in range(1, wanted * EARLY)]
+        start, found = self.rows.agg(F.min(self.hi), F.percentile_approx(self.hi, shares)).collect()[0]
+        if start is None:
             return [], None
-        count, start, found = self.rows.agg(F.count("*"), F.min(self.hi), F.percentile_approx(self.hi, shares)).collect()[0]
-        most = most if wanted is not None else min(most, count // ROWS)
-        if most < 2 or not count:
-            return [], None
-        step = (len(shares) + 1) / most
-        cuts = sorted({found[round(number * step) - 1] for number in range(1, most)} - {start})
-        lows = [max(low, start) for low in (found[max(0, round(found.index(cut) + 1 - step / EARLY) - 1)] for cut in cuts)]
-        lows = [max(low, before) for low, before in zip(lows, [start, *cuts], strict=False)]
+        cuts = sorted({found[number * EARLY - 1] for number in range(1, wanted)} - {start})
+        lows = [max(found[max(0, found.index(cut) - 1)], before) for cut, before in zip(cuts, [start, *cuts], strict=False)]
         counts = self.rows.agg(*(F.count(F.when(self.hi < low, 1)) for low in lows)).collect()[0] if lows else ()
         firsts: list[int | None] = [None, *cuts]
         return [Range(*part) for part in zip(firsts, [*cuts, None], [None, *lows], [0, *counts], strict=True)], start

@@ -36,7 +36,7 @@ class Pass:
         else:
             yield f"in one partition: {'; '.join(self.group.reasons)}"
             if self.ranged:
-                yield "many events: in ranges of time side by side, each checked against the end of the one before"
+                yield "with ranges=N: in ranges of time side by side, each checked against the end of the one before"
         yield f"filter: {_shortened(self.filter) if self.filter is not None else 'none'}"
         yield f"columns: {'all' if self.columns is None else ', '.join(('type', 'time', 'id', *self.columns))}"
         if self.timed:

@@ -107,8 +107,8 @@ def detect(
     that of the query, is given, they are found there; what does not fit is an error here and now, and the log tells which rules
     keep their state and which start afresh.
 
-    In a batch, rules without a key run in `ranges` of time side by side, each checked against the end of the one before. By
-    default there are as many as pay; 1: one task. These jobs run at once, and what is detected is kept as by `persist`.
+    In a batch, rules without a key run in one task, or in as many `ranges` of time side by side, each checked against the end of
+    the one before. These jobs run at once, and what is detected is kept as by `persist`.
 
     Under a `policy` (`best-effort`, `guaranteed`, `probabilistic 0.95`; for definitions that name none) events are consumed as
     they come, by the column `arrival`, mostly in one task (see docs/decisions/0007).
