@@ -12,7 +12,7 @@ import msgspec
 
 from coincide.distribution.divided import divided_file
 from coincide.distribution.division import divide
-from coincide.engines.spark.groups import Group, groups
+from coincide.engines.spark.groups import Cutting, Group, groups
 from coincide.lang.cdl.definition import Description, File
 from coincide.lang.cdl.print import print_file
 from coincide.rulebook import Rulebook, loads
@@ -63,7 +63,7 @@ def _with_intermediate(parts: str, events: Sequence[Record], detect: Detect) -> 
 
 
 def _described(book: Rulebook, every: Sequence[Record]) -> str:
-    found = [(group, _moved(group, every)) for group in groups(book, staged=True)]
+    found = [(group, _moved(group, every)) for group in groups(book, cutting=Cutting())]
     spread = [f"by {', '.join(group.key)} {moved}" for group, moved in found if group.key]
     together = [f"to one task {moved}" for group, moved in found if group.key is None]
     return "; ".join(spread + together)
