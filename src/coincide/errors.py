@@ -99,6 +99,12 @@ def warn(found: Iterable[Diagnostic]) -> None:
         warnings.warn(diagnostic.render().removeprefix("warning: "), DataWarning, stacklevel=_levels())
 
 
+def calling_line() -> tuple[str, int]:
+    """The file and the line that called this package, for what is warned about later."""
+    frame = sys._getframe(_levels() - 1)
+    return frame.f_code.co_filename, frame.f_lineno
+
+
 def _levels() -> int:
     """How many frames up the caller of the package is, from the caller of this; `df.transform` stands between."""
     between = tuple(f"{Path(module.__file__).parent}{sep}" for module in _passed_through() if module.__file__)

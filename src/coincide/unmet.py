@@ -94,6 +94,13 @@ class Unmet:
         ]
         return _shortened([told for told in found if told is not None], 0 if part else len(missing) - LOOKED_AT)
 
+    def unused(self, types: Collection[str]) -> list[Diagnostic]:
+        """Of these types no event came that the conditions of the rules let through. Of rows that were filtered no more is
+        known. What rules refuse may well be missing."""
+        hint = "detect(…, report=Report()) tells which types there are"
+        missing = (m for m in self._missing((TYPE,), self.names(TYPE) - frozenset(types)) if not m.refused)
+        return _shortened([_warning(f"no event that the rules could use had the type '{m.name}'", m, hint) for m in missing])
+
     # What is read, and what is made.
 
     def names(self, *what: str) -> frozenset[str]:

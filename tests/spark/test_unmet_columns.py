@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from coincide import DataWarning
-from coincide.engines.spark import runner
+from coincide.engines.spark import runner, telling
 from coincide.errors import CoincideError, InputError
 from coincide.rulebook import loads
 from coincide.spark import Report, detect, split
@@ -101,6 +102,29 @@ def test_what_a_job_before_the_run_shows_is_told_at_once(spark: Any) -> None:
         "3 of 5 rows have no type or no time: left out",
         "rules.ecco:1:25: warning: no event had the type 'logn'; did you mean 'login' (1 event)?",
     ]
+
+
+def told_after(frame: Any) -> list[str]:
+    """What is told once an action on the frame is done: Spark notes that a little later."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        frame.collect()
+        for _ in range(600):
+            telling.tell_what_is_over()
+            if not telling._waiting:
+                break
+            time.sleep(0.1)
+    return messages(caught)
+
+
+def test_a_type_that_never_came_is_told_without_a_report(spark: Any) -> None:
+    """Once, after the action."""
+    rows = spark.createDataFrame(ROWS, SCHEMA)
+    telling._waiting.clear()
+    found = detect(loads(KEYED.replace("logout", "logut")), rows)
+    assert told_after(found) == ["rules.ecl:1:70: warning: no event that the rules could use had the type 'logut'"]
+    assert told_after(found) == []
+    assert told_after(detect(loads(KEYED), rows)) == []
 
 
 def test_rejected_rows_as_rows(spark: Any) -> None:

@@ -25,6 +25,7 @@ from coincide.engines.spark.report import counts, met
 from coincide.engines.spark.staging import staged
 from coincide.engines.spark.tables import tables_of
 from coincide.engines.spark.tags import Tagging
+from coincide.engines.spark.telling import Watch
 from coincide.engines.spark.worker import Span, Task, detect_partition, named, sources_of, tagged
 from coincide.errors import warn
 from coincide.rulebook import Rulebook
@@ -61,7 +62,8 @@ def detect_batch(
         return source.original.sparkSession.createDataFrame([], shape.spark())
     span = replace(_span(source, [plan for _, plans in planned for plan in plans], until, unmet), closed=closed)
     tables = tables_of(rules, source.original.sparkSession)
-    tagging = Tagging(counted, planned)
+    told = unmet is None or counted is not source or any(plan.timed for _, plans in planned for plan in plans)
+    tagging = Tagging(counted, planned, None if told or unmet is None else Watch(source, unmet).on)
     works = tuple(
         (Task(sources_of(rules), group.members, tier, layout, shape, tables), _span_for(plans, span))
         for (group, plans), layout in zip(planned, tagging.layouts, strict=True)

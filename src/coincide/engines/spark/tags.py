@@ -5,7 +5,7 @@ where it was read. A copy has only the columns that its group reads: the others 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
@@ -27,6 +27,7 @@ class Tagging:
 
     source: Source
     groups: Sequence[tuple[Group, Sequence[DetectorPlan]]]
+    watch: Callable[[DataFrame], DataFrame] | None = None  # looks at the rows that any group wants
 
     @cached_property
     def layouts(self) -> list[Layout]:
@@ -61,6 +62,7 @@ class Tagging:
     def _tagged(self) -> DataFrame:
         wanted = [pushdown.wanted(self.source, plans, group) for group, plans in self.groups]
         rows = self.source.frame.filter(reduce(or_, wanted))
+        rows = rows if self.watch is None else self.watch(rows)
         columns = self.source.wire_columns(self.layout)
         if len(self.groups) == 1:
             return rows.select(*columns, F.lit(0).alias(TAG), self._spread(self.groups[0][0]).alias(SPREAD))

@@ -1,0 +1,97 @@
+"""What a batch without a report did not have, told after the first action on its detections.
+
+The types of the rows that the rules let through are noted while these go by, behind the filters that the source was given, and
+without a job of our own. Spark tells no Python program when an action is done: a thread looks whether the notes are there."""
+
+from __future__ import annotations
+
+import atexit
+import warnings
+from collections import deque
+from contextlib import suppress
+from threading import Lock, Thread
+from time import sleep
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from coincide.engines.spark.frame import Source
+from coincide.errors import DataWarning, calling_line
+from coincide.lang.shared.reads import TYPE
+from coincide.unmet import Unmet
+
+FRAMES, TYPES = 8, 100
+"""Of so many frames, the last ones, an action is waited for; rules that read more types are not watched."""
+PAUSE = 0.5
+
+_waiting: deque[Watch] = deque(maxlen=FRAMES)
+_lock, _turn = Lock(), Lock()
+_told: dict[Any, Any] = {}
+_threads: list[Thread] = []
+"""The one that looks, while anything is waited for."""
+
+
+class Watch:
+    """Of one batch: which of the types that its rules read have come."""
+
+    def __init__(self, source: Source, unmet: Unmet) -> None:
+        self._source, self._unmet = source, unmet
+        self._names = sorted(unmet.names(TYPE))
+        self._observation = Observation()
+        self._line = calling_line()
+
+    def on(self, rows: DataFrame) -> DataFrame:
+        """The rows, which are looked at when they go by."""
+        # Spark Connect notes nothing that another thread could ask for.
+        if self in _waiting or not 0 < len(self._names) <= TYPES or not hasattr(rows, "_jdf"):
+            return rows
+        noted = [F.max(self._source.type == name).alias(f"n{number}") for number, name in enumerate(self._names)]
+        observed = rows.observe(self._observation, *noted)
+        _wait_for(self)
+        return observed
+
+    @property
+    def is_over(self) -> bool:
+        over: bool = self._observation._jo.future().isCompleted()
+        return over
+
+    def tell(self) -> None:
+        noted = self._observation.get
+        missing = [name for number, name in enumerate(self._names) if not noted[f"n{number}"]]
+        for diagnostic in self._unmet.unused(missing):
+            text = diagnostic.render().removeprefix("warning: ")
+            warnings.warn_explicit(text, DataWarning, *self._line, registry=_told)
+
+
+def _wait_for(watch: Watch) -> None:
+    with _lock:
+        _waiting.append(watch)
+        if not _threads:
+            _threads.append(Thread(target=_look, name="coincide-telling", daemon=True))
+            _threads[0].start()
+
+
+def _look() -> None:
+    while True:
+        tell_what_is_over()
+        with _lock:
+            if not _waiting:
+                _threads.clear()
+                return
+        sleep(PAUSE)
+
+
+@atexit.register
+def tell_what_is_over() -> None:
+    """Of the frames that are waited for. Nothing here may disturb the program, be the session stopped or the action failed."""
+    with _turn:
+        with _lock:
+            watched = list(_waiting)
+        for watch in watched:
+            with suppress(Exception):
+                if not watch.is_over:
+                    continue
+                watch.tell()
+            with _lock, suppress(ValueError):  # what has waited for too long was dropped
+                _waiting.remove(watch)
