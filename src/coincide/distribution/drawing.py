@@ -28,19 +28,19 @@ def network_drawings(brokers: Brokers, title: str, request: Request | None = Non
     after = Installation(msgspec.structs.replace(brokers, detectors=(*brokers.detectors, *started)))
     caption = f"{title}: {request.policy} for {request.subscriber}"
     carried = flows(after, plan, brokers.subscribers[request.subscriber])
-    return [*drawn, _drawing(after, caption, carried, frozenset(new.name for new in plan.new), _told(plan))]
+    return [*drawn, _drawing(after, caption, carried, frozenset(new.name for new in plan.new), _summary(plan))]
 
 
-def _told(plan: Plan) -> str:
+def _summary(plan: Plan) -> str:
     new = ", ".join(f"{new.name} on {new.node}" for new in plan.new)
     parts = [f"new: {new}" if new else "", f"reused: {', '.join(plan.reuse)}" if plan.reuse else ""]
     return "; ".join([*filter(None, parts), f"subscribed to: {', '.join(plan.subscribe)}"])
 
 
-def _drawing(installed: Installation, title: str, carried: Flows, new: Collection[str], told: str = "") -> Drawing:
+def _drawing(installed: Installation, title: str, carried: Flows, new: Collection[str], summary: str = "") -> Drawing:
     brokers, crossings = installed.brokers, carried.crossings()
     total = sum(rate for over in crossings.values() for rate in over.values())
-    caption = f"{total:g} events/s cross links" + (f"; {told}" if told else "")
+    caption = f"{total:g} events/s cross links" + (f"; {summary}" if summary else "")
     nodes = tuple(_node(brokers, name, new) for name in brokers.nodes)
     return Drawing(title, caption, nodes, tuple(_arrows(brokers, crossings)))
 

@@ -94,7 +94,7 @@ class Engine:
     def _step(self, batch: EventBatch) -> EventBatch:
         if not self._callbacks:
             return self._graph.advance(self._state, batch)
-        return self._told(partial(self._graph.advance, self._state, batch))
+        return self._with_callbacks(partial(self._graph.advance, self._state, batch))
 
     def finish(self, until: Until = None, *, closed: bool = True) -> EventBatch:
         """The end of input; `until` (milliseconds, ISO-8601, a datetime, or 'inf') moves the clock on. If it is not `closed`,
@@ -103,7 +103,7 @@ class Engine:
 
     def finish_at(self, until: float | None, closed: bool = True) -> EventBatch:
         """The same, in the microseconds (or inf) that engines count. If it is not `closed`, more is to come later."""
-        return self._told(partial(self._graph.finish, self._state, until, closed))
+        return self._with_callbacks(partial(self._graph.finish, self._state, until, closed))
 
     def advance(self, time: Until) -> EventBatch:
         """Lets time pass without an event: what waits for an instant before `time` (milliseconds, ISO-8601, a datetime) has
@@ -118,7 +118,7 @@ class Engine:
         if self._state.start is None or bound <= self._state.hi:
             return EMPTY
         self._state.hi = bound
-        return self._told(partial(self._graph.advance, self._state, EMPTY, bound))
+        return self._with_callbacks(partial(self._graph.advance, self._state, EMPTY, bound))
 
     @property
     def graph(self) -> Graph:
@@ -175,7 +175,7 @@ class Engine:
             self._state = graph.decode(self._graph.encode(self._state))
             self._graph = graph
 
-    def _told(self, step: Callable[[], EventBatch]) -> EventBatch:
+    def _with_callbacks(self, step: Callable[[], EventBatch]) -> EventBatch:
         """What a step makes; a callback gets it even if the run has to stop in it."""
         if not self._callbacks:
             return step()

@@ -51,7 +51,7 @@ class Border:
     given: EventBatch = EMPTY
     made: list[EventBatch] = field(default_factory=list)
 
-    def fed(self, plan: DetectorPlan) -> list[EventBatch]:
+    def inputs_of(self, plan: DetectorPlan) -> list[EventBatch]:
         wanted = self.given.of_types(plan.inputs.detections) if len(self.given) and plan.inputs.detections else EMPTY
         return [wanted] if len(wanted) else []
 
@@ -121,13 +121,13 @@ class Graph:
         stop = Stop()
         types = external.few_types if until is None else None
         for number, plan in enumerate(self.plans):
-            fed = self._fed(number, made) if self._feeders[number] else []
-            fed += border.fed(plan) if border is not None else []
-            if types is not None and not fed and number in state.stepped and self._ignores(number, types):
+            given = self._detections_for(number, made) if self._feeders[number] else []
+            given += border.inputs_of(plan) if border is not None else []
+            if types is not None and not given and number in state.stepped and self._ignores(number, types):
                 made.append(EMPTY)
                 continue
             try:
-                inputs = stop.cut(merged([external, *fed]) if fed else external)
+                inputs = stop.cut(merged([external, *given]) if given else external)
                 state.stepped.add(number)
                 state.touched.add(number)
                 state.states[number], detections = plan.step(state.states[number], inputs, clock)
@@ -216,7 +216,7 @@ class Graph:
             states = [plan.decode(snapshot.parts) for plan in self.plans]
         return GraphState(states, snapshot.consumed, snapshot.start, snapshot.hi)
 
-    def _fed(self, number: int, made: Sequence[EventBatch]) -> list[EventBatch]:
+    def _detections_for(self, number: int, made: Sequence[EventBatch]) -> list[EventBatch]:
         """The detections of earlier plans that a plan reads."""
         feeders = [made[other] for other in self._feeders[number] if len(made[other])]
         wanted = self.plans[number].inputs.detections

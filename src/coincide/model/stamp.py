@@ -1,9 +1,8 @@
-"""Time stamps: closed intervals of microseconds, their orders and Allen's relations between them."""
+"""Time stamps: closed intervals of microseconds, and their orders."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from enum import Enum
 from typing import NamedTuple
 
 MILLISECOND = 1_000  # of the microseconds that stamps count
@@ -36,50 +35,6 @@ def order_key(lo: int, hi: int, identifier: str) -> OrderKey:
     if identifier.isascii() and identifier.removeprefix("-").isdecimal():
         return hi, lo, 0, int(identifier), identifier
     return hi, lo, 1, 0, identifier
-
-
-class Allen(Enum):
-    """The thirteen relations of two intervals (Allen 1983)."""
-
-    BEFORE = "before"
-    MEETS = "meets"
-    OVERLAPS = "overlaps"
-    STARTS = "starts"
-    DURING = "during"
-    FINISHES = "finishes"
-    EQUALS = "equals"
-    FINISHED_BY = "finished-by"
-    CONTAINS = "contains"
-    STARTED_BY = "started-by"
-    OVERLAPPED_BY = "overlapped-by"
-    MET_BY = "met-by"
-    AFTER = "after"
-
-    @property
-    def inverse(self) -> Allen:
-        members = list(Allen)
-        return members[-1 - members.index(self)]
-
-
-def allen(a: Stamp, b: Stamp) -> Allen:
-    """The one relation that holds between a and b. For points, equality of ends wins over meeting."""
-    if a == b:
-        return Allen.EQUALS
-    if a.hi < b.lo:
-        return Allen.BEFORE
-    if b.hi < a.lo:
-        return Allen.AFTER
-    if a.lo == b.lo:
-        return Allen.STARTS if a.hi < b.hi else Allen.STARTED_BY
-    if a.hi == b.hi:
-        return Allen.FINISHES if a.lo > b.lo else Allen.FINISHED_BY
-    if a.hi == b.lo:
-        return Allen.MEETS
-    if b.hi == a.lo:
-        return Allen.MET_BY
-    if a.lo < b.lo:
-        return Allen.OVERLAPS if a.hi < b.hi else Allen.CONTAINS
-    return Allen.DURING if a.hi < b.hi else Allen.OVERLAPPED_BY
 
 
 def parse_instant(text: str) -> int:

@@ -91,7 +91,7 @@ class Copies:
 
     rules: tuple[DuplicatesRule, ...]
 
-    def kept(self, events: Sequence[Event], seen: Seen) -> tuple[list[Event], frozenset[OrderKey]]:
+    def first_copies(self, events: Sequence[Event], seen: Seen) -> tuple[list[Event], frozenset[OrderKey]]:
         """The events of an instant that are no copies, and the older copies that others have replaced."""
         kept: dict[OrderKey, Event] = {}
         replaced: set[OrderKey] = set()

@@ -224,7 +224,7 @@ class _Run:
         state, duplicates = self.state, self.interpreter.duplicates
         external = sorted((e for e in events if not e.is_detection), key=lambda e: e.origin)
         if duplicates.rules:
-            external, replaced = duplicates.kept(external, state.seen)
+            external, replaced = duplicates.first_copies(external, state.seen)
             duplicates.forget(state.seen, now)
             if replaced:
                 self._discard(replaced)

@@ -138,14 +138,14 @@ class Kernel:
             found.append(pieces(joiner, together(combinations)) if combinations else [])
         causes = np.concatenate((np.full(base, -1), rows))
         made = published(found, self.order, working, table, causes)
-        return KernelState(self._kept(compact, numbers, working, buffers, int(now[-1]))), made
+        return KernelState(self._remaining(compact, numbers, working, buffers, int(now[-1]))), made
 
     def _buffer(self, within: int | None, table: EventTable, old: Messages, new: Messages, rows: Numbers) -> Buffer:
         all_rows = np.concatenate((old.rows, rows))
         columns = {name: _appended(old.columns.get(name), column) for name, column in new.columns.items()}
         return Buffer(Messages(table, all_rows, columns), clocks(table)[all_rows], within, len(old))
 
-    def _kept(self, before: Compact, numbers: Numbers, table: EventTable, buffers: list[Buffer], now: int) -> Compact:
+    def _remaining(self, before: Compact, numbers: Numbers, table: EventTable, buffers: list[Buffer], now: int) -> Compact:
         """What may still be combined, and is not too old. Messages that no waiting combination can hold go."""
         used = {s for selection in self.trees.selections if len(selection.pos) > 1 for s in selection.pos}
         kept = []

@@ -97,9 +97,9 @@ class Parser(Conditions):
         query = replace(query, pipes=tuple(self._pipes(query.kind)), span=self.span(start))
         if self.peek().kind != "end" and not self.at(";"):
             raise self.expected("';'")
-        return check_query(self._told(query))
+        return check_query(self._with_directives(query))
 
-    def _told(self, query: Query) -> Query:
+    def _with_directives(self, query: Query) -> Query:
         """With what the comments say that stand before its end."""
         own = [directive for number, directive in self._directives if number <= self.position]
         self._directives = [pair for pair in self._directives if pair[0] > self.position]

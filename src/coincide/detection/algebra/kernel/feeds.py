@@ -14,7 +14,7 @@ from coincide.detection.columns.store import gathered, joined
 from coincide.model.table import EventTable
 
 
-def fed(types: frozenset[str], foreign: frozenset[str], rows: Rows, found: Mapping[str, EventTable]) -> Rows:
+def rows_for(types: frozenset[str], foreign: frozenset[str], rows: Rows, found: Mapping[str, EventTable]) -> Rows:
     """Rows of some types, and what definitions have `found` now. Of `foreign` names are detections of other languages."""
     numbers = rows.of_types(types)
     own = numbers[numbers < rows.length]

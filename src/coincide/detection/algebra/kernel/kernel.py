@@ -14,7 +14,7 @@ import numpy as np
 
 from coincide.detection.algebra.interpreter import Interpreter
 from coincide.detection.algebra.kernel.emission import Found, Instants, published
-from coincide.detection.algebra.kernel.feeds import fed, is_plain
+from coincide.detection.algebra.kernel.feeds import is_plain, rows_for
 from coincide.detection.algebra.kernel.rows import Numbers, Rows
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.sequence import storage as sequence_storage
@@ -125,7 +125,7 @@ class Kernel:
         found = []
         tables: dict[str, EventTable] = {}
         for program, kernel, memory in zip(self.programs, self.kernels, state.memories, strict=True):
-            own = fed(program.types, self.interpreter.foreign, rows, tables) if program.made_types else rows
+            own = rows_for(program.types, self.interpreter.foreign, rows, tables) if program.made_types else rows
             made = kernel.step(memory, own, state.start, asks) if isinstance(kernel, WindowKernel) else kernel.step(memory, own)
             if made is not None:
                 tables[program.name] = made.table
