@@ -6,13 +6,16 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from support import Memory
 
 import coincide
+from coincide.engines.ahead import Guard, Run
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket
-from coincide.engines.spark.packing import to_bytes
+from coincide.engines.spark.packing import Packing, Road, to_bytes
+from coincide.engines.spark.rejects import REJECTED, SHOWN
 from coincide.engines.spark.tablework import TableTask
 from coincide.engines.spark.timing import Timing
 
@@ -61,3 +64,33 @@ def test_a_query_over_the_matches_of_another(seed: int) -> None:
     assert 0 < len(made) < len(whole) + 1
     made += taken(task, store, [], FOREVER)
     assert sorted(made, key=repr) == sorted(whole, key=repr)
+
+
+def test_what_is_too_far_ahead_is_shown_and_makes_nothing_late() -> None:
+    """From the rows that Spark hands over to those that it gets back."""
+    shown = pa.struct([("reason", pa.string()), ("k", pa.string()), ("v", pa.int64())])
+    result = result_of(FALLS).append(pa.field(REJECTED, shown))
+    task = TableTask("query.sql", FALLS, "ts", 10_000, SCHEMA, result)
+    guard = Guard()
+    rows = [{"k": "a", "ts": START + timedelta(seconds=n), "v": -n % 4} for n in range(40)]
+    far = {"k": "b", "ts": START + timedelta(days=400), "v": 7}
+    store, made = Memory(), []
+    for part, closing in (([*rows[:20], far], None), (rows[20:], FOREVER)):
+        table = pa.Table.from_pylist(part, SCHEMA)
+        hi = table.column("ts").cast(pa.int64())
+        why = pa.array(["far"] * len(part))
+        structs = pa.StructArray.from_arrays([why, *(table.column(n).combine_chunks() for n in "kv")], fields=list(shown))
+        zeros, none = pa.array([0] * len(part), pa.int32()), pa.nulls(len(part), pa.int64())
+        columns = {"w0": hi, **{f"w{n}": table.column(name) for n, name in enumerate(SCHEMA.names, 1)}, SHOWN: structs}
+        given = pa.table({**columns, "page0": zeros, "bucket0": zeros, "closing": none, "wall": none})
+        packing = Packing(task.layout, (Road("query", task.layout, (0,)),), guard=guard)
+        (packed,) = packing(given.to_batches())
+        told = packed.to_pylist()[0]
+        arrived = Arrived(msgspec.msgpack.decode(told["runs"], type=list[Run]), [told["blob"]], closing)
+        outcome = Bucket(task, Timing(DELAY, guard), True, ([], 1, 1), store).advance(arrived)
+        assert (outcome.late, outcome.ahead) == (0, len(part) - 20)
+        made += [row for batch in task.rows(outcome.made, None, outcome.set_aside) for row in batch.to_pylist()]
+    rejected = [row.pop(REJECTED) for row in made]
+    assert [row for row in rejected if row is not None] == [{"reason": "far", "k": "b", "v": 7}]
+    matches = [row for row, apart in zip(made, rejected, strict=True) if apart is None]
+    assert matches == coincide.sql(FALLS, t=pa.Table.from_pylist(rows, SCHEMA)).to_pylist() != []

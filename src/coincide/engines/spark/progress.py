@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -11,14 +12,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from coincide.engines.spark.rejects import ROWS
 from coincide.engines.spark.stateful import METRICS
+from coincide.engines.spark.tablework import MATCHING
 from coincide.engines.spark.watching import Watched
 
 HINT = (
     "nothing has had its turn yet: events wait until a time is seen that is `delay` later (10 seconds, unless detect was given "
     "another), such as that of a heartbeat; with `idle` the wall clock counts when nothing comes"
 )
+ROWS_ENDING = "_rows"
 
 
 def progress(query: StreamingQuery | Watched, out: TextIO | None = None) -> Progress:
@@ -29,7 +31,7 @@ def progress(query: StreamingQuery | Watched, out: TextIO | None = None) -> Prog
 
 def progress_line(told: Any) -> str:
     """A micro-batch in words: what Spark and the state have counted of it."""
-    rows, state = (_metrics(told.observedMetrics, name) for name in (ROWS, METRICS))
+    rows, state = (_counts(told.observedMetrics, of_rows) for of_rows in (True, False))
     counts = {
         "rows": rows.get("rows", told.numInputRows),
         **{name: state.get(name, 0) for name in ("consumed", "waiting", "late")},
@@ -39,9 +41,10 @@ def progress_line(told: Any) -> str:
     return f"micro-batch {told.batchId}: {words}; {told.batchDuration / 1000:.1f} s"
 
 
-def _metrics(observed: Mapping[str, Any], name: str) -> dict[str, int]:
-    found = observed.get(name)
-    return {} if found is None else found.asDict()
+def _counts(observed: Mapping[str, Any], of_rows: bool) -> Counter[str]:
+    """What rules and row patterns have counted, of the rows that came or of what became of them."""
+    own = [(name, found) for name, found in observed.items() if name.startswith((METRICS, MATCHING))]
+    return sum((Counter(found.asDict()) for name, found in own if name.endswith(ROWS_ENDING) == of_rows), Counter())
 
 
 @dataclass
@@ -87,7 +90,7 @@ class Progress(StreamingQueryListener):  # type: ignore[misc]
             self._batches += 1
             self._rows += told.numInputRows
             print(progress_line(told), file=self._out, flush=True)
-            if self._waiting.puzzles(_metrics(told.observedMetrics, METRICS)):
+            if self._waiting.puzzles(_counts(told.observedMetrics, of_rows=False)):
                 print(HINT, file=self._out, flush=True)
             if self._bar is not None:
                 self._bar.update(self._task, description=f"{self._batches:,} micro-batches, {self._rows:,} rows")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -38,10 +40,14 @@ def reason(source: Source) -> Column:
 
 
 def shown(source: Source, why: Column) -> Column:
-    """A row that was rejected: all columns of the original, and the reason."""
     names = source.original.columns
-    columns = [F.col(f"c{number}").alias(name) for number, name in enumerate(names)]
-    return F.struct(why.alias(free_name("reason", names)), *columns)
+    return shown_row(names, why, [f"c{number}" for number in range(len(names))])
+
+
+def shown_row(names: Sequence[str], why: Column, own: Sequence[str] | None = None) -> Column:
+    """A row that was rejected: all columns of the original (in the frame they may have names of their `own`), and the reason."""
+    columns = [F.col("`" + called.replace("`", "``") + "`") for called in own or names]
+    return F.struct(why.alias(free_name("reason", names)), *(c.alias(name) for c, name in zip(columns, names, strict=True)))
 
 
 def shown_if_ahead(source: Source, kind: T.StructType | None, guard: Guard | None, where: Column) -> list[Column]:
@@ -58,10 +64,14 @@ def shown_type(source: Source) -> T.StructType:
 
 
 def with_rejected(found: DataFrame, source: Source) -> DataFrame:
+    return with_rows_apart(found, source.frame.filter(is_rejected(source)), shown(source, reason(source)))
+
+
+def with_rows_apart(found: DataFrame, rows: DataFrame, row: Column) -> DataFrame:
     """The frame with rows that hold what was rejected."""
     own = [field for field in found.schema.fields if field.name != REJECTED]
     nothing = [F.lit(None).cast(field.dataType) for field in own]
-    rejected = source.frame.filter(is_rejected(source)).select(*nothing, shown(source, reason(source)).alias(REJECTED))
+    rejected = rows.select(*nothing, row.alias(REJECTED))
     if len(own) == len(found.columns):
         found = found.select("*", F.lit(None).cast(rejected.schema[REJECTED].dataType).alias(REJECTED))
     return found.unionAll(rejected)

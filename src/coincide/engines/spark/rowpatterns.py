@@ -16,7 +16,17 @@ from coincide.adapters.mapping import DEFAULT
 from coincide.detection.rowpattern.search import STEPS
 from coincide.engines.spark.foreign import with_computed
 from coincide.engines.spark.instants import instant
-from coincide.engines.spark.tablework import TableStream, arrow_schema, key_columns, plainly_named, quoted, table_stream
+from coincide.engines.spark.rejects import with_rows_apart
+from coincide.engines.spark.tablework import (
+    Options,
+    TableStream,
+    arrow_schema,
+    key_columns,
+    plainly_named,
+    quoted,
+    table_stream,
+    without_time,
+)
 from coincide.engines.spark.timeranges import TimeRanges, reasons_against
 from coincide.errors import CoincideError, Diagnostic, RuleError, warn
 from coincide.expr.tree import Reference
@@ -42,6 +52,8 @@ def match_recognize(
     buckets: int | None = None,
     pages: int | None = None,
     ranges: int | None = None,
+    ahead: str | None = None,
+    rejects: bool = False,
 ) -> DataFrame: ...
 
 
@@ -55,6 +67,8 @@ def match_recognize(
     buckets: int | None = None,
     pages: int | None = None,
     ranges: int | None = None,
+    ahead: str | None = None,
+    rejects: bool = False,
 ) -> Transformation: ...
 
 
@@ -68,6 +82,8 @@ def match_recognize(
     buckets: int | None = None,
     pages: int | None = None,
     ranges: int | None = None,
+    ahead: str | None = None,
+    rejects: bool = False,
 ) -> DataFrame | Transformation:
     """What MATCH_RECOGNIZE gives for a DataFrame, batch or streaming; with the clause alone, a function for `df.transform`.
 
@@ -80,11 +96,16 @@ def match_recognize(
 
     On a stream rows wait until the latest time seen, less the delay of `withWatermark` (or `delay`, by default 10 seconds), has
     passed theirs; then they are taken in order. Later ones are dropped and counted, and so are rows without a time. Only what is
-    decided is given out. `buckets` and `pages` divide the state and must stay as they are over the life of a checkpoint."""
+    decided is given out. `buckets` and `pages` divide the state and must stay as they are over the life of a checkpoint. A row
+    whose time is more than `ahead` beyond the others of its micro-batch, or beyond the wall clock if the stream is live, is set
+    aside, so that it does not make all others late (None: every time is believed).
+
+    With `rejects=True` the frame holds, too, rows without a time, where they cannot be taken (on a stream, and under WITHIN), and
+    those that are set aside, with the reason, in the column `_rejected`: `split` parts them from the matches."""
+    options = Options(time, steps, delay, buckets, pages, ranges, ahead, rejects)
 
     def apply(frame: DataFrame, text: str) -> DataFrame:
-        source = SourceText("clause.mr.sql", text)
-        return matched(frame, source, time, steps, delay, buckets, pages, ranges)
+        return matched(frame, SourceText("clause.mr.sql", text), options)
 
     if isinstance(df, str):
         text = df
@@ -94,46 +115,39 @@ def match_recognize(
     return apply(df, clause)
 
 
-def matched(
-    frame: DataFrame,
-    source: SourceText,
-    time: str | None,
-    steps: int,
-    delay: str | None = None,
-    buckets: int | None = None,
-    pages: int | None = None,
-    ranges: int | None = None,
-) -> DataFrame:
+def matched(frame: DataFrame, source: SourceText, options: Options) -> DataFrame:
     if frame.isStreaming:
-        return streamed(frame, source, time, steps, delay, buckets, pages).matched()
-    return _matched_batch(frame, source, time, steps, ranges)
+        return streamed(frame, source, options).matched()
+    return _matched_batch(frame, source, options)
 
 
-def streamed(
-    frame: DataFrame,
-    source: SourceText,
-    time: str | None,
-    steps: int,
-    delay: str | None = None,
-    buckets: int | None = None,
-    pages: int | None = None,
-) -> TableStream:
+def streamed(frame: DataFrame, source: SourceText, options: Options) -> TableStream:
     query, whole = _prepared(frame, source)
     warn([*query_warnings(query), *streaming_warnings(query)])
-    table = TableQuery(query, arrow_schema(whole.schema), time, steps)
-    columns = [name for name in whole.columns if _is_read(query, name, time)]
-    return table_stream(whole, table, columns, source, delay, buckets, pages)
+    table = TableQuery(query, arrow_schema(whole.schema), options.time, options.steps)
+    columns = [name for name in whole.columns if _is_read(query, name, options.time)]
+    return table_stream(whole, table, columns, source, options, frame.columns)
 
 
-def _matched_batch(frame: DataFrame, source: SourceText, time: str | None, steps: int, ranges: int | None) -> DataFrame:
+def _matched_batch(frame: DataFrame, source: SourceText, options: Options) -> DataFrame:
     query, whole = _prepared(frame, source)
-    if not query.clause.order and time is None:
+    if not query.clause.order and options.time is None:
         raise RuleError(Diagnostic("MATCH_RECOGNIZE on Spark needs ORDER BY", query.clause.pattern_span, hint="or time="))
     warn(query_warnings(query))
-    table = TableQuery(query, arrow_schema(whole.schema), time, steps)
-    result = from_arrow_schema(table.matched)
+    table = TableQuery(query, arrow_schema(whole.schema), options.time, options.steps)
+    found = _found_in(whole, table, source, options.ranges)
+    if not options.rejects:
+        return found
+    assert table.time_column is not None
+    apart = without_time(whole, table.time_column, frame.columns, taken=query.clause.within is None)
+    return with_rows_apart(found, *apart)
+
+
+def _found_in(whole: DataFrame, table: TableQuery, source: SourceText, ranges: int | None) -> DataFrame:
+    """The matches of a batch: rows go to tasks by their partitions, or by ranges of time."""
+    query, result = table.query, from_arrow_schema(table.matched)
     keys = [column.name for column in query.clause.partition]
-    rows = whole.select(*(F.col(quoted(name)) for name in whole.columns if _is_read(query, name, time)))
+    rows = whole.select(*(F.col(quoted(name)) for name in whole.columns if _is_read(query, name, table.time)))
     if keys:
         placed = rows.repartition(*key_columns(rows, keys))
     else:
@@ -145,7 +159,7 @@ def _matched_batch(frame: DataFrame, source: SourceText, time: str | None, steps
         warn((Diagnostic("no PARTITION BY: all rows go to one task", severity="warning", hint=hint),))
         placed = rows.repartition(1)
     clock = _clock(whole, table) if query.clause.timed_out else None
-    matching = _Matching(source.name, source.text, time, steps, clock, placed.columns, result)
+    matching = _Matching(source.name, source.text, table.time, table.steps, clock, placed.columns, result)
     return plainly_named(placed).mapInArrow(matching, result)
 
 

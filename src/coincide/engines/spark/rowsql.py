@@ -26,12 +26,11 @@ from coincide.engines.spark.sqltext import (
     tokens_of,
     with_common,
 )
+from coincide.engines.spark.tablework import Options
 from coincide.errors import Diagnostic, RuleError, warn
 from coincide.source import SourceText
 
 _numbers = count()
-Options = tuple[str | None, int, str | None]
-"""Time, steps and delay."""
 
 
 def sql(spark: SparkSession, text: str, *, time: str | None = None, steps: int = STEPS, delay: str | None = None) -> DataFrame:
@@ -39,7 +38,7 @@ def sql(spark: SparkSession, text: str, *, time: str | None = None, steps: int =
 
     `time` names the column that WITHIN goes by; by default it is the first ORDER BY key of each clause. `delay` is for streams
     without a watermark. On a stream, a MATCH_RECOGNIZE over the matches of another one runs with it in one task."""
-    written = _Written(spark, SourceText("query.sql", text), (time, steps, delay))
+    written = _Written(spark, SourceText("query.sql", text), Options(time, steps, delay))
     try:
         while (found := innermost(text)) is not None:
             text = written.replaced(text, found)
@@ -79,7 +78,7 @@ class _Written:
         framed = own if called is None else around(own, called)
         name, matches = f"coincide_matches_{next(_numbers)}", None
         if not frame.isStreaming:
-            made = matched(frame, framed, *self.options)
+            made = matched(frame, framed, self.options)
         else:
             matches = self._matches(frame, text, found, own)
             made = self._streamed(matches, alias_after(text[found.end :]))
@@ -99,7 +98,7 @@ class _Written:
 
     def _streamed(self, matches: _Matches, name: str) -> DataFrame:
         first, *later = matches.queries
-        stream = streamed(matches.frame, first, *self.options)
+        stream = streamed(matches.frame, first, self.options)
         for query in later:
             stream = stream.read_by(query)
         if later:

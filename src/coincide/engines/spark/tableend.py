@@ -11,7 +11,7 @@ from coincide.detection.rowpattern.search import STEPS
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket
 from coincide.engines.spark.checkpoint import PARTS, StoredBucket, state_part
 from coincide.engines.spark.rowpatterns import streamed
-from coincide.engines.spark.tablework import TableStream
+from coincide.engines.spark.tablework import Options, TableStream
 from coincide.errors import CoincideError
 from coincide.source import SourceText
 
@@ -30,15 +30,19 @@ def match_recognize_to_end(
     delay: str | None = None,
     buckets: int | None = None,
     pages: int | None = None,
+    ahead: str | None = None,
+    rejects: bool = False,
 ) -> None:
     """Run MATCH_RECOGNIZE over all that a streaming DataFrame has now, and give what it makes to `write`, as Spark's foreachBatch
     would: a frame and the number of its micro-batch.
 
     With `end="closed"` the input is then over: what only its end decides is made from the state that the checkpoint keeps, and
-    written last, with the number -1. With `end="open"` it stays undecided, for the next run from this checkpoint."""
+    written last, with the number -1. With `end="open"` it stays undecided, for the next run from this checkpoint. The other
+    options are those of `match_recognize`."""
     if end not in ENDS:
         raise CoincideError(f"end must be one of {', '.join(ENDS)}, not '{end}'")
-    stream = streamed(df, SourceText("clause.mr.sql", clause), time, steps, delay, buckets, pages)
+    options = Options(time, steps, delay, buckets, pages, ahead=ahead, rejects=rejects)
+    stream = streamed(df, SourceText("clause.mr.sql", clause), options)
     writer = stream.matched().writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
     query = writer.trigger(availableNow=True).start()
     try:

@@ -17,14 +17,18 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from coincide.adapters.mapping import DEFAULT
+from coincide.adapters.records import missing, out_of_range, too_far_ahead
+from coincide.detection.rowpattern.search import STEPS
 from coincide.engines.spark.bucket import Division
 from coincide.engines.spark.frame import Layout
-from coincide.engines.spark.instants import interval
+from coincide.engines.spark.instants import instant
 from coincide.engines.spark.packing import PACKED, Packing, Road, balanced_buckets
+from coincide.engines.spark.rejects import REJECTED, SHOWN, shown_row, with_rows_apart
 from coincide.engines.spark.stateful import Keeper, Processor, stepped
 from coincide.engines.spark.streaming import BUCKETS, PAGES, want_rocksdb
-from coincide.engines.spark.timing import Timing, parse_delay
+from coincide.engines.spark.timing import BELIEVED, Timing, guarded, parse_delay
 from coincide.errors import Diagnostic, RuleError
+from coincide.expr.quantities import duration_text
 from coincide.lang.matchrecognize.parse import parse_query
 from coincide.source import SourceText
 from coincide.tables.chain import Scanning, chained
@@ -37,8 +41,25 @@ WATERMARK = "spark.watermarkDelayMs"
 """In the metadata of the column that Spark's withWatermark names."""
 
 DELAY = "10 seconds"
+MATCHING = "match_recognize_"
+"""Before the digest of a query, in the name of its metrics; those of its rows end in `_rows`."""
+
 GROUP = "query"
 """A query is all that there is in its stream."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Those of `match_recognize`."""
+
+    time: str | None = None
+    steps: int = STEPS
+    delay: str | None = None
+    buckets: int | None = None
+    pages: int | None = None
+    ranges: int | None = None
+    ahead: str | None = None
+    rejects: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,9 +106,8 @@ class TableTask:
     def batch(self, table: pa.Table | None) -> pa.Table:
         if table is None:
             return self.schema.empty_table()
-        there = set(table.column_names)  # rows that waited before the query read a column do not have it
-        columns = [table.column(f".{f.name}") if f".{f.name}" in there else pa.nulls(len(table), f.type) for f in self.schema]
-        return pa.table(columns, self.schema.names).cast(self.schema, safe=False)
+        own = table.drop_columns([name for name in table.column_names if not name.startswith(".")])
+        return _filled(own.rename_columns([name[1:] for name in own.column_names]), self.schema)  # a new column: nulls
 
     def logged(self, table: pa.Table) -> pa.Table:
         return self.batch(table)
@@ -97,7 +117,8 @@ class TableTask:
         return iter(())
 
     def rows(self, made: list[pa.Table], late: Any, set_aside: Any = None) -> list[pa.RecordBatch]:
-        whole = pa.concat_tables([self.result.empty_table(), *(table.cast(self.result, safe=False) for table in made)])
+        tables = [*made, *([] if set_aside is None else [pa.table({REJECTED: set_aside})])]
+        whole = pa.concat_tables([self.result.empty_table(), *(_filled(table, self.result) for table in tables)])
         return whole.combine_chunks().to_batches() if len(whole) else []
 
 
@@ -112,7 +133,8 @@ def _scan(name: str, text: str, time: str, steps: int, schema: pa.Schema, later:
 
 @dataclass(frozen=True)
 class TableStream:
-    """One query over one stream, and how its state is divided."""
+    """One query over one stream, and how its state is divided. `shown` are the columns of rows that are rejected, if they are to
+    be shown."""
 
     frame: DataFrame
     task: TableTask
@@ -121,6 +143,7 @@ class TableStream:
     timing: Timing
     buckets: int
     pages: int
+    shown: tuple[str, ...] | None = None
 
     @property
     def division(self) -> Division:
@@ -137,13 +160,15 @@ class TableStream:
     def matched(self) -> DataFrame:
         want_rocksdb(self.frame.sparkSession)
         layout, buckets = self.task.layout, balanced_buckets(self.buckets, GROUP)
-        packed = self._rows().mapInArrow(Packing(layout, (Road(GROUP, layout, buckets),)), PACKED)
-        return stepped(packed, [Processor({GROUP: self.keeper}, self.timing)], self.result, self._name)
+        packing = Packing(layout, (Road(GROUP, layout, buckets),), guard=self.timing.guard)
+        packed = self._rows().mapInArrow(packing, PACKED)
+        found = stepped(packed, [Processor({GROUP: self.keeper}, self.timing)], self.result, self._name)
+        return found if self.shown is None else with_rows_apart(found, *without_time(self.frame, self.task.time, self.shown))
 
     @property
     def _name(self) -> str:
         """Of what the progress of a query tells."""
-        return f"match_recognize_{blake2b(self.task.rules(), digest_size=4).hexdigest()}"
+        return f"{MATCHING}{blake2b(self.task.rules(), digest_size=4).hexdigest()}"
 
     def read_by(self, query: SourceText) -> TableStream:
         """The stream of a query over this one's matches: both run in one task."""
@@ -168,12 +193,27 @@ class TableStream:
         bucket = F.pmod(spread, F.lit(self.buckets)).cast("int")
         closing = F.lit(None).cast("bigint")
         places = (page.alias("page0"), bucket.alias("bucket0"), closing.alias("closing"), self.timing.wall().alias("wall"))
-        rows = self.frame.select(hi, *columns, *places)
+        rows = self.frame.select(hi, *columns, *self._set_aside(), *places)
         counts = F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col("w0").isNull(), 1)).alias("rejected")
         return rows.observe(f"{self._name}_rows", *counts).filter(F.col("w0").isNotNull())
 
     def _hi(self) -> Column:
-        return interval(F.col(quoted(self.task.time)), self.frame.schema[self.task.time].dataType, DEFAULT)[0]
+        return instant(F.col(quoted(self.task.time)), self.frame.schema[self.task.time].dataType, DEFAULT)
+
+    def _set_aside(self) -> list[Column]:
+        """The column SHOWN, if rows that are set aside are to be shown."""
+        if self.shown is None or self.timing.guard is None:
+            return []
+        why = F.lit(too_far_ahead(duration_text(self.timing.guard.ahead)))
+        return [shown_row(self.shown, why).alias(SHOWN)]
+
+
+def without_time(frame: DataFrame, time: str, names: Sequence[str], taken: bool = False) -> tuple[DataFrame, Column]:
+    """Rows without a time, of which none is rejected if they are `taken` all the same; and how each is shown."""
+    column, kind = F.col(quoted(time)), frame.schema[time].dataType
+    why = F.when(column.isNull(), missing(time)).otherwise(out_of_range(time))
+    rejected = F.lit(False) if taken else instant(column, kind, DEFAULT).isNull()
+    return frame.filter(rejected), shown_row(names, why)
 
 
 def key_columns(frame: DataFrame, keys: Sequence[str]) -> Sequence[Column]:
@@ -193,17 +233,31 @@ def table_stream(
     table: TableQuery,
     columns: Sequence[str],
     source: SourceText,
-    delay: str | None,
-    buckets: int | None,
-    pages: int | None,
+    options: Options,
+    original: Sequence[str],
 ) -> TableStream:
-    """`columns` are those that the query reads."""
+    """`columns` are those that the query reads, `original` those that the frame had before some were computed."""
     time = _time_of(frame, table)
     schema = arrow_schema(frame.select(*(F.col(quoted(name)) for name in columns)).schema)
-    task = TableTask(source.name, source.text, time, table.steps, _bare(schema), _bare(table.output))
+    shown = tuple(original) if options.rejects else None
+    result = table.output if shown is None else table.output.append(pa.field(REJECTED, _shown_type(frame, shown)))
+    task = TableTask(source.name, source.text, time, table.steps, _bare(schema), _bare(result))
     keys = tuple(column.name for column in table.clause.partition)
-    divided = (buckets or BUCKETS, pages or PAGES) if keys else (1, 1)
-    return TableStream(frame, task, keys, table.clause.within is not None, Timing(_delay(frame, time, delay)), *divided)
+    divided = (options.buckets or BUCKETS, options.pages or PAGES) if keys else (1, 1)
+    timing = replace(BELIEVED if options.ahead is None else guarded(options.ahead), delay=_delay(frame, time, options.delay))
+    return TableStream(frame, task, keys, table.clause.within is not None, timing, *divided, shown)
+
+
+def _shown_type(frame: DataFrame, names: Sequence[str]) -> pa.DataType:
+    row = shown_row(names, F.lit(None).cast("string")).alias(REJECTED)
+    return arrow_schema(frame.select(row).schema).field(0).type
+
+
+def _filled(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With nulls for columns that it does not have."""
+    there = set(table.column_names)
+    columns = [table.column(f.name) if f.name in there else pa.nulls(len(table), f.type) for f in schema]
+    return pa.table(columns, schema.names).cast(schema, safe=False)
 
 
 def _time_of(frame: DataFrame, table: TableQuery) -> str:

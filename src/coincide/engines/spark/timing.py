@@ -45,6 +45,10 @@ def timing(delay: str, ahead: str | None = AHEAD, idle: str | None = None) -> Ti
     return Timing(parse_delay(delay), guard, None if idle is None else _parsed(idle, "idle"))
 
 
+def guarded(ahead: str) -> Timing:
+    return Timing(guard=Guard(_parsed(ahead, "ahead")))
+
+
 def parse_delay(text: str) -> int:
     """`10 seconds`, `5min`, `1 hour 30 minutes`: microseconds."""
     return _parsed(text, "the delay")
