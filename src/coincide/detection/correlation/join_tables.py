@@ -15,7 +15,7 @@ import pyarrow as pa
 from coincide.detection.columns.codec import Relations, Rows, compact, decode
 from coincide.detection.columns.store import NOTHING, picked
 from coincide.detection.columns.tables import Numbers, Shape
-from coincide.detection.correlation.join_rows import Messages, typed
+from coincide.detection.correlation.join_rows import Messages, compacted, typed
 from coincide.detection.correlation.join_state import ENVELOPE_FIELDS, Compact
 from coincide.detection.correlation.join_trees import Attribute, Trees
 from coincide.detection.snapshots import damaged
@@ -55,7 +55,7 @@ def field_name(source: int, attribute: str) -> str:
 def _spread(column: Column, rows: Numbers, size: int) -> pa.Array:
     index = np.full(size, -1, np.int64)
     index[rows] = np.arange(len(rows))
-    return column.to_arrow().take(pa.array(index, mask=index < 0))
+    return compacted(column).to_arrow().take(pa.array(index, mask=index < 0))
 
 
 def _freed(state: Compact, numbers: Numbers) -> Numbers:
