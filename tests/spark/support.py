@@ -7,6 +7,8 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
+
 from coincide.adapters.order import sort_batch
 from coincide.engines import embedded
 from coincide.model.batch import EventBatch
@@ -62,6 +64,20 @@ def _record(row: dict[str, Any]) -> dict[str, Any]:
         if value is not None:
             out[name] = plain(value)
     return out
+
+
+def finished(writer: Any) -> Any:
+    """The query of a writer when it has ended. Spark gives a process that reads a source ten seconds to start: little on a
+    machine that does other work, too."""
+    for _ in range(5):
+        query = writer.start()
+        try:
+            query.awaitTermination()
+            return query
+        except StreamingQueryException as error:
+            if "failed to connect back" not in str(error):
+                raise
+    raise AssertionError("no process of Python starts in time")
 
 
 class Memory:

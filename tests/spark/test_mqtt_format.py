@@ -13,6 +13,7 @@ import pytest
 from brokers import Mqtt
 from clusters import until
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from support import finished
 
 from coincide.connectors.mqtt import MqttFormat, MqttStreamReader
 from coincide.errors import CoincideError
@@ -114,7 +115,7 @@ def test_a_query(spark: Any, broker: Mqtt, tmp_path: Path) -> None:
         reader = spark.readStream.format("mqtt").option("spool", str(tmp_path / "spool")).option("maxOffsetsPerTrigger", 4)
         frame = reader.load(f"{broker.address}/query?client=query")
         sink = frame.writeStream.format("parquet").option("path", str(tmp_path / "rows"))
-        sink.option("checkpointLocation", str(tmp_path / "kept")).trigger(availableNow=True).start().awaitTermination()
+        finished(sink.option("checkpointLocation", str(tmp_path / "kept")).trigger(availableNow=True))
 
     run()  # from now on the broker keeps what comes
     broker.publish("query", [b"%d" % n for n in range(10)])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from brokers import Nats
-from support import expected, random_events, texts_of_rows
+from support import expected, finished, random_events, texts_of_rows
 
 from coincide.connectors.nats import SCHEMA, NatsFormat
 from coincide.errors import CoincideError
@@ -34,8 +34,7 @@ def reading(spark: Any) -> Any:
 def run(frame: Any, folder: Path) -> list[int]:
     """Everything that is there, then stops; the numbers of rows of the micro-batches."""
     sink = frame.writeStream.format("parquet").option("path", str(folder / "rows"))
-    query = sink.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-    query.awaitTermination()
+    query = finished(sink.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True))
     return [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
 
 
