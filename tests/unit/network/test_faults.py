@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import pytest
 from processes import Feed, Link, Processes, alive, answers, ready, until
 
+from coincide.errors import InputError
 from coincide.network.client import Network
 from coincide.network.messages import LARGEST, Command
 
@@ -38,6 +40,15 @@ def begun(processes: Processes, *names: str) -> Network:
 
 def hosts(network: Network) -> dict[str, str]:
     return {name: detector.node for name, detector in network.status().detectors.items()}
+
+
+def moved(network: Network, node: str) -> bool:
+    """All detectors are to be there. On a busy machine a node may be silent for too long, and they are taken from it again."""
+    away = [name for name, host in hosts(network).items() if host != node]
+    with suppress(InputError):
+        for name in away:
+            network.command("migrate", name, node)
+    return not away
 
 
 @pytest.mark.parametrize("detection", ["best-effort", "guaranteed"])
@@ -99,9 +110,7 @@ def test_a_link_is_cut_and_mended(processes: Processes) -> None:
     until(lambda: alive(network, "cut"), "the node does not join")
     feed = Feed(network, EXPR)
     subscriber = network.subscribe(EXPR, "minimum-load", node="a")
-    for name in hosts(network):
-        network.command("migrate", name, "cut")
-    until(lambda: ready(network) and set(hosts(network).values()) == {"cut"}, "they do not move")
+    until(lambda: moved(network, "cut") and ready(network), "they do not move")
     feed.publish(100)
     link.cut()
     end = time.monotonic() + CUT
