@@ -23,7 +23,8 @@ from coincide.unmet import Unmet
 
 FRAMES, TYPES = 8, 100
 """Of so many frames, the last ones, an action is waited for; rules that read more types are not watched."""
-PAUSE = 0.5
+PAUSE, PATIENCE = 0.5, 5.0
+"""Seconds between two looks; and for which the end of a program waits for one that is under way."""
 
 _waiting: deque[Watch] = deque(maxlen=FRAMES)
 _lock, _turn = Lock(), Lock()
@@ -82,10 +83,11 @@ def _look() -> None:
         sleep(PAUSE)
 
 
-@atexit.register
 def tell_what_is_over() -> None:
     """Of the frames that are waited for. Nothing here may disturb the program, be the session stopped or the action failed."""
-    with _turn:
+    if not _turn.acquire(timeout=PATIENCE):
+        return
+    try:
         with _lock:
             watched = list(_waiting)
         for watch in watched:
@@ -95,3 +97,8 @@ def tell_what_is_over() -> None:
                 watch.tell()
             with _lock, suppress(ValueError):  # what has waited for too long was dropped
                 _waiting.remove(watch)
+    finally:
+        _turn.release()
+
+
+atexit.register(tell_what_is_over)
