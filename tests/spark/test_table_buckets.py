@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pytest
 from support import Memory
 
 import coincide
-from coincide.engines.ahead import Guard, Run
+from coincide.engines.ahead import Guard
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket
 from coincide.engines.spark.packing import Packing, Road, to_bytes
 from coincide.engines.spark.rejects import REJECTED, SHOWN
+from coincide.engines.spark.stateful import arrived_rows
 from coincide.engines.spark.tablework import TableTask
 from coincide.engines.spark.timing import Timing
 
@@ -85,8 +86,7 @@ def test_what_is_too_far_ahead_is_shown_and_makes_nothing_late() -> None:
         given = pa.table({**columns, "page0": zeros, "bucket0": zeros, "closing": none, "wall": none})
         packing = Packing(task.layout, (Road("query", task.layout, (0,)),), guard=guard)
         (packed,) = packing(given.to_batches())
-        told = packed.to_pylist()[0]
-        arrived = Arrived(msgspec.msgpack.decode(told["runs"], type=list[Run]), [told["blob"]], closing)
+        arrived = replace(arrived_rows(packed.to_pandas()), closing=closing)
         outcome = Bucket(task, Timing(DELAY, guard), True, ([], 1, 1), store).advance(arrived)
         assert (outcome.late, outcome.ahead) == (0, len(part) - 20)
         made += [row for batch in task.rows(outcome.made, None, outcome.set_aside) for row in batch.to_pylist()]
