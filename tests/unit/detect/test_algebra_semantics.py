@@ -266,3 +266,8 @@ def test_what_other_languages_make_in_time_is_not_kept_for_ever() -> None:
         engine.process([{"type": "a", "time": 10 * number} for number in range(count)])
         sizes.append(len(engine.snapshot()))
     assert sizes[1] < 2 * sizes[0]
+
+
+def test_a_sphere_further_away_than_can_be_squared() -> None:
+    records = [{"type": "a", "time": 1, "space": {"x": 0, "y": 0, "z": 0}}]
+    assert list(detect(loads("detect x = a @ sphere(0, 0, 1e200, 5)", "ecco"), records)) == []

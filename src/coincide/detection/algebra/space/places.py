@@ -66,7 +66,8 @@ def _sphere(place: Place) -> Accept:
         if space is None or point is None or space.z is None:
             return False
         across = great_circle(*point, x, y) if space.geographic else hypot(point[0] - x, point[1] - y)
-        return across**2 + (space.z - z) ** 2 <= radius**2
+        up = space.z - z
+        return across * across + up * up <= radius * radius  # a power that is too large would be an error
 
     return accept
 
