@@ -89,7 +89,7 @@ def test_times_are_dates_where_they_are() -> None:
 def test_every_event_of_a_detection_is_in_its_tree(tier: str) -> None:
     """On all cases with several languages: whatever `from` names is told, and nothing that came later."""
     for case in find_cases(CASES / "mixed"):
-        causes = observed(coincide.load(*case.rules), case.events, case.text("until"), tier=tier)
+        causes = observed(case.book(), case.events, case.text("until"), tier=tier)
         assert len(causes.detections) == len(read_records(case.folder / "expected.jsonl"))
         for cause in causes.all():
             assert set(cause.event.origin) <= {event.origin[0] for event in cause.events}

@@ -89,6 +89,8 @@ def test_a_signal_during_imports(rules: Path, events: Path, module: str, name: s
 
 @pytest.mark.parametrize(("ending", "number"), [("jsonl", signal.SIGTERM), ("parquet", signal.SIGTERM), ("jsonl", signal.SIGHUP)])
 def test_nothing_is_left_behind(tmp_path: Path, rules: Path, ending: str, number: signal.Signals) -> None:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("the signal is ignored here (nohup), and so by what is started here")
     places = [tmp_path / "out", tmp_path / "tmp"]
     for place in places:
         place.mkdir()

@@ -92,7 +92,7 @@ def test_snapshots_of_the_join_tier_hold_messages_not_combinations() -> None:
     for tier, engine in engines.items():
         engine.process(events)
         kept[tier] = engine.snapshot()
-    assert len(kept["kernel"]) * 5 < len(kept["interpreter"])
+    assert len(kept["kernel"]) * 4 < len(kept["interpreter"])
     for tier in engines:
         for data in kept.values():
             engine = Engine(book, tier)

@@ -83,7 +83,7 @@ def test_a_folder_without_cases(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_an_attempt_here_tells_where_it_went_wrong() -> None:
     number = next(n for n in range(50) if BadFuzzer().attempt(random_of(0, n)).way == "crash")
     outcome = tried(BadFuzzer(), 0, number, armed=False)
-    assert outcome.finding == "crash: KeyError at testing/fuzz/work.py:tried"
+    assert outcome.finding == "crash: KeyError at testing/fuzz/work.py:_ran"
     assert "KeyError: 'crash'" in outcome.detail
 
 
