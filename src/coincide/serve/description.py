@@ -120,102 +120,101 @@ CHANGED = {"200": _answer("The rules as they are now.", _json(_reference("Rules"
 SHOWN = {"text/plain": {"schema": TEXT}}
 
 
-def _paths() -> Json:
-    events = {"oneOf": [_reference("Event"), {"type": "array", "items": _reference("Event")}]}
-    return {
-        "/events": {
-            "post": {
-                "summary": "Publish events: a record, an array of records, or one a line. All are accepted, or none.",
-                "requestBody": {"required": True, "content": {**_json(events), "application/x-ndjson": {"schema": TEXT}}},
-                "responses": {
-                    "202": _answer("They are kept, and will be dealt with.", _json(_reference("Accepted"))),
-                    **_refusals(400, 408, 413, 415, 422, 503),
-                },
-            }
-        },
-        "/detections": {
-            "get": {
-                "summary": "Detections that were made, oldest first.",
-                "parameters": [
-                    *FILTERS,
-                    _parameter("limit", "At most so many.", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}),
-                ],
-                "responses": {
-                    "200": _answer("Those that are kept.", _json(_reference("Detections"))),
-                    **_refusals(400, 410),
-                },
-            }
-        },
-        "/detections/stream": {
-            "get": {
-                "summary": "Detections as they are made: server-sent events. A browser goes on where it was by itself.",
-                "parameters": FILTERS,
-                "responses": {
-                    "200": _answer("A stream without end.", {"text/event-stream": {"schema": TEXT}}),
-                    **_refusals(400, 410),
-                },
-            }
-        },
-        "/rules": {
-            "get": {
-                "summary": "The rules, and the files that hold them.",
-                "responses": {"200": _answer("All of them.", _json(_reference("Rules"))), **_refusals()},
-            }
-        },
-        "/rules/validate": {
-            "post": {
-                "summary": "Would these rules be accepted in the place of that file?",
-                "requestBody": {"required": True, "content": _json(_reference("File"))},
-                "responses": {
-                    "200": _answer("What there is to say of them.", _json(_reference("Checked"))),
-                    **_refusals(400, 408, 413, 415),
-                },
-            }
-        },
-        "/rules/{name}/enable": {
-            "post": {
-                "summary": "Let a rule make detections again. It starts afresh.",
-                "parameters": RULE_NAME,
-                "responses": {**CHANGED, **_refusals(404, 422)},
-            }
-        },
-        "/rules/{name}/disable": {
-            "post": {
-                "summary": "Let a rule make no detections. The others go on as if nothing had been.",
-                "parameters": RULE_NAME,
-                "responses": {**CHANGED, **_refusals(404, 422)},
-            }
-        },
-        "/rule-files/{file}": {
-            "get": {
-                "summary": "The text of a file of rules.",
-                "parameters": FILE_NAME,
-                "responses": {"200": _answer("Its text.", SHOWN), **_refusals(404)},
+EVENTS: Json = {"oneOf": [_reference("Event"), {"type": "array", "items": _reference("Event")}]}
+PATHS: Json = {
+    "/events": {
+        "post": {
+            "summary": "Publish events: a record, an array of records, or one a line. All are accepted, or none.",
+            "requestBody": {"required": True, "content": {**_json(EVENTS), "application/x-ndjson": {"schema": TEXT}}},
+            "responses": {
+                "202": _answer("They are kept, and will be dealt with.", _json(_reference("Accepted"))),
+                **_refusals(400, 408, 413, 415, 422, 503),
             },
-            "put": {
-                "summary": "Replace a file of rules, or add one. Rules whose text is unchanged keep their state.",
-                "parameters": FILE_NAME,
-                "requestBody": {"required": True, "content": SHOWN},
-                "responses": {**CHANGED, **_refusals(400, 408, 413, 415, 422)},
+        }
+    },
+    "/detections": {
+        "get": {
+            "summary": "Detections that were made, oldest first.",
+            "parameters": [
+                *FILTERS,
+                _parameter("limit", "At most so many.", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}),
+            ],
+            "responses": {
+                "200": _answer("Those that are kept.", _json(_reference("Detections"))),
+                **_refusals(400, 410),
             },
+        }
+    },
+    "/detections/stream": {
+        "get": {
+            "summary": "Detections as they are made: server-sent events. A browser goes on where it was by itself.",
+            "parameters": FILTERS,
+            "responses": {
+                "200": _answer("A stream without end.", {"text/event-stream": {"schema": TEXT}}),
+                **_refusals(400, 410),
+            },
+        }
+    },
+    "/rules": {
+        "get": {
+            "summary": "The rules, and the files that hold them.",
+            "responses": {"200": _answer("All of them.", _json(_reference("Rules"))), **_refusals()},
+        }
+    },
+    "/rules/validate": {
+        "post": {
+            "summary": "Would these rules be accepted in the place of that file?",
+            "requestBody": {"required": True, "content": _json(_reference("File"))},
+            "responses": {
+                "200": _answer("What there is to say of them.", _json(_reference("Checked"))),
+                **_refusals(400, 408, 413, 415),
+            },
+        }
+    },
+    "/rules/{name}/enable": {
+        "post": {
+            "summary": "Let a rule make detections again. It starts afresh.",
+            "parameters": RULE_NAME,
+            "responses": {**CHANGED, **_refusals(404, 422)},
+        }
+    },
+    "/rules/{name}/disable": {
+        "post": {
+            "summary": "Let a rule make no detections. The others go on as if nothing had been.",
+            "parameters": RULE_NAME,
+            "responses": {**CHANGED, **_refusals(404, 422)},
+        }
+    },
+    "/rule-files/{file}": {
+        "get": {
+            "summary": "The text of a file of rules.",
+            "parameters": FILE_NAME,
+            "responses": {"200": _answer("Its text.", SHOWN), **_refusals(404)},
         },
-        "/metrics": {
-            "get": {"summary": "Counts, for Prometheus.", "responses": {"200": _answer("Its format.", SHOWN), **_refusals()}}
+        "put": {
+            "summary": "Replace a file of rules, or add one. Rules whose text is unchanged keep their state.",
+            "parameters": FILE_NAME,
+            "requestBody": {"required": True, "content": SHOWN},
+            "responses": {**CHANGED, **_refusals(400, 408, 413, 415, 422)},
         },
-        **{
-            path: {
-                "get": {
-                    "summary": summary,
-                    "security": [],
-                    "responses": {
-                        "200": _answer("Yes.", _json(_reference("Status"))),
-                        "503": _answer("No.", _json(_reference("Status"))),
-                    },
-                }
+    },
+    "/metrics": {
+        "get": {"summary": "Counts, for Prometheus.", "responses": {"200": _answer("Its format.", SHOWN), **_refusals()}}
+    },
+    **{
+        path: {
+            "get": {
+                "summary": summary,
+                "security": [],
+                "responses": {
+                    "200": _answer("Yes.", _json(_reference("Status"))),
+                    "503": _answer("No.", _json(_reference("Status"))),
+                },
             }
-            for path, summary in (("/health", "Is the process alive?"), ("/ready", "Are events taken?"))
-        },
-    }
+        }
+        for path, summary in (("/health", "Is the process alive?"), ("/ready", "Are events taken?"))
+    },
+}
 
 
 @cache
@@ -223,7 +222,7 @@ def described() -> Json:
     return {
         "openapi": "3.1.0",
         "info": {"title": "coincide", "version": __version__, "description": "Events in, situations out."},
-        "paths": _paths(),
+        "paths": PATHS,
         "components": {"schemas": SCHEMAS, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{"token": []}, {}],
     }
