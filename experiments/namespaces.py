@@ -22,14 +22,7 @@ from statistics import fmean
 from typing import Any
 from zlib import crc32
 
-import msgspec
-
 import coincide
-from coincide.adapters.mapping import DEFAULT
-from coincide.adapters.records import event_of
-from coincide.engines.policies import PolicyEngine
-from coincide.model.batch import EventBatch
-from coincide.model.event import record
 from experiments import office
 from experiments.office import INSIDE, NOTIFY, RULES, WIRED, WIRELESS, Record
 from experiments.pictures import Pictures
@@ -219,16 +212,12 @@ def _lines(path: Path) -> list[Record]:
 
 
 def notices(way: str, received: Sequence[Record]) -> list[tuple[list[str], float]]:
-    """Of each notice what it was made of, and how late (ms) the PDA had it; by itself it has none late."""
+    """Of each notice what it was made of, and how late (ms) the PDA had it. Of primitive events: those that follow from all of
+    them in order of time, the truth that the network is held against."""
     if way == "ce":
         told = [(line["data"], line["arrival"]) for line in received]
         return sorted((data["from"], arrival - _hi(data)) for data, arrival in told)
-    read = [(event_of(line["data"], DEFAULT, number), line["arrival"]) for number, line in enumerate(received)]
-    events = [msgspec.structs.replace(event, arrival=round(arrival * 1000)) for event, arrival in read]
-    engine = PolicyEngine(coincide.loads(RULES + FAST_NOTIFY, "opera"), "best-effort")
-    end = max((event.arrival or 0 for event in events), default=0) + 10_000_000
-    runs = [*engine.process(EventBatch(events)), *engine.pass_time(end)]
-    made = [record(detection) for one in runs for detection in one.detections]
+    made = coincide.detect(coincide.loads(RULES + FAST_NOTIFY, "opera"), [line["data"] for line in received], "inf")
     return sorted((notice["from"], 0.0) for notice in made if notice["type"] == "Notify")
 
 
