@@ -97,11 +97,13 @@ class Probabilistic(Guaranteed):
 
     def _pass_time(self, arrival: int) -> None:
         """Between two arrivals items become stable one after another; at one instant arrivals come first."""
+        self.consumer.cross(arrival, (self.clock, self.number))
         while (item := self._next()) is not None and (instant := self._stable_at(item[0], arrival)) is not None:
             self.clock = instant
             self._take(*item)
 
     def _release(self, mark: int) -> None:
+        self.consumer.cross(self.clock, (self.clock, self.number))
         while (item := self._next()) is not None and self.stable(item[0], self.clock):
             self._take(*item)
 

@@ -44,6 +44,9 @@ class Consumer(Protocol):
     def finite(self) -> bool:
         """Is any pending timer not a recurring one?"""
 
+    def cross(self, last: float, moment: Moment) -> None:
+        """Timers are to fire one after another until `last`. Raises RunError if that would never end."""
+
     def consume(self, batch: EventBatch, moments: Moments) -> None:
         """Events in total order, with the timers due before the last of them; or one event as it arrives."""
 
@@ -157,6 +160,7 @@ class BestEffort:
         return self.clock, self.number
 
     def _fire(self, last: float) -> None:
+        self.consumer.cross(last, (self.clock, self.number))
         while (due := self.consumer.due()) is not None and due <= last and (last != inf or self.consumer.finite()):
             self.clock = max(self.clock, due)
             self.consumer.fire(due, (self.clock, self.number))
@@ -277,6 +281,7 @@ class Guaranteed:
             self.consumer.consume(EventBatch(run), moments)
 
     def fire_below(self, time: float, moments: Moments) -> None:
+        self.consumer.cross(time, (self.clock, self.number))
         self._fire(lambda due: due < time, moments)
 
     def _fire(self, wanted: Callable[[int], bool], moments: Moments) -> None:
@@ -297,6 +302,7 @@ class Guaranteed:
         if self.run:
             before, self.clock = self.clock, max(self.clock, _time(self.run[-1]))
             self._hand_on(lambda time: (max(before, time), self.number))
+        self.consumer.cross(until, (self.clock, self.number))
         self._fire(lambda due: due <= until and (until != inf or self.consumer.finite()), self._passing)
 
     def _passing(self, time: int) -> Moment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import coincide
 from coincide.engines.choice import TIERS
 from coincide.engines.embedded import Engine
 from coincide.errors import RunError
@@ -61,3 +62,14 @@ def test_an_end_may_be_too_far_off() -> None:
     with pytest.raises(RunError, match="`until` too far off"):
         detecting.finish(FAR)
     assert engine(COUNTED).finish("inf").records() == []
+
+
+@pytest.mark.parametrize("policy", ["best-effort", "probabilistic 0.5", "guaranteed"])
+def test_an_arrival_may_be_too_far_off(policy: str) -> None:
+    """Under a policy timers fire one by one, as arrivals let them: that would never end, either."""
+    events = [{"type": "on", "time": 0, "arrival": 0}, {"type": "on", "time": 35, "arrival": 36}]
+    far = {"type": "other", "time": FAR if policy == "guaranteed" else 40, "arrival": FAR}
+    rules = coincide.load(SourceText(*TICKING))
+    assert coincide.detect(rules, events, policy=policy)
+    with pytest.raises(RunError, match="'tick' acts every 10ms"):
+        coincide.detect(rules, [*events, far, {**far, "type": "last"}], policy=policy)

@@ -23,6 +23,11 @@ class Gaps:
     def __init__(self, plans: Sequence[DetectorPlan]) -> None:
         self._plans = plans
 
+    @property
+    def are_watched(self) -> bool:
+        """Does anything act of itself, again and again?"""
+        return bool(self._ticking)
+
     @cached_property
     def _ticking(self) -> list[tuple[int, Ticking]]:
         """With the numbers of their plans, the most frequent first."""

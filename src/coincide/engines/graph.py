@@ -140,6 +140,11 @@ class Graph:
         stop.raise_with(shown)
         return merged(shown)
 
+    def cross(self, state: GraphState, last: float) -> None:
+        """Timers are to fire one after another until `last`. Raises RunError if a definition would act too often before."""
+        if last != inf and self._gaps.are_watched and (due := self.due(state)) is not None:
+            self._gaps.check(state.states, due, int(last))
+
     def finish(
         self, state: GraphState, until: float | None = None, closed: bool = True, border: Border | None = None
     ) -> EventBatch:

@@ -140,6 +140,13 @@ class Instance:
     def finite(self) -> bool:
         return self.graph.waits(self.state)
 
+    def cross(self, last: float, moment: Moment) -> None:
+        try:
+            self.graph.cross(self.state, last)
+        except RunError:
+            self.stopped = moment[1]
+            raise
+
     def consume(self, batch: EventBatch, moments: Moments) -> None:
         self._advance(batch, NEVER if self._by_arrival else None, moments)
 

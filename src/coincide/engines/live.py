@@ -180,6 +180,9 @@ class LiveEngine:
     def finite(self) -> bool:
         return True
 
+    def cross(self, last: float, moment: Moment) -> None:
+        self.engine.graph.cross(self.engine.state, last)
+
     def consume(self, batch: EventBatch, moments: Moments) -> None:
         self._made.extend(up_to_a_stop(partial(self.engine.process, batch)))
 
