@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.engines.choice import (
@@ -24,6 +24,8 @@ from coincide.rulebook import Rulebook, RuleSource, rulebook
 if TYPE_CHECKING:
     from coincide.adapters.report import Intake
     from coincide.causes import Cause, Causes, Observed
+    from coincide.misses.answer import Answer
+    from coincide.misses.asking import Key
 
 Rules = Rulebook | RuleSource | Sequence[RuleSource]
 """A rulebook, the path of a rule file, or several paths."""
@@ -139,18 +141,65 @@ def run(
         yield from ({**r, KEY: key} for r, key in zip(records, told.of(batch), strict=True)) if keys else records
 
 
+@overload
 def why(
-    detection: Mapping[str, Any],
+    found: Mapping[str, Any],
     rules: Rules | None = None,
     events: Events = None,
     until: Until = None,
+    /,
     *,
     policy: str | None = None,
     mapping: FieldMapping = DEFAULT,
-) -> Cause:
-    """What led to a detection, as a tree: `print` it, or look at its `parts`.
+) -> Cause: ...
 
-    The detection is one of `detect(…, why=True)`; or any, and the rules and events that it was made of are given again.
+
+@overload
+def why(
+    rules: Rules,
+    events: Events,
+    until: Until = None,
+    /,
+    *,
+    detection: str,
+    policy: str | None = None,
+    mapping: FieldMapping = DEFAULT,
+) -> Cause: ...
+
+
+@overload
+def why(
+    rules: Rules,
+    events: Events,
+    until: Until = None,
+    /,
+    *,
+    rule: str | None = None,
+    key: Key = None,
+    at: Any = None,
+    tries: int = 3_000,
+    policy: str | None = None,
+    mapping: FieldMapping = DEFAULT,
+) -> Answer: ...
+
+
+def why(
+    about: Any,
+    /,
+    *given: Any,
+    detection: str | None = None,
+    rule: str | None = None,
+    key: Key = None,
+    at: Any = None,
+    tries: int = 3_000,
+    policy: str | None = None,
+    mapping: FieldMapping = DEFAULT,
+) -> Cause | Answer:
+    """Why a detection was made, or why none was.
+
+    `why(found)` is for a detection of `detect(…, why=True)`; `why(found, rules, events)` for any, and `why(rules, events,
+    detection=KEY)` for one that is known by its key (`detect(…, keys=True)`, from whichever engine). What led to it is told as a
+    tree: `print` it, or look at its `parts`.
 
     >>> import coincide
     >>> guessed = "detect Guessed = [failed(user = ?user)] ; [failed(user = ?user)] ; [login(user = ?user)]"
@@ -166,7 +215,47 @@ def why(
       ├ 1000  failed  user=eve
       ├ 2000  failed  user=eve
       └ 3000  login  user=eve  ← completes it
+
+    `why(rules, events, rule=…, key=…, at=(from, to))` tells why a rule made no detection for a key in some time: how far matches
+    came and what stopped them, the nearest first. What it names has been tried: put right, it makes the detection.
+
+    >>> print(coincide.why(rules, events[1:], rule="Guessed", key={"user": "eve"}))
+    Guessed for user='eve' made no detection
+      1. failed at 2000, login at 3000; no other event of type failed until 2999
     """
+    if isinstance(about, Mapping):
+        return _cause(about, *given, policy=policy, mapping=mapping)
+    rules, events, until, *_ = (about, *given, None, None)
+    if detection is not None:
+        return _keyed(observed(rules, events, until, policy=policy, mapping=mapping), detection)
+    from coincide.misses.answer import why_not
+    from coincide.misses.asking import question
+
+    book = rulebook(rules)
+    read = [event for batch in in_order(events, book.fields(mapping)) for event in batch.events]
+    return why_not(book, read, question(book, read, rule, key, at), until_microseconds(until), tries=tries)
+
+
+def _keyed(causes: Causes, key: str) -> Cause:
+    from coincide.engines.identity import Keys, digests_of
+
+    keys = Keys(digests_of(causes.book)).of(EventBatch(causes.detections))
+    found = next((d for d, own in zip(causes.detections, keys, strict=True) if own == key), None)
+    if found is None:
+        hint = "keys are those of `detect(…, keys=True)` and `coincide run --keys`, of the same rules and events"
+        raise InputError(Diagnostic(f"no detection has the key '{key}'", hint=hint))
+    return causes.of(found)
+
+
+def _cause(
+    detection: Mapping[str, Any],
+    rules: Rules | None = None,
+    events: Events = None,
+    until: Until = None,
+    *,
+    policy: str | None,
+    mapping: FieldMapping,
+) -> Cause:
     from coincide.causes import Explained
 
     if isinstance(detection, Explained):

@@ -50,6 +50,12 @@ class Cause:
         return record(self.event)
 
     @property
+    def tree(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        told = {"event": self.record, "note": self.note, "known": self.known, "parts": [part.tree for part in self.parts]}
+        return {name: value for name, value in told.items() if value or name == "event"}
+
+    @property
     def events(self) -> list[Event]:
         """The external events at the ends of the tree, in order of time."""
         found = self._ends()
@@ -139,6 +145,10 @@ class Causes:
         if id(detection) not in self._trees:
             self._trees[id(detection)] = Cause(detection, tuple(self._parts(detection)))
         return self._trees[id(detection)]
+
+    def constituents(self, detection: Event) -> list[Event]:
+        """The events that it names, as far as they are known."""
+        return [self._by_key[key] for key in detection.origin if key in self._by_key]
 
     def detector_of(self, detection: Event) -> Detector:
         return self._detectors[detection.place[-2]]
@@ -313,13 +323,17 @@ def _value(value: Value) -> str:
 
 
 def _clock(events: Iterable[Event]) -> Form:
-    """How times are told: as the time of day where all are of one, as counters where they are no dates."""
-    ends = [event.hi for event in events]
-    if max(ends) < YEAR:
-        return lambda event: str(milliseconds(event.hi))
-    days = {format_instant(end)[:DAY] for end in ends}
-    fine = len({end // SECOND for end in ends}) < len(set(ends))
-    return lambda event: _shortened(format_instant(event.hi), len(days) == 1, fine)
+    told = clock([event.hi for event in events])
+    return lambda event: told(event.hi)
+
+
+def clock(instants: Sequence[int]) -> Callable[[int], str]:
+    """How instants are told: as the time of day where all are of one, as counters where they are no dates."""
+    if max(instants) < YEAR:
+        return lambda instant: str(milliseconds(instant))
+    days = {format_instant(instant)[:DAY] for instant in instants}
+    fine = len({instant // SECOND for instant in instants}) < len(set(instants))
+    return lambda instant: _shortened(format_instant(instant), len(days) == 1, fine)
 
 
 def _shortened(text: str, of_day: bool, fine: bool) -> str:

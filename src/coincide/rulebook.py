@@ -14,6 +14,7 @@ from coincide.adapters.mapping import FieldMapping
 from coincide.attachments import Attachments, loading
 from coincide.collecting import all_is_kept
 from coincide.compile import Compiled, compile_rules
+from coincide.compile.graph import feeds
 from coincide.detection.base import Detector, DetectorPlan, in_tier
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.lang.shared.about import LEVELS, About
@@ -95,6 +96,14 @@ class Rulebook:
         """The same with some of the detectors, by their numbers; none of these may be fed by one that is left out."""
         chosen = tuple(detector for detector in self.detectors if detector.order in orders)
         return replace(self, compiled=replace(self.compiled, detectors=chosen, plans=tuple(self.compiled.plans_for(chosen))))
+
+    def needed_for(self, orders: Collection[int]) -> Rulebook:
+        """The same with some of the detectors, by their numbers, and all that feed them."""
+        edges = feeds(self.detectors)
+        needed = {number for number, detector in enumerate(self.detectors) if detector.order in orders}
+        while more := {n for n, readers in edges.items() if n not in needed and not needed.isdisjoint(readers)}:
+            needed |= more
+        return self.only({self.detectors[number].order for number in needed})
 
     def plans(
         self, tier: str = "interpreter", size: int = 0, is_ready: Callable[[str], bool] | None = None

@@ -26,6 +26,7 @@ from coincide.cli import (
     submit,
     test,
     warm,
+    why,
 )
 
 DESCRIPTION = "Find situations in streams of events: patterns written as rules, run over files or on Spark."
@@ -49,6 +50,7 @@ def arguments() -> argparse.ArgumentParser:
         check.CHECK,
         check.ANALYSE,
         explain.EXPLAIN,
+        why.WHY,
         formatting.FORMAT,
         guess.GUESS,
         draw.DRAW,

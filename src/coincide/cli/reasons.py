@@ -52,14 +52,15 @@ def explaining(book: Rulebook, given: Given, whole: bool) -> Iterator[Observer]:
     show_causes(observed.causes(book, whole=whole).all())
 
 
-def show_causes(causes: Iterable[Cause]) -> None:
-    """One tree below the other; in colours on a terminal."""
+def show_causes(causes: Iterable[Cause]) -> int:
+    """One tree below the other; in colours on a terminal. A command has then done what it was asked."""
     for cause in causes:
         if sys.stdout.isatty():
             _show_coloured(cause)
         else:
             print(cause)
         print()
+    return 0
 
 
 def _show_coloured(cause: Cause) -> None:

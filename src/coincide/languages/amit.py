@@ -17,9 +17,11 @@ from coincide.lang.amit.print import resolved_text
 from coincide.lang.amit.reads import reads_of
 from coincide.lang.amit.resolve import Resolved, resolve
 from coincide.lang.amit.templates import expand
+from coincide.lang.amit.wants import wants_of
 from coincide.lang.amit.warnings import warnings_of
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import Reads
+from coincide.lang.shared.wants import Wants
 from coincide.languages.base import Language
 from coincide.source import SourceText
 
@@ -84,6 +86,9 @@ class Amit(Language):
 
     def reads(self, detector: Detector) -> Reads:
         return reads_of(detector.definition)
+
+    def wants(self, detector: Detector) -> Wants:
+        return wants_of(detector.definition)
 
 
 def _detector(situation: Resolved, partition: tuple[str, ...] | None) -> Detector:

@@ -11,6 +11,7 @@ from coincide.errors import Diagnostic
 from coincide.lang.opera.definition import Limit
 from coincide.lang.shared.about import About
 from coincide.lang.shared.reads import Reads
+from coincide.lang.shared.wants import Wants
 from coincide.source import SourceText
 
 
@@ -89,6 +90,10 @@ class Language(ABC):
     @abstractmethod
     def reads(self, detector: Detector) -> Reads:
         """What a definition reads of events, and where it says so."""
+
+    @abstractmethod
+    def wants(self, detector: Detector) -> Wants:
+        """What a definition waits for, event by event."""
 
     def about(self, detector: Detector) -> About:
         """What a definition says of itself to those who read what it found."""

@@ -16,9 +16,11 @@ from coincide.lang.cdl.partition import partition_of
 from coincide.lang.cdl.print import print_file as print_xml
 from coincide.lang.cdl.typing import KINDS
 from coincide.lang.cdl.versions import in_force
+from coincide.lang.cdl.wants import wants_of
 from coincide.lang.cdl.warning import warnings_of
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute
+from coincide.lang.shared.wants import Wants
 from coincide.languages.base import Language
 from coincide.source import SourceText
 
@@ -87,6 +89,9 @@ class Cdl(Language):
                 if not a.optional and a.lookup is None and is_attribute(a.name):
                     found.append(Mention(ATTRIBUTE, a.name, a.span, KINDS[a.type]))
         return Reads(tuple(found), gives=frozenset(a.name for event in cd.events for a in event.attributes))
+
+    def wants(self, detector: Detector) -> Wants:
+        return wants_of(detector.definition)
 
 
 def _linked(inputs: Inputs, made: frozenset[str]) -> Inputs:

@@ -23,8 +23,10 @@ from coincide.lang.ecco.parse import parse as parse_text
 from coincide.lang.ecco.print import linked_text
 from coincide.lang.ecco.print import print_file as print_text
 from coincide.lang.ecco.unbounded import unbounded, unbounded_duplicates
+from coincide.lang.ecco.wants import wants_of
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, keys_of, mentions_of
+from coincide.lang.shared.wants import Wants
 from coincide.languages.base import Language
 from coincide.model.area import Area
 from coincide.source import SourceText
@@ -96,6 +98,9 @@ class Ecco(Language):
         found += [m for rule in item.setting.duplicates for m in keys_of(rule.keys, rule.span)]
         given = own if definition.give is None else frozenset(item.name for item in definition.give)
         return Reads(tuple(found), tuple(trees), given.union(definition.keys))
+
+    def wants(self, detector: Detector) -> Wants:
+        return wants_of(detector.definition)
 
 
 def _of_file(file: File, setting: Setting) -> list[Detector]:

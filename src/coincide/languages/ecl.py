@@ -17,6 +17,7 @@ from coincide.lang.ecl.print import definition_text
 from coincide.lang.ecl.print import print_file as print_text
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import Reads, keys_of, mentions_of
+from coincide.lang.shared.wants import Slot, Wants
 from coincide.languages.base import Language
 from coincide.source import SourceText
 from coincide.syntax import walk
@@ -63,6 +64,9 @@ class Ecl(Language):
         found += [mention for tree in values for mention in mentions_of(tree)]
         given = frozenset((*definition.keys, *(name for output in outputs for name, _ in output.attributes)))
         return Reads(tuple(found), (*(test for test, _ in tests), *values), given)
+
+    def wants(self, detector: Detector) -> Wants:
+        return Wants(tuple(Slot(None, (test,), refused) for test, refused in _tests(detector.definition)))
 
 
 def _detector(definition: Monitor | Machine) -> Detector:

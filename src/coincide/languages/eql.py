@@ -15,6 +15,7 @@ from coincide.lang.eql.print import print_query
 from coincide.lang.shared.about import About
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
+from coincide.lang.shared.wants import Slot, Wants
 from coincide.languages.base import Language
 from coincide.source import SourceText
 from coincide.syntax import walk
@@ -81,6 +82,11 @@ class Eql(Language):
         found += [m for key in query.keys for m in _fields(key.value, KEY, key.optional)]
         given = {node.name for tree in query.trees() for node in walk(tree) if isinstance(node, Reference)}
         return Reads(tuple(found), (), frozenset(query.fields) | given)
+
+    def wants(self, detector: Detector) -> Wants:
+        query: Query = detector.definition
+        slots = [Slot(i.filter.category, (i.filter.condition,), i.missing or i is query.until, i.runs) for i in query.everything]
+        return Wants(tuple(slots), bounds=() if query.maxspan is None else (query.maxspan,))
 
 
 def _detector(query: Query) -> Detector:

@@ -11,7 +11,9 @@ from coincide.lang.matchrecognize.check import endless_faults, query_warnings, s
 from coincide.lang.matchrecognize.definition import HELD, Column, File, OrderKey, Query
 from coincide.lang.matchrecognize.parse import parse as parse_text
 from coincide.lang.matchrecognize.print import print_file as print_text
+from coincide.lang.matchrecognize.wants import wants_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute, mentions_of
+from coincide.lang.shared.wants import Wants
 from coincide.languages.base import Language
 from coincide.source import SourceText
 
@@ -57,6 +59,9 @@ class MatchRecognize(Language):
         found += [mention for tree in trees for mention in mentions_of(tree)]
         given = [*(c.name for c in clause.partition), *(m.name for m in clause.measures), *(i.name for i in query.items or ())]
         return Reads(tuple(found), (), frozenset(given))
+
+    def wants(self, detector: Detector) -> Wants:
+        return wants_of(detector.definition)
 
     def explained(self, detector: Detector) -> Iterator[tuple[str, str]]:
         from coincide.detection.rowpattern.explain import explained

@@ -15,12 +15,28 @@ from coincide.errors import Diagnostic
 from coincide.expr.tree import Reference
 from coincide.lang.opera.attributes import aggregate_parts, check_ids
 from coincide.lang.opera.check import Checker, used_types
-from coincide.lang.opera.definition import All, Atom, Attribute, Bind, Condition, Definition, File, Limit, OfType, aliased_items
+from coincide.lang.opera.definition import (
+    All,
+    Atom,
+    Attribute,
+    Bind,
+    Condition,
+    Definition,
+    Element,
+    File,
+    Group,
+    Limit,
+    OfType,
+    Timing,
+    aliased_items,
+)
 from coincide.lang.opera.parse import parse as parse_text
 from coincide.lang.opera.print import definition_text
 from coincide.lang.opera.print import print_file as print_text
+from coincide.lang.opera.times import Duration
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute, mentions_of
+from coincide.lang.shared.wants import Slot, Wants, present
 from coincide.languages.base import Language
 from coincide.source import SourceText, room_for_recursion
 from coincide.syntax import walk
@@ -78,6 +94,15 @@ class Opera(Language):
         found += [mention for attribute in definition.attributes for mention in _of_aliases(attribute)]
         return Reads(tuple(found), tests, frozenset((*definition.parameters, *(a.name for a in definition.attributes))))
 
+    def wants(self, detector: Detector) -> Wants:
+        """A filter of all events has no type. What a domain lets pass stops an expression."""
+        definition: Definition = detector.definition
+        nodes = list(walk(definition.body))
+        refused = {id(inner) for n in nodes for other in _stopping(n) for inner in walk(other)}
+        slots = [_slot(n, id(n) in refused) for n in nodes if isinstance(n, OfType | All)]
+        bounds = [n.time.microseconds for n in nodes if isinstance(n, Timing) and isinstance(n.time, Duration)]
+        return Wants(tuple(slots), present(None if definition.condition is None else definition.condition.value), tuple(bounds))
+
 
 def _detector(definition: Definition) -> Detector:
     types = frozenset(used_types(definition.body))
@@ -101,6 +126,19 @@ def _former_digest(definition: Definition) -> str:
     with room_for_recursion():
         condition = "" if definition.condition is None else f" where {definition.condition.value!r}"
         return sha256(f"opera {definition!r}{condition}".encode()).hexdigest()
+
+
+def _slot(events: OfType | All, refused: bool) -> Slot:
+    tests = tuple(term.test for term in events.terms if isinstance(term, Condition))
+    return Slot(events.name if isinstance(events, OfType) else None, tests, refused)
+
+
+def _stopping(node: Element) -> Iterator[Element]:
+    """What stands in a domain, or must not come."""
+    if isinstance(node, Atom | Group) and node.domain is not None:
+        yield node.domain
+    if isinstance(node, Atom) and node.negated:
+        yield from node.items
 
 
 def _of_aliases(attribute: Attribute) -> Iterator[Mention]:

@@ -11,12 +11,14 @@ from coincide.detection.selection.plan import plans as selection_plans
 from coincide.errors import Diagnostic
 from coincide.lang.shared.about import About
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
+from coincide.lang.shared.wants import Wants
 from coincide.lang.sigma.check import remarks
 from coincide.lang.sigma.definition import CorrelationRule, DetectionRule, File, items_of
 from coincide.lang.sigma.link import Linked, linked_files
 from coincide.lang.sigma.mapping import mapping_of
 from coincide.lang.sigma.parse import parse as parse_text
 from coincide.lang.sigma.print import print_file as print_text
+from coincide.lang.sigma.wants import wants_of
 from coincide.languages.base import Language
 from coincide.source import SourceText
 
@@ -76,6 +78,9 @@ class Sigma(Language):
         places = {item.attribute: item.span for item in items}
         mentions = tuple(Mention(what, name, places.get(name, detector.span)) for name in names if is_attribute(name))
         return Reads(mentions, (), frozenset(field.name for field in shown))
+
+    def wants(self, detector: Detector) -> Wants:
+        return wants_of(detector.definition)
 
     def about(self, detector: Detector) -> About:
         head = detector.definition.rule.head

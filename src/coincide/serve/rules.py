@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from coincide.adapters.files import CompleteFile
-from coincide.compile.graph import feeds
 from coincide.detection.base import Detector
 from coincide.engines.policies import names_policies
 from coincide.errors import CoincideError, Diagnostic, RuleError, nearest
@@ -43,19 +42,13 @@ class RuleSet:
     @cached_property
     def running(self) -> Rulebook:
         """The rules that are enabled, and those that they need."""
-        return self.book if not self.disabled else self.book.only({self.book.detectors[n].order for n in self._needed()})
+        enabled = {detector.order for detector in self.book.detectors if detector.name not in self.disabled}
+        return self.book.needed_for(enabled) if self.disabled else self.book
 
     @cached_property
     def silent(self) -> frozenset[int]:
         """Of those that run, the numbers of the ones that are disabled: others need what they make."""
         return frozenset(detector.order for detector in self.running.detectors if detector.name in self.disabled)
-
-    def _needed(self) -> set[int]:
-        edges = feeds(self.book.detectors)
-        needed = {n for n, detector in enumerate(self.book.detectors) if detector.name not in self.disabled}
-        while more := {n for n, readers in edges.items() if n not in needed and not needed.isdisjoint(readers)}:
-            needed |= more
-        return needed
 
     @property
     def names(self) -> list[str]:

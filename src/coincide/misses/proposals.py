@@ -1,0 +1,271 @@
+"""What is tried: changes that a rule's own words, and the events that are there, suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count, islice, permutations, product
+
+from coincide.expr.tree import Expr, Reference
+from coincide.lang.shared.reads import ATTRIBUTE, KEY
+from coincide.lang.shared.wants import Slot, Wants
+from coincide.misses.edits import Add, Change, Edit, Edits, Move, Remove
+from coincide.misses.trial import Trial, same
+from coincide.misses.values import Assignment, constants, satisfying, ways
+from coincide.model.event import HEARTBEAT, Event, Value, primitive
+from coincide.model.numbers import is_number
+from coincide.model.stamp import LIMIT, MILLISECOND
+from coincide.rulebook import Rulebook
+from coincide.syntax import walk
+
+NEIGHBOURS = 12
+"""Events, the last ones, around which things are tried."""
+
+VALUES = 6
+"""Other values of one attribute that are tried."""
+
+DEFAULTS: dict[str | None, Value] = {"number": 1.0, "string": "a", "boolean": True}
+
+
+@dataclass(frozen=True)
+class Template:
+    """An event that a rule waits for."""
+
+    slot: Slot
+    type: str
+    attributes: Assignment
+
+
+class Hints:
+    """What a rule, and those that feed it, say of the events that they wait for."""
+
+    def __init__(self, book: Rulebook) -> None:
+        self._made = {output for detector in book.detectors for output in (detector.name, *detector.outputs)}
+        self._wants: list[Wants] = [book.compiled.languages[d.language].wants(d) for d in book.detectors]
+        self.mentions = [m for reads in book.reads for m in reads.mentions if m.what in (KEY, ATTRIBUTE)]
+
+    @cached_property
+    def slots(self) -> list[Slot]:
+        """Of external events. A rule's own come after those of rules that feed it."""
+        return [slot for wants in self._wants for slot in wants.slots if slot.type not in self._made]
+
+    @cached_property
+    def tests(self) -> list[Expr]:
+        return [tree for wants in self._wants for tree in (*wants.tests, *(t for slot in wants.slots for t in slot.tests))]
+
+    @cached_property
+    def bounds(self) -> list[int]:
+        return sorted({bound for wants in self._wants for bound in wants.bounds if bound > 0})
+
+    @cached_property
+    def counts(self) -> list[int]:
+        return sorted({number for wants in self._wants for number in wants.counts if 1 < number <= 50})
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Attributes that count."""
+        tested = (node.name for tree in self.tests for node in walk(tree) if isinstance(node, Reference))
+        mentioned = (mention.name for mention in self.mentions)
+        return [name for name in dict.fromkeys((*mentioned, *tested)) if name not in ("type", "time", "id", "from", "space")]
+
+    def kind(self, name: str) -> str | None:
+        return next((mention.kind for mention in self.mentions if mention.name == name and mention.kind), None)
+
+    @property
+    def reach(self) -> int | None:
+        """How far apart things are that have to do with one another; None: any time."""
+        return 2 * max(self.bounds) if self.bounds else None
+
+
+class Proposals:
+    """Edits of the events of a trial, the most likely first."""
+
+    def __init__(self, trial: Trial, hints: Hints) -> None:
+        self.trial = trial
+        self.hints = hints
+        self._numbers = count(1)
+        self._ids = {event.id for event in trial.events}
+
+    # One event changed.
+
+    def waits(self) -> Iterator[list[Edits]]:
+        """Time that goes on until something is detected."""
+        for detection in self.trial.endless()[:3]:
+            yield [(self.heartbeat(detection.hi + later),) for later in (0, *self.hints.bounds)]
+
+    def removals(self) -> Iterator[Edits]:
+        yield from ((Remove(event),) for event in reversed(self.trial.near))
+
+    def additions(self) -> Iterator[list[Edits]]:
+        """Of each that is waited for, at different times."""
+        for template in self.templates:
+            yield [(self.added(template, time),) for time in self.times]
+
+    def changes(self) -> Iterator[Edits]:
+        """Of one attribute; then of all that a slot asks for."""
+        for event in reversed(self.trial.near[-NEIGHBOURS:]):
+            for name in self.hints.names:
+                yield from ((Change(event, name, value),) for value in self.values(event, name))
+        for event, template in product(reversed(self.trial.near[-NEIGHBOURS:]), self.templates):
+            if event.type == template.type and len(edits := self.differences(event, template.attributes)) > 1:
+                yield edits
+
+    def from_other_keys(self) -> Iterator[Edits]:
+        """Events that would have done, had they been of the key."""
+        for event in reversed(self.trial.others):
+            if edits := self.differences(event, dict(self.trial.independent)):
+                yield edits
+
+    def moves(self) -> Iterator[list[Edits]]:
+        """Of each event, before or behind another, or just within a bound of it: the nearest first."""
+        for event in reversed(self.trial.near[-NEIGHBOURS:]):
+            others = [other.hi for other in self.trial.near[-NEIGHBOURS:] if other is not event]
+            ways = {time - event.hi for hi in others for time in self._around(hi)} - {0}
+            yield [(Move(event, by),) for by in sorted(ways, key=abs)]
+
+    # Many events.
+
+    def witnesses(self) -> Iterator[list[Event]]:
+        """Events that should make a detection by themselves: those that a rule waits for, in order, so many of each as it
+        asks for; then perhaps what ends it all."""
+        for chain, step, (end, beat) in product(self._chains(), self._steps, self._ends):
+            first = end - step * (len(chain) - 1)
+            made = [self.event(template, first + step * n) for n, template in enumerate(chain)]
+            yield made if beat is None else [*made, self.heartbeat(beat).event]
+
+    def _chains(self) -> Iterator[list[Template]]:
+        """Sequences of what is waited for."""
+        wanted = [self._of(slot) for slot in self.hints.slots if not slot.refused]
+        stopping = [self._of(slot) for slot in self.hints.slots if slot.refused]
+        plain = [[templates[0]] * templates[0].slot.times for templates in wanted if templates]
+        once = [template for group in plain for template in group]
+        yield once
+        yield from (list(some) for some in islice(permutations(once), 1, 7) if len(once) <= 3)
+        yield [*once, *(templates[0] for templates in stopping if templates)]
+        for number in (*self.hints.counts, 2, 3):
+            yield [template for group in plain for template in group * number]
+            yield [template for _ in range(number) for template in once]
+        yield from (list(some) for some in islice(product(*[t for t in wanted if t]), 1, 16))
+        yield from (list(some) for length in (2, 3) for some in islice(product(self.templates[:6], repeat=length), 216))
+
+    @cached_property
+    def _steps(self) -> list[int]:
+        """Between the events of a chain."""
+        within = [bound // 10 for bound in self.hints.bounds if bound >= 10 * MILLISECOND]
+        return list(dict.fromkeys((MILLISECOND, *within[:1])))
+
+    @cached_property
+    def _ends(self) -> list[tuple[int, int | None]]:
+        """When the last of them happens, and how long one waits then."""
+        first, last = self.trial.span
+        behind = (self.trial.near[-1].hi if self.trial.near else first) + 100 * MILLISECOND
+        question = self.trial.question
+        ends = [e for e in dict.fromkeys((behind, last, (first + last) // 2)) if question.lo <= e <= question.hi] or [last]
+        waits = [(e, e + bound) for e in ends for bound in self.hints.bounds if e + bound <= question.hi]
+        before = [(e - bound, e) for e in ends for bound in self.hints.bounds]
+        return [*((e, None) for e in ends), *waits, *before]
+
+    # What an event could be.
+
+    @cached_property
+    def templates(self) -> list[Template]:
+        """Those that are waited for first, then what stops."""
+        slots = sorted(self.hints.slots, key=lambda slot: slot.refused)
+        found = [template for slot in dict.fromkeys(slots) for template in self._of(slot)]
+        return list({repr((t.type, sorted(t.attributes.items(), key=str))): t for t in found}.values())
+
+    def _of(self, slot: Slot) -> list[Template]:
+        """A slot's ways, with attributes as events near have them where it says nothing."""
+        found = []
+        for way in ways(slot.tests) or [{}]:
+            kind = slot.type if slot.type is not None else str(way.get("type", self._usual_type))
+            if kind not in self.hints._made:
+                own = {name: value for name, value in way.items() if name != "type"}
+                found += [Template(slot, kind, {**base, **own}) for base in self._bases]
+        return found
+
+    @cached_property
+    def _usual_type(self) -> str:
+        kinds = [event.type for event in self.trial.near or self.trial.events[-1:]]
+        return max(set(kinds), key=kinds.count) if kinds else "event"
+
+    @cached_property
+    def _bases(self) -> list[Assignment]:
+        """Attributes of an event as those near have them: those of the last, of the first, and what is usual."""
+        found = []
+        for model in (*self.trial.near[-1:], *self.trial.near[:1], None):
+            base = {name: self._usual(name, model) for name in self.hints.names}
+            known = {name: value for name, value in base.items() if value is not None}
+            found.append({**known, **self.trial.question.key})
+        return [base for n, base in enumerate(found) if base not in found[:n]][:2]
+
+    def _usual(self, name: str, model: Event | None) -> Value:
+        if model is not None and (own := value_of(model, name)) is not None:
+            return own
+        there = (value_of(event, name) for event in reversed(self.trial.near))
+        return next(
+            (value for value in there if value is not None),
+            DEFAULTS.get(self.hints.kind(name), None if name == "source" else 1.0),
+        )
+
+    def values(self, event: Event, name: str) -> list[Value]:
+        """Other values of an attribute: those that tests ask for, those that other events have, and around these."""
+        old = value_of(event, name)
+        tested = [
+            way[name]
+            for template in self.templates
+            if template.type == event.type
+            for way in [template.attributes]
+            if name in way
+        ]
+        seen = [value_of(other, name) for other in reversed(self.trial.near)]
+        bounds = [value for value in constants(self.hints.tests) if is_number(value) == is_number(old)] if old is not None else []
+        around = [v for value in (*bounds, *seen) if is_number(value) for op in (">", "<") for v in satisfying(op, value)]
+        given = [self.trial.question.key[name]] if name in self.trial.question.key else []
+        every = [value for value in (*given, *tested, *seen, *bounds, *around) if value is not None and not same(value, old)]
+        distinct: dict[object, Value] = {(type(value), value): value for value in every}
+        return list(distinct.values())[:VALUES]
+
+    def differences(self, event: Event, attributes: Assignment) -> Edits:
+        """What would have to be changed for the event to have these."""
+        return tuple(Change(event, name, value) for name, value in attributes.items() if not same(value_of(event, name), value))
+
+    @cached_property
+    def times(self) -> list[int]:
+        """When another event could happen: around those that are there, the last of them first."""
+        first, last = self.trial.span
+        near = [event.hi for event in reversed(self.trial.near[-NEIGHBOURS:])]
+        around = [time for hi in near for time in self._around(hi)]
+        question = self.trial.question
+        given = [time for time in (question.lo, question.hi) if abs(time) < LIMIT]
+        found = [*around, last, *given, (first + last) // 2]
+        return [time for time in dict.fromkeys(found) if time <= question.hi] or [last]
+
+    def _around(self, hi: int) -> Iterator[int]:
+        yield from (hi + MILLISECOND, hi - MILLISECOND)
+        for bound in self.hints.bounds:
+            yield from (hi + bound, hi - bound, hi + bound - MILLISECOND, hi + bound + MILLISECOND, hi - bound + MILLISECOND)
+
+    # Events that are not there.
+
+    def added(self, template: Template, time: int) -> Edit:
+        return Add(self.event(template, time))
+
+    def heartbeat(self, time: int) -> Add:
+        return Add(primitive(HEARTBEAT, time, time, self._id(), {}))
+
+    def event(self, template: Template, time: int) -> Event:
+        attributes = dict(template.attributes)
+        source = attributes.pop("source", None)
+        like = next((e for e in reversed(self.trial.near) if e.type == template.type), None)
+        space = None if like is None else like.space
+        return primitive(template.type, time, time, self._id(), attributes, source if isinstance(source, str) else None, space)
+
+    def _id(self) -> str:
+        """One that no event has; behind all others at the same time."""
+        return next(name for n in self._numbers if (name := f"new-{n}") not in self._ids)
+
+
+def value_of(event: Event, name: str) -> Value:
+    return event.source if name == "source" else event.attributes.get(name)
