@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coincide.causes import Cause, Causes, clock
-from coincide.misses.edits import Add, Change, Edits, Move, Remove, edited
+from coincide.misses.edits import Add, Change, Edit, Edits, Move, Remove, edited
 from coincide.misses.proposals import Hints
 from coincide.misses.search import Search
 from coincide.misses.trial import Question, Trial
@@ -146,9 +146,14 @@ class _Inquiry:
         if not there:
             search = Search(self.trial, self.hints)
             found = [miss for edits in search.run() if (miss := self._miss(edits)) is not None]
-            misses, cut = _nearest(found, most), search.cut or self.trial.cut
+            own = [miss for miss in found if not any(self._is_of_another_key(edit) for edit in miss.edits)]
+            misses, cut = _nearest(own or found, most), search.cut or self.trial.cut
         q = self.question
         return Answer(q.detector.name, q.key, (q.lo, q.hi), there, tuple(misses), tuple(self._lacking()), self.trial.made, cut)
+
+    def _is_of_another_key(self, edit: Edit) -> bool:
+        """Such an event may have nothing to do with the question: it is told only where there is nothing else."""
+        return isinstance(edit, Change) and edit.attribute in self.question.key
 
     def _meets(self, causes: Causes, detection: Event) -> bool:
         if not self.question.key:
