@@ -57,6 +57,12 @@ class Rulebook:
         """Likewise, where the input has no end."""
         return tuple(w for d in self.detectors for w in self.compiled.languages[d.language].streaming_warnings(d))
 
+    @property
+    def told_of_streams(self) -> tuple[Diagnostic, ...]:
+        """What would be said if these rules ran where the input has no end."""
+        found = (*self.streaming_warnings, *self.endless_faults)
+        return tuple(replace(d, message=_of_streams(d.message), severity="warning") for d in found)
+
     @cached_property
     def reads(self) -> tuple[Reads, ...]:
         """What each detector reads of events, and where it says so."""
@@ -112,6 +118,10 @@ class Rulebook:
         whose loop is not ready, is interpreted."""
         plans = [p if self.steps is None else p.with_steps(self.steps) for p in self.compiled.plans]
         return in_tier(plans, tier, size, is_ready)
+
+
+def _of_streams(message: str) -> str:
+    return message if "stream" in message else f"on a stream: {message}"
 
 
 def load(

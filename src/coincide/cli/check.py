@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coincide.cli.command import Command, Given, load_rules, rules_argument
 from coincide.cli.report import show_warnings
 
 if TYPE_CHECKING:
-    from coincide.errors import Diagnostic
     from coincide.rulebook import Rulebook
 
 CHECK_DESCRIPTION = """\
@@ -59,23 +57,13 @@ def check(given: Given) -> int:
     book = load_rules(given)
     told = (*book.warnings, *book.remarks)
     show_warnings(told)
-    show_warnings(_on_streams(book))
+    show_warnings(book.told_of_streams)
     print(f"{_counted(len(book.detectors), 'detector')}, {_counted(len(told), 'warning')}")
     if given.other or given.events or given.all:
         _show_analysis(_analysis(book, given))
     elif all(source.name.endswith(".ecl") for source, _ in book.files):
         _show_if_few(book, given)
     return 0
-
-
-def _on_streams(book: Rulebook) -> list[Diagnostic]:
-    """What would be said if these rules ran on a stream."""
-    found = [*book.streaming_warnings, *book.endless_faults]
-    return [replace(d, message=_told_of_streams(d.message), severity="warning") for d in found]
-
-
-def _told_of_streams(message: str) -> str:
-    return message if "stream" in message else f"on a stream: {message}"
 
 
 def _show_if_few(book: Rulebook, given: Given) -> None:

@@ -41,10 +41,14 @@ def is_rule_file(path: str) -> bool:
     return path.endswith(tuple(MODULES))
 
 
+def language_name(path: str) -> str:
+    """Of a rule file, by its ending: ecl, pretty, matchrecognize …; of any other, nothing."""
+    return next((module.rpartition(".")[2] for ending, module in MODULES.items() if path.endswith(ending)), "")
+
+
 def is_of(language: str, path: str) -> bool:
     """Is this a file of the language, by its ending?"""
-    module = next((module for ending, module in MODULES.items() if path.endswith(ending) and not path.endswith(CASES)), None)
-    return module == f"coincide.languages.{language}"
+    return language_name(path) == language and not path.endswith(CASES)
 
 
 def ending_of(language: str) -> str:

@@ -26,6 +26,15 @@ SHAPES: dict[str, tuple[str, ...]] = {
 }
 """Attributes of each element."""
 
+CHILDREN: dict[str, tuple[str, ...]] = {
+    "event": ("eventAttribute",),
+    "key": ("eventKey",),
+    "lifespan": ("initiator", "terminator", "keyBy"),
+    "initiator": ("startup", "eventInitiator"),
+    "terminator": ("eventTerminator", "expirationInterval", "noTerminator"),
+}
+"""Elements inside an element; those of situations, templates and operators are apart."""
+
 SYNONYMS: dict[str, dict[str, str]] = {
     "eventInitiator": {"alias": "as", "threshold": "where", "correlation": "correlate"},
     "eventTerminator": {"alias": "as", "threshold": "where", "type": "terminationType"},

@@ -26,7 +26,7 @@ from coincide.lang.amit.definition import (
     Use,
 )
 from coincide.lang.amit.functions import expression_functions
-from coincide.lang.amit.grammar import CHOICES, SHAPES, SYNONYMS, TYPES
+from coincide.lang.amit.grammar import CHILDREN, CHOICES, SHAPES, SYNONYMS, TYPES
 from coincide.lang.amit.operators import elements
 from coincide.lang.amit.parse_operator import operator
 from coincide.lang.shared.xml import Element, parse_xml
@@ -57,7 +57,7 @@ def _attributes(element: Element) -> Attributes:
 
 def _event(element: Element) -> EventType:
     name = _attributes(element).name("name")
-    attributes = [_event_attribute(child) for child in children_of(element, ("eventAttribute",))]
+    attributes = [_event_attribute(child) for child in children_of(element, CHILDREN["event"])]
     return EventType(name, _distinct(attributes), span=element.span)
 
 
@@ -80,7 +80,7 @@ def _key(element: Element) -> Key:
     attributes = _attributes(element)
     name = attributes.name("name")
     kind = attributes.choice("type", TYPES) if attributes.given("type") else None
-    members = tuple(_event_key(child) for child in children_of(element, ("eventKey",)))
+    members = tuple(_event_key(child) for child in children_of(element, CHILDREN["key"]))
     if not members:
         raise error(element.span, "element 'key' needs at least one 'eventKey'")
     return Key(name, members, kind, span=element.span)
@@ -104,7 +104,7 @@ def _key_by(element: Element) -> KeyBy:
 
 def _lifespan(element: Element) -> Lifespan:
     name = _attributes(element).name("name")
-    children = children_of(element, ("initiator", "terminator", "keyBy"))
+    children = children_of(element, CHILDREN["lifespan"])
     order = [child.name for child in children]
     if order[:2] != ["initiator", "terminator"] or set(order[2:]) - {"keyBy"}:
         raise error(element.span, "element 'lifespan' holds one 'initiator', one 'terminator', then any 'keyBy'")
@@ -116,7 +116,7 @@ def _lifespan(element: Element) -> Lifespan:
 
 def _initiators(element: Element) -> tuple[bool, tuple[Initiator, ...]]:
     Attributes(element, ())
-    children = children_of(element, ("startup", "eventInitiator"))
+    children = children_of(element, CHILDREN["initiator"])
     if not children:
         raise error(element.span, "element 'initiator' is empty")
     startups = [child for child in children if child.name == "startup"]
@@ -146,7 +146,7 @@ def _initiator(element: Element) -> Initiator:
 
 def _terminators(element: Element) -> tuple[tuple[Terminator, ...], Expiration | None]:
     Attributes(element, ())
-    children = children_of(element, ("eventTerminator", "expirationInterval", "noTerminator"))
+    children = children_of(element, CHILDREN["terminator"])
     if not children:
         raise error(element.span, "element 'terminator' is empty")
     for child in children:

@@ -32,7 +32,12 @@ Pairs = Sequence[tuple[Scalar, Node]]
 
 
 def parse_file(source: SourceText) -> File:
-    return File(items(_sections(parse_yaml(source), "amit", TOP)), "yaml")
+    return File(items(elements_of(source)), "yaml")
+
+
+def elements_of(source: SourceText) -> Iterator[Element]:
+    """The file's items as the elements that they stand for."""
+    return _sections(parse_yaml(source), "amit", TOP)
 
 
 def _sections(node: Node, inside: str, known: Iterable[str]) -> Iterator[Element]:

@@ -43,7 +43,7 @@ NESTED: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def parse_file(source: SourceText) -> File:
-    root = _root(parse_yaml(source))
+    root = root_of(source)
     try:
         return replace(file_of(root), form="yaml")
     except RuleError as error:
@@ -55,7 +55,9 @@ def _quoted(element: re.Match[str]) -> str:
     return f"'{element[1]}'" if element[1] else "the text"
 
 
-def _root(node: Node) -> Element:
+def root_of(source: SourceText) -> Element:
+    """The document as the elements that it stands for."""
+    node = parse_yaml(source)
     pairs = _pairs(node, "cd")
     given = {key.text: body for key, body in pairs}
     if "cds" not in given:

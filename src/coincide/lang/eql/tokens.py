@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from coincide.errors import Diagnostic, RuleError
@@ -27,7 +27,7 @@ _SCANNER = re.compile(
 )
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 _ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]{2,8})\}|(.))")
-_DIRECTIVE = re.compile(r"//\s*@(name|fields)(?!\w)[ \t]*(.*?)\s*$")
+DIRECTIVE = re.compile(r"//\s*@(name|fields)(?!\w)[ \t]*(.*?)\s*$")
 
 
 @dataclass(frozen=True)
@@ -51,22 +51,28 @@ Spans = Callable[[int, int], Span]
 """From a stretch of the text that is read to the one of the file that an author sees."""
 
 
+def pieces(text: str) -> Iterator[Token]:
+    """All of a text, with space and remarks; a character that begins nothing is `bad`."""
+    offset = 0
+    while offset < len(text):
+        match = None if _is_endgame_raw(text, offset) else _SCANNER.match(text, offset)
+        kind, end = ("bad", offset + 1) if match is None else (str(match.lastgroup), match.end())
+        yield Token(kind, text[offset:end], offset, end)
+        offset = end
+
+
 def scanned(text: str, spans: Spans) -> Scanned:
     tokens: list[Token] = []
     directives: list[tuple[int, Directive]] = []
-    offset = 0
-    while offset < len(text):
-        match = _SCANNER.match(text, offset)
-        if match is None or _is_endgame_raw(text, offset):
-            raise _fault(text, offset, spans)
-        kind, written = str(match.lastgroup), match.group()
-        if kind == "text":
-            _check_escapes(written, offset, spans)
-        if kind == "remark" and (found := _DIRECTIVE.match(written)) is not None:
-            directives.append((len(tokens), Directive(found[1], found[2], spans(offset, match.end()))))
-        elif kind not in ("space", "remark"):
-            tokens.append(Token(kind, written, offset, match.end()))
-        offset = match.end()
+    for piece in pieces(text):
+        if piece.kind == "bad":
+            raise _fault(text, piece.start, spans)
+        if piece.kind == "text":
+            _check_escapes(piece.text, piece.start, spans)
+        if piece.kind == "remark" and (found := DIRECTIVE.match(piece.text)) is not None:
+            directives.append((len(tokens), Directive(found[1], found[2], spans(piece.start, piece.end))))
+        elif piece.kind not in ("space", "remark"):
+            tokens.append(piece)
     tokens.append(Token("end", "", len(text), len(text)))
     return Scanned(tokens, directives)
 

@@ -25,7 +25,23 @@ _SCANNER = re.compile(
 )
 
 
-class SqlTokens(Tokens):
+class SqlScanner(Tokens):
+    """Tokens as they come."""
+
+    def _scan(self) -> Token:
+        text = self.source.text
+        match = _SCANNER.match(text, self._offset)
+        assert match is not None  # the pattern accepts the empty text
+        start = match.start(match.lastgroup) if match.lastgroup else match.end()
+        self._offset = match.end()
+        if match.lastgroup is not None:
+            return Token(match.lastgroup, match.group(match.lastgroup), start, self._offset)
+        if start == len(text):
+            return Token("end", "", start, start)
+        raise self.fail(Token("op", text[start], start, start + 1), _wrong(text, start))
+
+
+class SqlTokens(SqlScanner):
     """All tokens of a text."""
 
     def __init__(self, source: SourceText) -> None:
@@ -52,18 +68,6 @@ class SqlTokens(Tokens):
     def at_words(self, *words: str) -> bool:
         """Do these words follow one another here?"""
         return all(self.is_one(self.peek(n), word) for n, word in enumerate(words))
-
-    def _scan(self) -> Token:
-        text = self.source.text
-        match = _SCANNER.match(text, self._offset)
-        assert match is not None  # the pattern accepts the empty text
-        start = match.start(match.lastgroup) if match.lastgroup else match.end()
-        self._offset = match.end()
-        if match.lastgroup is not None:
-            return Token(match.lastgroup, match.group(match.lastgroup), start, self._offset)
-        if start == len(text):
-            return Token("end", "", start, start)
-        raise self.fail(Token("op", text[start], start, start + 1), _wrong(text, start))
 
 
 def _wrong(text: str, start: int) -> str:

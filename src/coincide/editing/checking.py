@@ -1,0 +1,63 @@
+"""What is wrong with a text: the same as `coincide check` says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from coincide.errors import CoincideError, Diagnostic
+from coincide.languages.registry import CASES, is_rule_file, language_name
+from coincide.rulebook import Rulebook, load
+from coincide.source import SourceText
+
+SIGNS = {"sigma": re.compile(r"^(?:detection|correlation)\s*:", re.MULTILINE), "eql": re.compile(r"^\[rule\]", re.MULTILINE)}
+"""By which files with endings that others use as well are known to be rules."""
+SHARED = (".yml", ".yaml", ".toml")
+
+
+def is_rules(source: SourceText) -> bool:
+    """Is this a rule file, and not a YAML or TOML file for something else?"""
+    if not is_rule_file(source.name) or source.name.endswith(CASES):
+        return False
+    sign = SIGNS.get(language_name(source.name))
+    return sign is None or not source.name.endswith(SHARED) or sign.search(source.text) is not None
+
+
+def diagnostics(source: SourceText, others: Iterable[SourceText] = (), mapping: SourceText | None = None) -> list[Diagnostic]:
+    """Errors and warnings of one text. A text that cannot stand alone is looked at together with the `others`, as far as these
+    can be loaded. `mapping` is the mapping file of Sigma's rules."""
+    if not is_rules(source):
+        return []
+    try:
+        return _told(source, _loaded([source], mapping))
+    except CoincideError as error:
+        alone = list(error.diagnostics)
+    beside = [other for other in others if other.name != source.name and is_rules(other)]
+    return _together(source, beside, mapping, alone) if beside else alone
+
+
+def _together(
+    source: SourceText, others: Sequence[SourceText], mapping: SourceText | None, alone: list[Diagnostic]
+) -> list[Diagnostic]:
+    """Others that are wrong are left out, one after another; what is wrong with this one is told."""
+    left = list(others)
+    while True:
+        try:
+            return _told(source, _loaded([*left, source], mapping))
+        except CoincideError as error:
+            blamed = {d.span.file for d in error.diagnostics if d.span is not None}
+            if not blamed or source.name in blamed:
+                return list(error.diagnostics)
+        kept = [other for other in left if other.name not in blamed]
+        if not kept or len(kept) == len(left):
+            return alone
+        left = kept
+
+
+def _loaded(sources: Sequence[SourceText], mapping: SourceText | None) -> Rulebook:
+    return load(*sources, sigma_mapping=mapping)
+
+
+def _told(source: SourceText, book: Rulebook) -> list[Diagnostic]:
+    told = (*book.warnings, *book.remarks, *book.told_of_streams)
+    return [diagnostic for diagnostic in told if diagnostic.span is None or diagnostic.span.file == source.name]
