@@ -1,7 +1,7 @@
 # The list of commands. Each makes what it needs first: `.venv` and the packages, from nothing but Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo live network pipeline package test test-all lint format types docs-check kill soak faults bench experiments office clean
+.PHONY: help setup demo live network pipeline package test test-all lint format types docs-check notebooks site kill soak faults bench experiments office clean
 
 PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell \
     $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
@@ -10,7 +10,7 @@ BASE := .venv/.base
 FULL := .venv/.full
 LIVE := .venv/.live
 PARALLEL := -n 2 --durations 10
-CHECKED := src tests examples $(wildcard benchmarks experiments)
+CHECKED := src tests examples website $(wildcard benchmarks experiments)
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -59,6 +59,12 @@ types: $(FULL)  ## types only
 docs-check: $(FULL)  ## run the examples in docstrings, README and docs
 	@$(BIN)/python -m pytest --doctest-modules src/coincide/__init__.py src/coincide/api.py $(wildcard tests/docs)
 
+notebooks: $(FULL)  ## execute the notebooks among the examples, and keep what they show
+	@$(BIN)/python examples/notebooks/execute.py
+
+site: $(FULL)  ## the documentation as a site, in site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo site/index.html
+
 kill: $(FULL)  ## kill live runs 200 times with files and 200 times with NATS: nothing may be lost, nothing doubled
 	@COINCIDE_KILLS=200 $(BIN)/python -m pytest -q -n 2 --dist load -rP tests/unit/streams/test_kill.py
 
@@ -81,7 +87,7 @@ office: $(FULL)  ## the Active Office with real processes in network namespaces 
 	@$(BIN)/python -m experiments namespaces --pictures experiment-output
 
 clean:  ## remove what these commands made, the environment too
-	rm -rf .venv .java demo-output experiment-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf .venv .java demo-output experiment-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse site
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed; give it as: make PYTHON=/path/to/python"; exit 1; }

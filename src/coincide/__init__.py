@@ -1,4 +1,4 @@
-"""Event correlation (complex event processing) for Python and Spark: five published languages, one engine.
+"""Event correlation (complex event processing) for Python and Spark: eight published languages, one engine.
 
 >>> import coincide
 >>> rules = coincide.loads("monitor pairs = repeat { push(pair) { sequential { open, close } } }")
@@ -53,6 +53,13 @@ _HOMES = {
     "action": "coincide.streams.actions",
     "stream": "coincide.streams.asynchronous",
 }
+
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext coincide`: the cell magic `%%coincide`."""
+    from coincide.magic import register
+
+    register(shell)
 
 
 def __getattr__(name: str) -> object:

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.display.detections import Detections
 from coincide.engines.choice import (
     Duration,
     Until,
@@ -24,6 +25,7 @@ from coincide.rulebook import Rulebook, RuleSource, rulebook
 if TYPE_CHECKING:
     from coincide.adapters.report import Intake
     from coincide.causes import Cause, Causes, Observed
+    from coincide.explanation import Explanation
     from coincide.misses.answer import Answer
     from coincide.misses.asking import Key
 
@@ -47,8 +49,8 @@ def detect(
     end: str = "closed",
     why: bool = False,
     keys: bool = False,
-) -> list[dict[str, Any]]:
-    """All detections that the rules make of the events, as records, in the order made.
+) -> Detections:
+    """All detections that the rules make of the events, as records, in the order made: a list, which notebooks show as a table.
 
     `rules` is a rulebook (`load`, `loads`), the path of a rule file, or several paths. `events` are records (dicts), Event
     objects, the path of a file (JSON Lines, CSV, Parquet, Arrow) or several, or a pandas, Polars or Arrow table, in any
@@ -85,10 +87,10 @@ def detect(
         if keys:
             raise InputError("keys= and why= cannot be asked for together")
         causes = observed(rules, events, until, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end)
-        return causes.explained()
+        return Detections(causes.explained(), causes)
     events = list(events) if isinstance(events, Iterator) and not _is_table(events) else events  # all of them, in any order
     made = run(rules, events, until, engine=engine, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end, keys=keys)
-    return list(made)
+    return Detections(made)
 
 
 def run(
@@ -370,7 +372,9 @@ def _as_they_arrived(
         yield EventBatch(made.detections)
 
 
-def explain(rules: Rules, engine: str = "embedded", tier: str = "auto", events: Sequence[Mapping[str, Any]] | None = None) -> str:
+def explain(
+    rules: Rules, engine: str = "embedded", tier: str = "auto", events: Sequence[Mapping[str, Any]] | None = None
+) -> Explanation:
     """How the rules would be run: stages, shared work, keys, tier, what is filtered and read, memory. For Spark, a sample of
     `events` shows what correlation descriptions move through exchanges, whole and divided.
 
@@ -384,7 +388,7 @@ def explain(rules: Rules, engine: str = "embedded", tier: str = "auto", events: 
 
     book = rulebook(rules)
     told = explanation(book, engine, tier)
-    return told if events is None or engine == "embedded" else f"{told}\n\n{shuffled(book, events, detect)}"
+    return told if events is None or engine == "embedded" else told.followed_by(shuffled(book, events, detect))
 
 
 def analyse(rules: Rules, *, events: Events = None, other: Rules | None = None, whole: bool | None = None) -> dict[str, Any]:

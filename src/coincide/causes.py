@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -99,6 +100,16 @@ class Cause:
 
     def __str__(self) -> str:
         return "\n".join("".join(text for text, _ in line) for line in self.lines())
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """At the prompt of IPython."""
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        """In a notebook. What makes it stands above this module, so it is found by name when it is asked for."""
+        page = import_module("coincide.display.page")
+        html: str = page.shown(page.tree(self))
+        return html
 
 
 class Observed:

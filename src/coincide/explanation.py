@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Self
 
 from coincide.compile.graph import feeds, stages
 from coincide.detection.base import COMPILED, Detector, DetectorPlan
@@ -21,19 +23,65 @@ LARGE_TEXT = 300
 Row = tuple[str, str]
 
 
-def explanation(book: Rulebook, engine: str = "embedded", tier: str = "auto") -> str:
+@dataclass(frozen=True)
+class Section:
+    """Rows about the source, or about each of the plans of a stage."""
+
+    head: str
+    parts: tuple[tuple[str, tuple[Row, ...]], ...]  # the definitions of a plan, and what is said of it
+
+    def lines(self) -> Iterator[str]:
+        yield f"\n{self.head}"
+        for names, rows in self.parts:
+            yield from (f"  {names}",) if names else ()
+            yield from (f"    {what:<9} {text}" for what, text in rows)
+
+
+class Explanation(str):
+    """How rules will be run: a text, which notebooks show as tables."""
+
+    summary: str
+    sections: tuple[Section, ...]
+    rest: str
+
+    def __new__(cls, summary: str, sections: Sequence[Section], rest: str = "") -> Self:
+        lines = [summary, *(line for section in sections for line in section.lines())]
+        made = super().__new__(cls, "\n".join([*lines, "", rest] if rest else lines))
+        made.summary, made.sections, made.rest = summary, tuple(sections), rest
+        return made
+
+    def followed_by(self, text: str) -> Explanation:
+        return Explanation(self.summary, self.sections, "\n\n".join(filter(None, (self.rest, text))))
+
+    def _repr_html_(self) -> str:
+        from coincide.display.page import shown
+        from coincide.report.markup import Markup, element
+
+        parts = [element("b", self.summary)]
+        for section in self.sections:
+            parts.append(element("div", section.head, class_="faint"))
+            for names, rows in section.parts:
+                cells = [element("tr", element("td", what, class_="faint"), element("td", text)) for what, text in rows]
+                parts += [element("div", element("b", names)) if names else Markup(), element("table", *cells)]
+        return shown(*parts, element("pre", self.rest) if self.rest else None)
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """At the prompt of IPython: its lines, without quotes."""
+        printer.text(str(self))
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+def explanation(book: Rulebook, engine: str = "embedded", tier: str = "auto") -> Explanation:
     check_name("engine", engine, ENGINES)
     check_name("tier", tier, TIERS)
-    lines = [_summary(book)]
+    sections = []
     for number, plans in _by_stage(book).items():
-        lines.append(f"\nstage {number + 1}" + (" (reads what earlier stages detect)" if number else ""))
-        for plan in plans:
-            lines.append(f"  {', '.join(plan.definitions)}")
-            lines += [f"    {what:<9} {text}" for what, text in _all_rows(book, plan, tier)]
-    lines += ["\nat the source", *(f"    {what:<9} {text}" for what, text in _pushed_down(book.compiled.plans))]
-    if engine != "embedded":
-        lines += ["", *_on_spark(book, engine)]
-    return "\n".join(lines)
+        head = f"stage {number + 1}" + (" (reads what earlier stages detect)" if number else "")
+        sections.append(Section(head, tuple((", ".join(plan.definitions), tuple(_all_rows(book, plan, tier))) for plan in plans)))
+    sections.append(Section("at the source", (("", tuple(_pushed_down(book.compiled.plans))),)))
+    return Explanation(_summary(book), sections, "" if engine == "embedded" else "\n".join(_on_spark(book, engine)))
 
 
 def plan_outline(book: Rulebook, names: Set[str]) -> Iterator[str]:

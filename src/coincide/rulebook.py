@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,27 @@ from coincide.source import Reading, SourceText
 
 RuleSource = str | PathLike[str] | SourceText
 
+NAMED = 8
+"""Detectors that a rulebook is called by."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Rulebook:
     """Rules of one or more files, checked and planned. Made by `load` or `loads`; it never changes."""
 
     compiled: Compiled
     attachments: Attachments = field(default_factory=dict, compare=False, repr=False)
     steps: int | None = None  # how many a row pattern may take from one row
+
+    def __repr__(self) -> str:
+        names = [detector.name for detector in self.detectors]
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        return f"<Rulebook: {', '.join(names[:NAMED])}{more}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook, its drawings. What makes them stands above this module, so it is found by name when it is asked for."""
+        html: str = import_module("coincide.display.rules").rules_html(self)
+        return html
 
     @property
     def detectors(self) -> tuple[Detector, ...]:

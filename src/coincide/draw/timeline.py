@@ -52,10 +52,14 @@ class Picture:
     left: float  # where lanes begin
     y: float = TOP
     parts: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # what stands beside and above the lanes, and has no time
     rows: dict[str, float] = field(default_factory=dict)  # middle of each event type's lane
 
     def add(self, *parts: str) -> None:
         self.parts.extend(parts)
+
+    def name(self, *parts: str) -> None:
+        self.names.extend(parts)
 
     def x(self, time: float) -> float:
         return self.left + self.scale.place(time) * (WIDTH - self.left - RIGHT)
@@ -116,7 +120,7 @@ def _strip(picture: Picture, name: str, times: Sequence[float]) -> None:
     top, height = picture.y, LANE - 6
     picture.rows[name] = top + height / 2
     width = WIDTH - picture.left - RIGHT
-    picture.add(
+    picture.name(
         _text(picture.left - COUNTS, top + 12, name, anchor="end"),
         _text(picture.left - 12, top + 12, f"{len(times):,}", "count", "end"),
     )
@@ -144,7 +148,7 @@ def _lanes(picture: Picture, lanes: Mapping[str, Sequence[Mark]]) -> None:
     for number, (name, marks) in enumerate(lanes.items()):
         colour = COLOURS[number % len(COLOURS)]
         middle = picture.y + FOUND_LANE / 2
-        picture.add(
+        picture.name(
             _text(picture.left - COUNTS, middle + 4, name, "name", "end", colour),
             _text(picture.left - 12, middle + 4, f"{len(marks):,}", "count", "end"),
         )
@@ -177,8 +181,8 @@ def _place_marks(picture: Picture, marks: Sequence[Mark], middle: float, colour:
 
 def _tag(x: float, y: float, width: float, words: str) -> list[str]:
     """Words on a piece of paper, so that no thread runs through them."""
-    paper = f'<rect x="{x - width / 2:.1f}" y="{y - 10:.1f}" width="{width:.1f}" height="13" fill="{PAPER}"/>'
-    return [paper, _text(x, y, words, "mark", "middle")]
+    paper = f'<rect x="{-width / 2:.1f}" y="-10" width="{width:.1f}" height="13" fill="{PAPER}"/>'
+    return [f'<g transform="translate({x:.1f} {y:.1f})">', paper, _text(0, 0, words, "mark", "middle"), "</g>"]
 
 
 def _shape(x0: float, x1: float, y: float, colour: str) -> list[str]:
@@ -201,7 +205,7 @@ def _leads(picture: Picture, mark: Mark, x: float, y: float, colour: str) -> lis
 
 
 def _head(picture: Picture, text: str) -> None:
-    picture.add(_text(picture.left, picture.y, text, "head"))
+    picture.name(_text(picture.left, picture.y, text, "head"))
     picture.y += 10
 
 
@@ -225,7 +229,10 @@ def _page(picture: Picture, title: str, subtitle: str) -> str:
         _text(picture.left, 34, title, "title"),
         _text(picture.left, 54, f"{subtitle}  ·  {picture.scale.caption}", "faint"),
     ]
-    return "\n".join([*head, *picture.parts, "</svg>"]) + "\n"
+    scale = picture.scale  # told, so that a script can move the lanes and say what time it is
+    told = {"left": picture.left, "right": WIDTH - RIGHT, "first": scale.first, "last": scale.last}
+    ends = " ".join(f'data-{name}="{value:.3f}"' for name, value in told.items())
+    return "\n".join([*head, *picture.names, f'<g class="time" {ends}>', *picture.parts, "</g>", "</svg>"]) + "\n"
 
 
 def _text(x: float, y: float, text: str, css: str = "", anchor: str = "start", colour: str | None = None) -> str:
