@@ -20,7 +20,7 @@ Rules as `coincide draw` draws them, and what they find in a few events. All are
 conformance cases; [Pictures](drawing.md) says how to draw your own.
 """
 SHOWN = {
-    ("Opera", "opera.md", "ce"): ("network-five-alarms", "paper-figure-6", "parallel", "timing-not-within"),
+    ("Opera", "opera.md", "ce"): ("network-five-alarms", "scenario-1", "parallel", "timing-not-within"),
     ("In English", "opera.md", "say"): ("some-of", "not-followed-by", "times-within"),
     ("ECL", "ecl.md", "correlation"): ("avionics", "do-unless", "modes", "paper-example-1"),
     ("Amit", "amit.md", "xml"): ("fig10-portal-collapse", "fig13-strong-buy", "fig16-sell-stock", "unless"),

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+MAGIC = "%%coincide"
+
 
 def page(text: str) -> str:
     return "\n\n".join(part for cell in json.loads(text)["cells"] for part in _cell(cell)) + "\n"
@@ -17,9 +19,16 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
     if cell["cell_type"] == "markdown":
         yield source
         return
-    yield _fenced("ipython" if source.startswith("%") else "python", source)
+    yield _rule(source) if source.startswith(MAGIC) else _fenced("python", source)
     for output in cell.get("outputs", ()):
         yield from _output(output)
+
+
+def _rule(source: str) -> str:
+    """A cell that is a rule: its first line is the title."""
+    line, _, rule = source.partition("\n")
+    language = re.search(r"(?:--language|-l) (\S+)", line)
+    return _fenced(f'{language[1] if language else "say"} title="{line}"', rule)
 
 
 def _output(output: dict[str, Any]) -> Iterator[str]:
