@@ -23,17 +23,26 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```(?P<kind>[\w-]*)(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(?P<target>[^)#:\s]+)(?=(?:#[^)\s]*)?\))")
-DECISIONS = {"Decisions": "decisions/"}
+LAST = "Inside"
 LEXERS = {"ecl": "correlation", "sh": "console", "mr.sql": "match_recognize"}
 """By the word of a fence, or by the ending of its file."""
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Decisions are listed by their files."""
-    decisions = [f"decisions/{path.name}" for path in sorted((DOCS / "decisions").glob("*.md"))]
-    for _, pages in (item for part in config.nav for item in part.items()):
-        if isinstance(pages, list) and DECISIONS in pages:
-            pages[pages.index(DECISIONS)] = {"Decisions": decisions}
+    """Decisions, and pages that the list in mkdocs.yml does not name, stand at its end."""
+    named = set(_named(config.nav))
+    left = [page for path in sorted(DOCS.rglob("*.md")) if (page := path.relative_to(DOCS).as_posix()) not in named]
+    decisions = [page for page in left if page.startswith("decisions/")]
+    others = [page for page in left if page not in decisions]
+    next(part[LAST] for part in config.nav if LAST in part).extend([*others, {"Decisions": decisions}])
+
+
+def _named(nav: Any) -> Iterator[str]:
+    """All pages of a list of lists."""
+    if isinstance(nav, str):
+        yield nav
+    for part in nav.values() if isinstance(nav, dict) else nav if isinstance(nav, list) else ():
+        yield from _named(part)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
