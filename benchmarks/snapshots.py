@@ -52,7 +52,21 @@ CDL = """<cd id="refunds" version="1" within="30 d">
   <expressions><expression anchor="X">same</expression></expressions>
   <events><event class="refunded" trigger="X"/></events>
 </cd>"""
-RULES = {"amit": AMIT, "eql": EQL, "ce": OPERA, "matchrecognize": ROWS, "ecco": ECCO, "cdl.xml": CDL}
+SIGMA = """name: order
+logsource: {category: order}
+detection: {s: {k|exists: true}, condition: s}
+---
+name: payment
+logsource: {category: payment}
+detection: {s: {k|exists: true}, condition: s}
+---
+name: many
+correlation: {type: event_count, rules: [order, payment], group-by: [k], timespan: 30d, condition: {gte: 100}}
+---
+name: twice
+correlation: {type: temporal_ordered, rules: [order, payment, order, payment], group-by: [k], timespan: 30d}
+"""
+RULES = {"amit": AMIT, "eql": EQL, "ce": OPERA, "matchrecognize": ROWS, "ecco": ECCO, "cdl.xml": CDL, "sigma": SIGMA}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 TOUCHED = 1_000
 TIMES = 9

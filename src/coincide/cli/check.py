@@ -58,7 +58,9 @@ def check(given: Given) -> int:
     told = (*book.warnings, *book.remarks)
     show_warnings(told)
     show_warnings(book.told_of_streams)
-    print(f"{_counted(len(book.detectors), 'detector')}, {_counted(len(told), 'warning')}")
+    left_out = len(book.compiled.left_out())
+    more = f", {_counted(left_out, 'rule')} left out" if left_out else ""
+    print(f"{_counted(len(book.detectors), 'detector')}, {_counted(len(told), 'warning')}{more}")
     if given.other or given.events or given.all:
         _show_analysis(_analysis(book, given))
     elif all(source.name.endswith(".ecl") for source, _ in book.files):

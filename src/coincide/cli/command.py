@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from coincide.adapters.mapping import FieldMapping
+    from coincide.errors import Diagnostic
     from coincide.rulebook import Rulebook
 
 Given = argparse.Namespace
@@ -56,9 +57,25 @@ def rules_argument(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
 
 def load_rules(given: Given) -> Rulebook:
     """The rules that a command is given, read as its options say."""
+    from coincide.errors import RuleError
     from coincide.rulebook import load
 
-    return load(*given.rules, **loading_options(given))
+    try:
+        return load(*given.rules, **loading_options(given))
+    except RuleError as error:
+        raise RuleError(*(_with_advice(given, told) for told in error.diagnostics)) from error
+
+
+def _with_advice(given: Given, told: Diagnostic) -> Diagnostic:
+    """Of a folder of rules that others have written, one that cannot be read is no reason to stop."""
+    from dataclasses import replace
+    from pathlib import Path
+
+    left_out = told.span is not None and told.span.source.name.endswith((".yml", ".yaml", ".eql", ".toml"))
+    if given.keep_going or not left_out or not any(Path(path).is_dir() for path in given.rules):
+        return told
+    advice = "--keep-going leaves out rules with errors"
+    return replace(told, hint=advice if told.hint is None else f"{told.hint} ({advice})")
 
 
 def loading_options(given: Given) -> dict[str, Any]:

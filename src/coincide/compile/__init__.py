@@ -48,9 +48,14 @@ class Compiled:
             for name, language in self.languages.items()
             for warning in language.warnings([d for d in self.detectors if d.language == name])
         ]
-        for language in self.languages.values():
-            found += language.left_out([(source, file) for source, file in self.files if language_of(source.name) is language])
+        found += self.left_out()
         return found + [warning for limit in self.limits for warning in self._useless(limit)]
+
+    def left_out(self) -> list[Diagnostic]:
+        """Why definitions were left out of what was read, one for each."""
+        files = [(language_of(source.name), source, file) for source, file in self.files]
+        own = ((known, [(s, file) for language, s, file in files if language is known]) for known in self.languages.values())
+        return [told for language, some in own for told in language.left_out(some)]
 
     def _useless(self, limit: Limit) -> Iterator[Diagnostic]:
         made = {output for d in self.detectors for output in d.outputs}

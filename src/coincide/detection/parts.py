@@ -74,13 +74,22 @@ def own_tables(detectors: Sequence[Detector], about: list[int], parts: Mapping[s
 
 def with_tables(detector: Detector, base: bytes, version: int = TABLES) -> dict[str, bytes]:
     """The part of a definition whose state is in tables of its own."""
-    return {detector.digest: msgspec.msgpack.encode(TablesPart(version, [], base))}
+    return {detector.digest: tables_part(base, version)}
+
+
+def tables_part(base: bytes, version: int = TABLES) -> bytes:
+    return msgspec.msgpack.encode(TablesPart(version, [], base))
+
+
+def is_tables(data: bytes, version: int = TABLES) -> bool:
+    """Is a part in tables of its own?"""
+    return msgspec.msgpack.decode(data, type=list[Any])[:1] == [version]
 
 
 def tables_of(detector: Detector, parts: Mapping[str, bytes], version: int = TABLES) -> tuple[bytes, list[bytes]] | None:
     """A definition's own tables and what was added to them; None: its state is not kept in tables."""
     data = detector.part_of(parts)
-    if data is None or msgspec.msgpack.decode(data, type=list[Any])[:1] != [version]:
+    if data is None or not is_tables(data, version):
         return None
     tables, later = tables_named(parts, detector.digest, version)
     return tables.base, later

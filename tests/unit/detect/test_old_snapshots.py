@@ -41,6 +41,8 @@ AS_OBJECTS = [
     *(f"amit/{case}" for case in ("key-global", "after", "mode-delayed")),
     *(f"opera/{case}" for case in ("timing-concurrent-pair", "timing-timer-restarts-in-iteration", "with-attributes")),
     *(f"eql/{case}" for case in ("missing-trailing", "sample", "pipes", "runs")),
+    *(f"sigma/{case}" for case in ("brute-force-chain", "chain-several-groups", "temporal-count", "temporal-ordered-latest")),
+    *(f"sigma/{case}" for case in ("value-avg", "value-percentile")),
     *(f"ecco/{case}" for case in ("exact-numbers", "give-agreement-nesting", "windows-per-key", "selection-empty-windows")),
     *(f"cdl/{case}" for case in ("exact-numbers", "paper-data-enrichment", "paper-physician-visit-near-misses")),
     *(f"match-recognize/{case}" for case in ("within-timer", "match-number", "order-by-other", "partition-by")),

@@ -13,11 +13,16 @@ from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.read import open_events
 from coincide.detection.selection.fieldtests import FieldTests, regex_literal
 from coincide.detection.selection.tests import tester as function_of
-from coincide.detection.selection.windows import _add_exactly, _percentile
+from coincide.detection.selection.units import Root, Unit, part
+from coincide.detection.selection.windows import Sum, percentile_of
+from coincide.engines.embedded import Engine
+from coincide.engines.graph import Graph
 from coincide.expr.print import expression_text
 from coincide.lang.sigma.definition import Number, Regex, Test, Text, Truth, Wild
+from coincide.model.batch import EventBatch
 from coincide.model.compound import Single
-from coincide.rulebook import load
+from coincide.model.event import primitive, record
+from coincide.rulebook import load, loads
 from coincide.source import SourceText
 from coincide.testing.cases import Case, find_cases
 from coincide.testing.check import check_detector
@@ -77,16 +82,93 @@ def test_more_matches_than_there_is_room_for() -> None:
 
 
 def test_sums_do_not_drift() -> None:
-    sums: list[float] = []
-    for number in (1e16, 1.0, 0.1, -1e16, 3.3):
-        _add_exactly(sums, number)
-    assert fsum(sums) == fsum([1.0, 0.1, 3.3])
+    sums = Sum()
+    for number in (1e16, 1.0, 0.1, -1e16, 3.3, 5e-324):
+        sums.enter(Unit(0, (0,), (Root(0, ()),), ((part(number),),)))
+    assert sums.tested() == fsum([1.0, 0.1, 3.3, 5e-324])
 
 
 def test_percentiles() -> None:
-    assert _percentile([1.0, 2.0, 4.0], 50) == 2.0
-    assert _percentile([1.0, 2.0], 25) == 1.25
-    assert _percentile([7.0], 90) == 7.0
+    assert percentile_of([1.0, 2.0, 4.0], 50) == 2.0
+    assert percentile_of([1.0, 2.0], 25) == 1.25
+    assert percentile_of([7.0], 90) == 7.0
+    assert percentile_of([-1.5e308, 1.5e308], 50) == 0.0
+
+
+BURST = """name: failed
+logsource: {category: log}
+detection: {s: {o: fail}, condition: s}
+---
+name: passed
+logsource: {category: log}
+detection: {s: {o: pass}, condition: s}
+---
+name: many
+correlation: {type: event_count, rules: [failed], group-by: [u], timespan: 1h, condition: {gte: 3}}
+---
+name: guessed
+correlation: {type: temporal_ordered, rules: [many, passed], group-by: [u], timespan: 1h}
+"""
+
+
+def burst(size: int) -> list[dict[str, object]]:
+    failed = [{"type": "log", "time": n, "id": f"{10**25 + n}", "o": "fail", "u": "eve"} for n in range(size)]
+    return [*failed, {"type": "log", "time": size, "id": "z", "o": "pass", "u": "eve"}]
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_a_burst_is_kept_once_however_often_a_correlation_holds(tier: str) -> None:
+    """The inner correlation holds at every event, of all events before: what that is made of is not copied each time."""
+    engine = Engine(loads(BURST, "sigma"), tier)
+    events = burst(2_000)
+    engine.process(events[:-1])
+    snapshot = engine.snapshot()
+    assert len(snapshot) < 200 * len(events)
+    after = Engine(loads(BURST, "sigma"), tier)
+    after.restore(snapshot)
+    for one in (engine, after):
+        (found,) = map(record, one.process(events[-1:]).events)
+        assert (found["type"], found["time"], len(found["from"])) == ("guessed", [0, 2_000], 2_001)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_what_has_changed_is_told_at_the_cost_of_that(tier: str) -> None:
+    graph = Graph(loads(BURST, "sigma").plans(tier))
+    state = graph.initial()
+    events = [primitive("log", n, n, f"e{n}", {"o": "fail", "u": f"user{n % 500}"}) for n in range(3_000)]
+    graph.advance(state, EventBatch(events))
+    base = graph.changes(state, everything=True)
+    parts = []
+    for n in range(3_000, 3_004):
+        graph.advance(state, EventBatch([primitive("log", n, n, f"e{n}", {"o": "fail", "u": f"user{n % 2}"})]))
+        assert len(graph.encode(state)) > 50_000  # and changes nothing
+        parts.append(graph.changes(state))
+        assert len(parts[-1]) < 2_000
+    later = [primitive("log", n, n, f"e{n}", {"o": "pass", "u": f"user{n % 3}"}) for n in range(4_000, 4_003)]
+    again = graph.with_changes(base, parts)
+    assert graph.encode(again) == graph.encode(state)
+    expected, found = (list(map(record, graph.advance(s, EventBatch(later)).events)) for s in (state, again))
+    assert found == expected
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("kind", ["event_count", "temporal", "temporal_ordered"])
+def test_groups_that_are_over_are_gone_from_what_is_told(kind: str) -> None:
+    condition = ", condition: {gte: 2}" if kind == "event_count" else ""
+    correlation = f"{{type: {kind}, rules: [failed], group-by: [u], timespan: 1s{condition}}}"
+    text = "---".join([BURST.split("---", maxsplit=1)[0], f"\nname: c\ncorrelation: {correlation}"])
+    graph = Graph(loads(text, "sigma").plans("kernel"))
+    state = graph.initial()
+    base, parts = b"", []
+    for batch in range(6):
+        times = [2_000 * (n + 2_000 * batch) for n in range(2_000)]
+        events = [primitive("log", time, time, f"e{time}", {"o": "fail", "u": time / 2_000 % 1_500}) for time in times]
+        graph.advance(state, EventBatch(events))
+        base = base or graph.changes(state, everything=True)
+        parts.append(graph.changes(state))
+        again = graph.with_changes(base, parts)
+        assert graph.plans[0].essence(again.states[0]) == graph.plans[0].essence(state.states[0])
+    assert len(again.states[0].groups[0].by_key) < 1_500
 
 
 def test_types_that_the_mapping_names_are_all_that_is_looked_at() -> None:

@@ -73,6 +73,16 @@ def test_keep_going(tmp_path: Path) -> None:
     assert "rule 'bad' is not loaded" in heads[2]
 
 
+def test_correlations_go_with_what_they_need(tmp_path: Path) -> None:
+    outer = "name: outer\ncorrelation: {type: event_count, rules: [inner], timespan: 5m, condition: {gte: 1}}\n"
+    inner = "name: inner\ncorrelation: {type: event_count, rules: [gone], timespan: 5m, condition: {gte: 1}}\n"
+    (tmp_path / "a.yml").write_text("---\n".join([outer, inner, GOOD]))
+    book = load(tmp_path, keep_going=True)
+    assert [d.name for d in book.detectors] == ["good"]
+    assert [w.message for w in book.warnings] == ["rule 'gone' is not loaded", "rule 'outer' is left out with rule 'inner'"]
+    assert [(w.span.line, w.span.column) for w in book.warnings if w.span] == [(5, 42), (2, 42)]
+
+
 def test_level() -> None:
     source = SourceText("r.yml", f"{GOOD}---\n{LOW}")
     assert [d["type"] for d in coincide.detect(load(source), [EVENT])] == ["good", "low"]
@@ -134,6 +144,20 @@ def test_rules_that_can_never_match_the_mapping(detection: str, message: str | N
     assert not book.warnings
 
 
+@pytest.mark.parametrize(
+    ("mapping", "logsource", "field", "near"),
+    [("cloudtrail", "product: aws, service: cloudtrail", "eventNmae", "eventName"),
+     ("okta", "product: okta, service: okta", "outcomes", None),
+     ("okta", "product: okta, service: okta", "displayMesage", "displayMessage"),
+     ("ecs", "product: windows, service: security", "LogonTyp", None)],
+)  # fmt: skip
+def test_fields_that_a_vendor_does_not_write(mapping: str, logsource: str, field: str, near: str | None) -> None:
+    text = f"title: t\nlogsource: {{{logsource}}}\ndetection: {{s: {{{field}: x}}, condition: s}}\n"
+    (told,) = load(SourceText("r.yml", text), sigma_mapping=mapping).remarks
+    assert told.message == f"'t' can never match: events of its log source have no '{field}'"
+    assert near is None or near in str(told.hint)
+
+
 def test_check_tells_what_the_mapping_does_not_know(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from coincide.cli.main import main
 
@@ -141,12 +165,13 @@ def test_check_tells_what_the_mapping_does_not_know(tmp_path: Path, capsys: pyte
     (tmp_path / "r.yml").write_text("---\n".join([*rules, BAD]))
     assert main(["check", str(tmp_path), "--sigma-mapping", "sysmon", "--keep-going"]) == 0
     told = capsys.readouterr()
-    assert told.out == "2 detectors, 3 warnings\n"
+    assert told.out == "2 detectors, 3 warnings, 1 rule left out\n"
     assert "r.yml:3:17: warning: 'a' can never match: events of its log source have no 'CommandLin'" in told.err
     assert "hint: did you mean 'CommandLine'?" in told.err
     assert "r.yml:6:12: warning: the mapping has no entry for the log source (category: webserver) of 'found'" in told.err
     assert "unknown modifier 'nonsense'" in told.err
-    assert main(["run", str(tmp_path), "--sigma-mapping", "sysmon", "--events", "x.jsonl"]) == 2  # without --keep-going
+    assert main(["run", str(tmp_path), "--sigma-mapping", "sysmon", "--events", "x.jsonl"]) == 2
+    assert "(--keep-going leaves out rules with errors)" in capsys.readouterr().err
 
 
 RULE = "title: found\nlogsource: {%s}\ndetection: {s: {%s}, condition: s}\n"
@@ -173,6 +198,54 @@ SAMPLES: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
         "ecs", "product: windows, service: security", "EventID: 4625, SubjectUserName: ann",
         {"event": {"code": 4625}, "winlog": {"channel": "Security", "event_data": {"SubjectUserName": "ANN"}}},
         {"event": {"code": 4625}, "winlog": {"channel": "System", "event_data": {"SubjectUserName": "ANN"}}},
+    ),
+    (  # of Sysmon's event 12 Winlogbeat's pipeline says `change`, whatever was done
+        "ecs", "category: registry_add, product: windows", r"TargetObject|contains: '\CurrentVersion\Run'",
+        {"event": {"category": ["configuration", "registry"], "type": ["change"], "code": "12"},
+         "registry": {"path": "HKU\\S-1-5-21\\Software\\Microsoft\\Windows\\CurrentVersion\\Run", "hive": "HKU"},
+         "winlog": {"channel": "Microsoft-Windows-Sysmon/Operational", "event_data": {"EventType": "CreateKey"}}},
+        {"event": {"category": ["configuration", "registry"], "type": ["change"], "code": "12"},
+         "registry": {"path": "HKU\\S-1-5-21\\Software\\Microsoft\\Windows\\CurrentVersion\\Run", "hive": "HKU"},
+         "winlog": {"channel": "Microsoft-Windows-Sysmon/Operational", "event_data": {"EventType": "DeleteKey"}}},
+    ),
+    (
+        "ecs", "category: registry_set, product: windows", "Details|contains: powershell",
+        {"event": {"category": ["configuration", "registry"], "type": ["change"], "code": "13"},
+         "registry": {"path": "HKLM\\Software\\x", "data": {"strings": ["powershell -nop"], "type": "REG_SZ"}}},
+        {"event": {"category": ["configuration", "registry"], "type": ["change"], "code": "14"},
+         "registry": {"path": "HKLM\\Software\\x", "data": {"strings": ["powershell -nop"]}}},
+    ),
+    (  # the same pipeline: the module is the file, and its process has changed
+        "ecs", "category: image_load, product: windows", r"ImageLoaded|endswith: '\dbghelp.dll', Image|endswith: '\winword.exe'",
+        {"event": {"category": ["process"], "type": ["change"], "code": "7"},
+         "process": {"executable": "C:\\Office\\WINWORD.EXE"}, "file": {"path": "C:\\Windows\\System32\\dbghelp.dll"},
+         "winlog": {"channel": "Microsoft-Windows-Sysmon/Operational", "event_data": {"Signed": "true"}}},
+        {"event": {"category": ["process"], "type": ["change"], "code": "8"},
+         "process": {"executable": "C:\\Office\\WINWORD.EXE"}, "file": {"path": "C:\\Windows\\System32\\dbghelp.dll"},
+         "winlog": {"channel": "Microsoft-Windows-Sysmon/Operational"}},
+    ),
+    (
+        "ecs", "category: process_access, product: windows", r"TargetImage|endswith: '\lsass.exe', GrantedAccess: '0x1010'",
+        {"event": {"category": ["process"], "type": ["access"], "code": "10"}, "process": {"executable": "C:\\x.exe"},
+         "winlog": {"channel": "Microsoft-Windows-Sysmon/Operational",
+                    "event_data": {"TargetImage": "C:\\Windows\\system32\\lsass.exe", "GrantedAccess": "0x1010"}}},
+        {"event": {"category": ["process"], "type": ["access"], "code": "10"},
+         "winlog": {"channel": "Security", "event_data": {"TargetImage": "C:\\lsass.exe", "GrantedAccess": "0x1010"}}},
+    ),
+    (  # 4697 is of the Security log; 7045, of the System log, has an ImagePath instead
+        "ecs", "product: windows, service: security", "EventID: 4697, ServiceFileName|contains: ADMIN$",
+        {"event": {"code": "4697"}, "winlog": {"channel": "Security", "event_data": {"ServiceFileName": "\\\\h\\ADMIN$\\x.exe"}}},
+        {"event": {"code": "4697"}, "winlog": {"channel": "Security", "event_data": {"ImagePath": "\\\\h\\ADMIN$\\x.exe"}}},
+    ),
+    (
+        "windows", "product: windows, service: applocker", "EventID: 8004",
+        {"Channel": "Microsoft-Windows-AppLocker/EXE and DLL", "EventID": 8004, "RuleName": "-"},
+        {"Channel": "Application", "EventID": 8004},
+    ),
+    (
+        "windows-security", "category: process_creation", "LogonId: '0x3e7', ParentImage|endswith: services.exe",
+        {"EventID": 4688, "SubjectLogonId": "0x3e7", "ParentProcessName": "C:\\Windows\\System32\\services.exe"},
+        {"EventID": 4688, "TargetLogonId": "0x3e7", "ParentProcessName": "C:\\Windows\\System32\\services.exe"},
     ),
     (
         "windows-security", "category: process_creation", r"Image|endswith: '\net.exe', CommandLine|contains: ' /add'",
@@ -205,6 +278,16 @@ SAMPLES: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
         {"type": "SYSCALL", "syscall": 59, "exe": "/usr/bin/nc"},
         {"type": "CWD", "exe": "/usr/bin/nc"},
     ),
+    (  # the example of Red Hat's page on audit records
+        "auditd", "category: file_event, product: linux", "TargetFilename: /etc/ssh/sshd_config",
+        {"type": "PATH", "item": 0, "name": "/etc/ssh/sshd_config", "inode": 409248, "mode": "0100600", "objtype": "NORMAL"},
+        {"type": "CWD", "name": "/etc/ssh/sshd_config", "cwd": "/home/shadowman"},
+    ),
+    (
+        "auditd", "category: network_connection, product: linux", "DestinationIp|cidr: 203.0.113.0/24, DestinationPort: 443",
+        {"type": "SOCKADDR", "saddr_fam": "inet", "laddr": "203.0.113.7", "lport": 443},
+        {"type": "SOCKADDR", "saddr_fam": "inet", "laddr": "198.51.100.7", "lport": 443},
+    ),
     (
         "cloudtrail", "product: aws, service: cloudtrail", "eventName: StopLogging, userIdentity.type: IAMUser",
         {"eventSource": "cloudtrail.amazonaws.com", "eventName": "StopLogging", "userIdentity": {"type": "IAMUser"}},
@@ -214,6 +297,14 @@ SAMPLES: list[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = [
         "okta", "product: okta, service: okta", "eventtype: user.account.lock, actor.alternateid: ann@example.com",
         {"eventType": "user.account.lock", "actor": {"alternateId": "ann@example.com"}, "outcome": {"result": "FAILURE"}},
         {"eventType": "user.session.start", "actor": {"alternateId": "ann@example.com"}},
+    ),
+    (  # the System Log's example of a session, with names as older rules write them
+        "okta", "product: okta, service: okta",
+        "eventtype: user.session.start, securitycontext.isproxy: 'true', debugcontext.debugdata.behaviors|contains: POSITIVE",
+        {"eventType": "user.session.start", "securityContext": {"asNumber": 401, "isProxy": True}, "severity": "INFO",
+         "debugContext": {"debugData": {"requestUri": "/api/v1/authn", "behaviors": "{New IP=POSITIVE, New Device=NEGATIVE}"}}},
+        {"eventType": "user.session.start", "securityContext": {"isProxy": False},
+         "debugContext": {"debugData": {"behaviors": "{New IP=POSITIVE}"}}},
     ),
     (
         "syslog", "product: linux, service: sshd", "message|contains: 'Failed password'",

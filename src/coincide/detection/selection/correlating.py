@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import isfinite
 
+from coincide.detection.selection.groups import Groups, Key
 from coincide.detection.selection.tests import number_of, values_of
-from coincide.detection.selection.windows import Group, Part, Unit, Window, part
+from coincide.detection.selection.units import Part, Root, Stretch, Unit, part
+from coincide.detection.selection.windows import Group, Window
 from coincide.lang.sigma.definition import HIDDEN_NAMES, TEMPORAL, CorrelationRule
 from coincide.lang.sigma.link import Linked
 from coincide.model.compound import Single
 from coincide.model.event import Event, Value, caused, detection
-from coincide.model.stamp import OrderKey
-
-Key = tuple[Part, ...]
-Groups = dict[Key, Group]
-SWEPT = 1024
 
 
 @dataclass(frozen=True)
@@ -24,8 +22,7 @@ class Held:
     """A correlation holds at the event: for which group, made of what."""
 
     key: Key
-    lo: int
-    origin: tuple[OrderKey, ...]
+    used: Stretch
 
 
 @dataclass
@@ -40,9 +37,8 @@ class Happened:
 class Contribution:
     """What the rules have brought to a group at the event."""
 
-    lo: int
     rules: list[int] = field(default_factory=list)
-    origin: set[OrderKey] = field(default_factory=set)
+    made_of: list[Root | Stretch] = field(default_factory=list)
     values: dict[tuple[Part, ...], None] = field(default_factory=dict)
     of: int = -1  # the rule whose values count
 
@@ -68,20 +64,20 @@ class Correlation:
     def show(self, groups: Groups, event: Event, matched: set[str], happened: Happened, made: list[Event]) -> None:
         """The event, with the rules that match it."""
         for key, brought in self._brought(event, matched, happened).items():
-            group = groups.setdefault(key, Group())
-            values = tuple(brought.values)
-            self.window.add(group, Unit(event.hi, brought.lo, tuple(brought.rules), tuple(sorted(brought.origin)), values))
+            group = groups.at(key)
+            unit = Unit(event.hi, tuple(brought.rules), tuple(brought.made_of), tuple(brought.values))
+            group.add(unit, event.hi - self.window.timespan)
             self._decide(group, key, event, happened, made)
+        groups.sweep(event.hi - self.window.timespan)
 
     def _decide(self, group: Group, key: Key, event: Event, happened: Happened, made: list[Event]) -> None:
-        number = self.window.tested(group)
+        number = group.tested()
         if not self.window.holds(number):
             return
-        fires = group.fired is None or event.hi - group.fired > self.rule.timespan
+        fires = group.fired is None or event.hi - group.fired > self.window.timespan
         if not fires and not self.wanted:
             return
-        used = self.window.used(group)
-        held = Held(key, min(u.lo for u in used), tuple(sorted({k for u in used for k in u.origin})))
+        held = Held(key, group.used())
         happened.held.setdefault(self.name, []).append(held)
         if fires:
             group.fired = event.hi
@@ -94,9 +90,10 @@ class Correlation:
         assert self.order is not None
         attributes: dict[str, Value] = {name: held.key[n][1] for n, name in self.shown}
         attributes.update(head_attributes(self.rule.head.id, self.rule.head.level))
-        if self.window.shown_as is not None and number is not None:
+        if self.window.shown_as is not None and number is not None and isfinite(number):
             attributes[self.window.shown_as] = float(number)
-        return detection(self.name, (held.lo, event.hi), attributes, held.origin, caused(event.place, self.order, rank))
+        used = held.used
+        return detection(self.name, (used.lo, event.hi), attributes, used.origin, caused(event.place, self.order, rank))
 
     def _brought(self, event: Event, matched: set[str], happened: Happened) -> Mapping[Key, Contribution]:
         """By group; the rules in their order, inner correlations by what they have come to."""
@@ -118,11 +115,10 @@ class Correlation:
             values = list(product(*([part(v) for v in self._countable(read(f))] for f in self._fields[number])))
             if not values:
                 return
-        lo, origin = (event.lo, event.origin) if held is None else (held.lo, held.origin)
+        source = Root(event.lo, event.origin) if held is None else held.used
         for key in dict.fromkeys(product(*([part(v) for v in read(f)] for f in self._groups[number]))):
-            brought = found.setdefault(key, Contribution(lo))
-            brought.lo = min(brought.lo, lo)
-            brought.origin.update(origin)
+            brought = found.setdefault(key, Contribution())
+            brought.made_of.append(source)
             if number not in brought.rules:
                 brought.rules.append(number)
             if brought.of in (-1, number):
@@ -140,12 +136,6 @@ class Correlation:
         if not self.window.numeric:
             return list(values)
         return [number for v in values if (number := number_of(v)) is not None]
-
-    def sweep(self, groups: Groups, now: int) -> None:
-        """Forgets groups that nothing can come of any more."""
-        old = [key for key, group in groups.items() if now - group.units[-1].hi > self.rule.timespan]
-        for key in old:
-            del groups[key]
 
 
 def _field(name: str, attribute: str, number: int, aliases: Mapping[str, Mapping[int, str]]) -> str:

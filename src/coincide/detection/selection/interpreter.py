@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coincide.detection.base import Clock
-from coincide.detection.selection.correlating import SWEPT, Happened
+from coincide.detection.selection.correlating import Happened
 from coincide.detection.selection.matching import matcher
 from coincide.detection.selection.program import Program
 from coincide.detection.selection.state import SelectionState
@@ -32,9 +32,5 @@ class Interpreter:
 def correlate(program: Program, state: SelectionState, event: Event, matched: set[str], made: list[Event]) -> None:
     """Inner correlations see an event before outer ones."""
     happened = Happened()
-    for number, correlation in enumerate(program.correlations):
-        groups = state.groups[number]
+    for correlation, groups in zip(program.correlations, state.groups, strict=True):
         correlation.show(groups, event, matched, happened, made)
-        if len(groups) > state.swept[number]:
-            correlation.sweep(groups, event.hi)
-            state.swept[number] = max(SWEPT, 2 * len(groups))

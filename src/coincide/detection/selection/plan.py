@@ -11,6 +11,7 @@ from coincide.adapters.mapping import CATEGORY
 from coincide.detection.base import (
     LARGE,
     Attributes,
+    Changes,
     Clock,
     Detector,
     DetectorPlan,
@@ -20,8 +21,10 @@ from coincide.detection.base import (
     State,
     Unfinished,
 )
+from coincide.detection.parts import is_tables, tables_named, tables_part
 from coincide.detection.selection import state as states
-from coincide.detection.selection.correlating import SWEPT
+from coincide.detection.selection.correlating import Correlation
+from coincide.detection.selection.groups import Groups
 from coincide.detection.selection.interpreter import Interpreter
 from coincide.detection.selection.matching import OWN
 from coincide.detection.selection.program import Program
@@ -110,7 +113,7 @@ class SelectionPlan(PlanOfSeveral):
         return shown.union(*(names for names in grouped if names is not None))
 
     def initial(self) -> State:
-        return states.fresh(self.program, SWEPT)
+        return states.fresh(self.program)
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         result: tuple[State, EventBatch] = self._runner.step(state, batch, clock)
@@ -120,15 +123,48 @@ class SelectionPlan(PlanOfSeveral):
         return None
 
     def encode(self, state: State) -> dict[str, bytes]:
-        return states.encode(self.program, state)
+        from coincide.detection.selection.relations import whole
+
+        return {digest: tables_part(whole(correlation, groups)) for digest, correlation, groups in self._named(state)}
+
+    def _named(self, state: State) -> Iterator[tuple[str, Correlation, Groups]]:
+        return zip(self.program.digests, self.program.correlations, state.groups, strict=True)
+
+    def tells_changes(self, state: State) -> bool:
+        return True
+
+    def changes(self, state: State, everything: bool = False) -> Changes:
+        from coincide.detection.selection.relations import changes
+
+        found = Changes({}, {})
+        for digest, correlation, groups in self._named(state):
+            if everything or not groups.epoch:
+                found.replaced[digest] = tables_part(changes(correlation, groups, everything=True))
+            elif groups.touched or groups.over:
+                found.added[digest] = changes(correlation, groups, everything=False)
+        return found
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        return states.decode(self.program, parts, SWEPT)
+        state = self.initial()
+        for digest, correlation, groups in self._named(state):
+            if digest in parts and is_tables(parts[digest]):
+                from coincide.detection.selection.relations import read
+
+                tables, later = tables_named(parts, digest)
+                read(correlation, groups, tables.base, later)
+            elif digest in parts:
+                states.read_objects(correlation, groups, parts[digest])
+        return state
+
+    def essential(self, state: State) -> State:
+        for groups in state.groups:
+            groups.count_anew()
+        return state
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for correlation, groups in zip(self.program.correlations, state.groups, strict=True):
-            for key, group in groups.items():
-                yield Unfinished(correlation.name, key, f"{counted(len(group.units), 'event')} in the window")
+            for key, group in groups.by_key.items():
+                yield Unfinished(correlation.name, key, f"{counted(len(group), 'event')} in the window")
 
 
 def attributes_of(linked: Linked) -> frozenset[str] | None:

@@ -1,56 +1,89 @@
-"""The state of correlations: the groups of each, as they are kept."""
+"""The state of correlations, and the reader of what releases before tables wrote (relations.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 
-from coincide.detection.selection.correlating import Groups
+from coincide.detection.selection.correlating import Correlation
+from coincide.detection.selection.groups import Groups, Key
 from coincide.detection.selection.program import Program
-from coincide.detection.selection.windows import Part, Unit
-from coincide.errors import InputError
+from coincide.detection.selection.units import Root, Unit, part
+from coincide.detection.selection.windows import Group
+from coincide.detection.snapshots import check_stamp, damaged, decoded, key_of_order
+from coincide.model.bounds import Count, Instant, Whole
+from coincide.model.compound import StoredSingle
+from coincide.model.numbers import is_number
+from coincide.model.stamp import OrderKey
 
 VERSION = 1
+StoredPart = tuple[str, StoredSingle]
 
 
 @dataclass
 class SelectionState:
-    """Groups by correlation, and at how many groups those that are over are looked for."""
+    """Groups by correlation."""
 
     groups: list[Groups]
-    swept: list[int]
+
+
+def fresh(program: Program) -> SelectionState:
+    return SelectionState([Groups(correlation.window.fresh) for correlation in program.correlations])
+
+
+def key_of(correlation: Correlation, values: tuple[StoredSingle, ...]) -> Key:
+    if len(values) != len(correlation.rule.group_by):
+        damaged(f"a group has {len(values)} values, not {len(correlation.rule.group_by)}")
+    return tuple(map(part, values))
+
+
+Values = tuple[tuple[StoredSingle, ...], ...]
+
+
+def unit_of(
+    correlation: Correlation, hi: int, rules: tuple[int, ...], lo: int, origin: tuple[OrderKey, ...], values: Values
+) -> Unit:
+    """A unit that was written, if it can be one of this correlation."""
+    check_stamp(lo, hi)
+    if not rules or max(rules) >= len(correlation.needs) or not origin:
+        damaged("a unit is one of no rule, or made of nothing")
+    fields = correlation.rule.fields
+    if bool(values) != bool(fields) or any(len(value) != len(fields) for value in values):
+        damaged("a unit has values of other fields")
+    if correlation.window.numeric and not all(is_number(number) for (number,) in values):
+        damaged("a value is not a number")
+    return Unit(hi, rules, (Root(lo, origin),), tuple(tuple(map(part, value)) for value in values))
+
+
+class KeptUnit(msgspec.Struct, array_like=True):
+    hi: Instant
+    lo: Instant
+    rules: tuple[Count, ...]
+    origin: tuple[tuple[Whole, Whole, Whole, Whole, str], ...]
+    values: tuple[tuple[StoredPart, ...], ...] = ()
 
 
 class Kept(msgspec.Struct, array_like=True):
     """A correlation's groups: key, units, last firing."""
 
     version: int
-    groups: list[tuple[tuple[Part, ...], list[Unit], int | None]]
+    groups: list[tuple[tuple[StoredPart, ...], list[KeptUnit], Instant | None]]
 
 
-def fresh(program: Program, swept: int) -> SelectionState:
-    return SelectionState([{} for _ in program.correlations], [swept] * len(program.correlations))
+def read_objects(correlation: Correlation, groups: Groups, data: bytes) -> None:
+    """Into groups that are at the start. Raises ValueError."""
+    for key, units, fired in decoded(data, Kept, VERSION).groups:
+        if units:
+            group = groups.at(key_of(correlation, tuple(value for _, value in key)))
+            group.fired = fired
+            _replay(correlation, group, units)
 
 
-def encode(program: Program, state: SelectionState) -> dict[str, bytes]:
-    """Only what there is: a correlation without groups starts afresh anyway."""
-    return {
-        digest: msgspec.msgpack.encode(Kept(VERSION, [(key, list(g.units), g.fired) for key, g in groups.items()]))
-        for digest, groups in zip(program.digests, state.groups, strict=True)
-    }
-
-
-def decode(program: Program, parts: Mapping[str, bytes], swept: int) -> SelectionState:
-    state = fresh(program, swept)
-    for number, (digest, correlation) in enumerate(zip(program.digests, program.correlations, strict=True)):
-        if digest not in parts:
-            continue
-        kept = msgspec.msgpack.decode(parts[digest], type=Kept)
-        if kept.version != VERSION:
-            raise InputError(f"the state of '{correlation.name}' is of version {kept.version}; this release reads {VERSION}")
-        for key, units, fired in kept.groups:
-            if units:
-                state.groups[number][key] = correlation.window.restored(units, fired)
-    return state
+def _replay(correlation: Correlation, group: Group, units: list[KeptUnit]) -> None:
+    for unit in units:
+        if len(group) and unit.hi < group.last:
+            damaged("units do not stand in order")
+        values = tuple(tuple(value for _, value in parts) for parts in unit.values)
+        origin = tuple(map(key_of_order, unit.origin))
+        group.add(unit_of(correlation, unit.hi, unit.rules, unit.lo, origin, values), unit.hi - correlation.window.timespan)

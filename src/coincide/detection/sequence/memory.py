@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.store import Store
-from coincide.detection.columns.tables import Table, longer
+from coincide.detection.columns.tables import Table, distinct, longer
 from coincide.detection.keys import Key
 from coincide.detection.sequence.loop import (
     AT,
@@ -152,16 +152,10 @@ def retain(memory: Memory, shown: EventTable, base: int, known: int, number: Num
     events = memory.known_nodes["event"][known:]
     new = events >= base
     taken = events[new] - base
-    rows = _each_once(taken)
+    rows = distinct(taken, len(shown))
     memory.store.add(shown, rows)
     number[rows] = np.arange(base, base + len(rows))
     events[new] = number[taken]
-
-
-def _each_once(numbers: Numbers) -> Numbers:
-    """In order."""
-    ordered = np.sort(numbers)
-    return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
 
 
 def _sweep_nodes(memory: Memory, base: int) -> None:

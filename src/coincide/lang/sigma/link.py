@@ -108,13 +108,10 @@ class _Linker:
         for number, rule in correlations.items():
             if number not in out and self._turns_back(number, rule, correlations):
                 out.add(number)
-        grown = True
-        while grown:
-            more = {
-                n for n, rule in correlations.items() if n not in out and any(self.known.get(r.text) in out for r in rule.rules)
-            }
-            out |= more
-            grown = bool(more)
+        while lacking := {n: r for n in correlations.keys() - out for r in correlations[n].rules if self.known[r.text] in out}:
+            for number, reference in sorted(lacking.items()):
+                self._fault(f"rule '{self.name_of[number]}' is left out with rule '{reference.text}'", reference.span)
+            out |= lacking.keys()
         return out
 
     def _resolves(self, rule: CorrelationRule) -> bool:

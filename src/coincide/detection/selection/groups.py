@@ -1,0 +1,68 @@
+"""The groups of a correlation by key, and which of them have changed since somebody was told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from coincide.detection.selection.units import Part
+from coincide.detection.selection.windows import Group
+
+Key = tuple[Part, ...]
+MANY = 1024
+"""So many groups may be there before anybody looks for those that are over."""
+
+
+class Groups:
+    """All that a correlation knows. `epoch` is how often its state was told: 0 as long as nobody has asked for changes. Numbers
+    of groups are not used again, so a number that is gone says all about a group that is over."""
+
+    def __init__(self, fresh: Callable[[], Group]) -> None:
+        self._fresh = fresh
+        self._many = MANY
+        self.by_key: dict[Key, Group] = {}
+        self.following = 0
+        self.epoch = 0
+        self.touched: dict[int, Key] = {}
+        self.over: list[int] = []
+
+    def at(self, key: Key) -> Group:
+        """The group of a key, which is about to be changed."""
+        group = self.by_key.get(key)
+        if group is None:
+            group = self.by_key[key] = self._fresh()
+            group.number = self.following
+            self.following += 1
+        if self.epoch:
+            self.touched[group.number] = key
+        return group
+
+    def sweep(self, oldest: int) -> None:
+        """Forgets groups without a unit since then, if there are many: nothing can come of them any more."""
+        if len(self.by_key) <= self._many:
+            return
+        for key in [key for key, group in self.by_key.items() if group.last < oldest]:
+            number = self.by_key.pop(key).number
+            if self.epoch:
+                self.touched.pop(number, None)
+                self.over.append(number)
+        self._many = max(MANY, 2 * len(self.by_key))
+
+    def told(self, touched: Mapping[int, Key]) -> None:
+        """The state of these groups, and all else that has changed, is known."""
+        for key in touched.values():
+            self.by_key[key].told()
+        self.epoch += 1
+        self.touched, self.over = {}, []
+
+    def restored(self, groups: Mapping[Key, Group], following: int, epoch: int) -> None:
+        """To a state that was told."""
+        self.by_key = dict(groups)
+        self.following, self.epoch = following, epoch
+        self._many = max(MANY, 2 * len(groups))
+
+    def count_anew(self) -> None:
+        """As if nothing had ever been told or forgotten."""
+        for number, group in enumerate(self.by_key.values()):
+            group.number = number
+            group.count_anew()
+        self.following, self.epoch = len(self.by_key), 0
