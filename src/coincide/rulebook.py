@@ -17,7 +17,7 @@ from coincide.collecting import all_is_kept
 from coincide.compile import Compiled, compile_rules
 from coincide.compile.graph import feeds
 from coincide.detection.base import Detector, DetectorPlan, in_tier
-from coincide.errors import Diagnostic, RuleError, nearest
+from coincide.errors import Diagnostic, InputError, RuleError, nearest
 from coincide.lang.shared.about import LEVELS, About
 from coincide.lang.shared.reads import Reads
 from coincide.languages.registry import CASES, MODULES, ending_of, is_of, is_rule_file
@@ -25,6 +25,7 @@ from coincide.source import Reading, SourceText
 
 RuleSource = str | PathLike[str] | SourceText
 
+MAPPINGS = Path(__file__).parent / "mappings"
 NAMED = 8
 """Detectors that a rulebook is called by."""
 
@@ -199,12 +200,22 @@ def _level(level: str | None) -> str | None:
 
 def mapping_path(name: str | PathLike[str]) -> Path:
     """Of a mapping file, or of one that comes with the package."""
-    own = Path(__file__).parent / "mappings" / f"{fspath(name)}.yml"
+    own = MAPPINGS / f"{fspath(name)}.yml"
     return own if own.exists() and not Path(name).exists() else Path(name)
 
 
+def known_mapping(name: str | PathLike[str]) -> Path:
+    """The same, if there is one. Raises InputError."""
+    found = mapping_path(name)
+    if not found.exists():
+        own = sorted(file.stem for file in MAPPINGS.glob("*.yml"))
+        hint = nearest(fspath(name), own) or f"mappings that are here already: {', '.join(own)}"
+        raise InputError(Diagnostic(f"{fspath(name)}: there is no such mapping file", hint=hint))
+    return found
+
+
 def _mapping(name: RuleSource) -> RuleSource:
-    return name if isinstance(name, SourceText) else mapping_path(name)
+    return name if isinstance(name, SourceText) else known_mapping(name)
 
 
 def _files(path: RuleSource, mapping: SourceText | None) -> list[RuleSource]:

@@ -111,9 +111,9 @@ def field_mapping(given: Given) -> FieldMapping:
     file = given.mapping or getattr(given, "sigma_mapping", None)
     if file is not None:
         from coincide.adapters.mappingfile import load_mapping
-        from coincide.rulebook import mapping_path
+        from coincide.rulebook import known_mapping
 
-        mapping = load_mapping(mapping_path(file)).events
+        mapping = load_mapping(known_mapping(file)).events
     said = {
         "type": given.type_field,
         "time": given.time_field,

@@ -58,14 +58,14 @@ def test(given: Given) -> int:
     outcomes: Counter[str] = Counter(passed=0, failed=0)
     edits: list[Edit] = []
     for case in _found(given.paths, given.accept):
-        result = _run(case, given)
+        result, notes = _run(case, given)
         edit = _acceptance(case, given) if given.accept and not result.passed else None
         outcomes["passed" if result.passed else "failed" if edit is None else "accepted"] += 1
         if edit is not None:
             edits.append(edit)
             console.print(f"accepted {case.place}: {edit.count} expected", style="yellow", markup=False)
         elif given.verbose or not result.passed:
-            _show(result, console)
+            _show(result, notes, console)
     _write(edits)
     if not sum(outcomes.values()):
         console.print(f"no case found below {', '.join(map(str, given.paths))}", style="red", markup=False)
@@ -75,13 +75,21 @@ def test(given: Given) -> int:
     return 0 if good else 1
 
 
-def _run(case: Case | SuiteCase, given: Given) -> CaseResult:
+def _run(case: Case | SuiteCase, given: Given) -> tuple[CaseResult, list[str]]:
+    """And what the rules read and no event had: hardly any example has it all, so that is told only of one that fails."""
+    import warnings
+
+    from coincide.errors import DataWarning
     from coincide.testing.cases import Case, run_case
     from coincide.testing.suites import run_suite_case
 
-    if isinstance(case, Case):
-        return run_case(case, given.engine, given.tier)
-    return run_suite_case(case, given.engine, given.tier)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", DataWarning)
+        if isinstance(case, Case):
+            result = run_case(case, given.engine, given.tier)
+        else:
+            result = run_suite_case(case, given.engine, given.tier)
+    return result, [str(one.message).partition("\n")[0] for one in told if issubclass(one.category, DataWarning)]
 
 
 def _acceptance(case: Case | SuiteCase, given: Given) -> Edit | None:
@@ -124,7 +132,7 @@ def _console() -> Any:
     return Console(soft_wrap=True, highlight=False, emoji=False)
 
 
-def _show(result: CaseResult, console: Any) -> None:
+def _show(result: CaseResult, notes: list[str], console: Any) -> None:
     if result.passed:
         console.print(f"passed {result.case.name}", style="green", markup=False)
         return
@@ -134,6 +142,8 @@ def _show(result: CaseResult, console: Any) -> None:
         console.print(f"    {word}  {problem.text}" if word else f"    {problem.text}", style=style, markup=False)
     if (more := len(result.problems) - SHOWN) > 0:
         console.print(f"    and {more} more", markup=False)
+    for note in notes[:SHOWN]:
+        console.print(f"    {note}", markup=False)
 
 
 TEST = Command("test", DESCRIPTION, _arguments, test)

@@ -51,6 +51,20 @@ def case(tmp_path: Path) -> Path:
     return tmp_path / "case"
 
 
+def test_what_no_event_had_is_told_of_cases_that_fail(
+    tmp_path: Path, coincide: Coincide, recwarn: pytest.WarningsRecorder
+) -> None:
+    written(tmp_path / "t.yml", "title: t\nlogsource: {category: log}\ndetection: {s: {a: 1}, o: {bb: 2}, condition: s or o}\n")
+    cases = ["rules: t.yml", "cases:", "  - {name: good, events: [{time: 5, a: 1}], expected: [{type: t, ...}]}"]
+    cases += ["  - {name: bad, events: [{time: 5, b: 2}], expected: [{type: t, ...}]}"]
+    written(tmp_path / "t.test.yml", "\n".join(cases))
+    told = coincide("test", tmp_path)
+    assert "1 passed, 1 failed" in told.out
+    assert "t.yml:3:25: warning: no event had the attribute 'bb'; did you mean 'b' (1 event)?\n" in told.out
+    assert told.out.count("warning: ") == 2
+    assert not [one for one in recwarn if "no event had" in str(one.message)]
+
+
 def test_rules_of_sigma_with_their_mapping(tmp_path: Path, coincide: Coincide) -> None:
     """Records need no type, and the file of cases is no rule."""
     rule = "title: t\nlogsource: {category: log}\ndetection: {s: {a: 1}, condition: s}\n"
@@ -64,6 +78,8 @@ def test_rules_of_sigma_with_their_mapping(tmp_path: Path, coincide: Coincide) -
     assert (
         coincide("check", tmp_path / "rules", "--sigma-mapping", tmp_path / "rules" / "map.yml").out == "1 detector, 0 warnings\n"
     )
+    told = coincide("run", tmp_path / "rules", "--events", "x.jsonl", "--sigma-mapping", "windws")
+    assert (told.code, told.err) == (2, "error: windws: there is no such mapping file\n    hint: did you mean 'windows'?\n")
     written(tmp_path / "rules" / "t.test.yml", "rules: t.yml\nmapping: nowhere\ncases: []")
     assert "t.test.yml:2:10: error: there is no mapping file 'nowhere'" in coincide("test", tmp_path / "rules").err
 

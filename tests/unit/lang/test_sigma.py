@@ -171,7 +171,7 @@ def test_check_tells_what_the_mapping_does_not_know(tmp_path: Path, capsys: pyte
     assert "r.yml:6:12: warning: the mapping has no entry for the log source (category: webserver) of 'found'" in told.err
     assert "unknown modifier 'nonsense'" in told.err
     assert main(["run", str(tmp_path), "--sigma-mapping", "sysmon", "--events", "x.jsonl"]) == 2
-    assert "(--keep-going leaves out rules with errors)" in capsys.readouterr().err
+    assert "hint: --keep-going leaves out rules with errors" in capsys.readouterr().err
 
 
 RULE = "title: found\nlogsource: {%s}\ndetection: {s: {%s}, condition: s}\n"

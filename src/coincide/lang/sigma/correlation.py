@@ -124,8 +124,9 @@ class _Condition:
             fail("'temporal_ordered' needs all of its rules", node.span)
 
     def _read_fields(self, kind: str, parts: Map, place: Span, mapping: Mapping) -> None:
+        """Other types count units, whatever values they have."""
         node = parts.get("field")
-        if node is not None and not is_null(node):
+        if kind.startswith("value_") and node is not None and not is_null(node):
             self.fields = tuple(_shown(scalar.text, mapping) for scalar in texts_of(node))
         if kind.startswith("value_") and not self.fields:
             fail(f"'{kind}' needs a field", place)
