@@ -60,7 +60,7 @@ def test_what_no_event_had_is_told_of_cases_that_fail(
     written(tmp_path / "t.test.yml", "\n".join(cases))
     told = coincide("test", tmp_path)
     assert "1 passed, 1 failed" in told.out
-    assert "t.yml:3:25: warning: no event had the attribute 'bb'; did you mean 'b' (1 event)?\n" in told.out
+    assert "t.yml:3:28: warning: no event had the attribute 'bb'; did you mean 'b' (1 event)?\n" in told.out
     assert told.out.count("warning: ") == 2
     assert not [one for one in recwarn if "no event had" in str(one.message)]
 
