@@ -94,12 +94,15 @@ def _run(case: Case | SuiteCase, given: Given) -> tuple[CaseResult, list[str]]:
 
 def _acceptance(case: Case | SuiteCase, given: Given) -> Edit | None:
     """None where there is nothing to accept: the rules do not run, or the case is not about detections."""
-    from coincide.errors import CoincideError
+    import warnings
+
+    from coincide.errors import CoincideError, DataWarning
     from coincide.testing.accept import acceptance
     from coincide.testing.cases import Setup
 
     try:
-        return acceptance(case, Setup(given.engine, given.tier))
+        with warnings.catch_warnings(action="ignore", category=DataWarning):
+            return acceptance(case, Setup(given.engine, given.tier))
     except CoincideError:
         return None
 
