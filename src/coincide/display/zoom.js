@@ -31,13 +31,15 @@
     return null;
   };
 
-  const clipped = (lanes, left, right) => {
+  // Nothing is seen beside the lanes, where their names are; words below them have more room.
+  const clipped = (lanes, left, right, height) => {
     const clip = document.createElementNS(NAMESPACE, "clipPath");
-    const room = document.createElementNS(NAMESPACE, "rect");
-    const all = { x: left - 9, y: 0, width: right - left + 30, height: 100000 };
-    for (const [name, value] of Object.entries(all)) room.setAttribute(name, value);
+    for (const [x, y, width] of [[left - 9, 0, right - left + 30], [left - 40, height - 34, right - left + 76]]) {
+      const room = document.createElementNS(NAMESPACE, "rect");
+      for (const [name, value] of Object.entries({ x, y, width, height })) room.setAttribute(name, value);
+      clip.append(room);
+    }
     clip.id = "lanes";
-    clip.append(room);
     lanes.before(clip);
     const frame = document.createElementNS(NAMESPACE, "g");
     frame.setAttribute("clip-path", "url(#lanes)");
@@ -56,7 +58,7 @@
     const [left, right, first, last] = ["left", "right", "first", "last"].map((name) => parseFloat(lanes.dataset[name]));
     const tags = [...lanes.querySelectorAll("g[transform] *")];  // these go with what they are in
     const movers = [...lanes.querySelectorAll("*")].filter((e) => !tags.includes(e)).map(mover).filter(Boolean);
-    clipped(lanes, left, right);
+    clipped(lanes, left, right, svg.viewBox.baseVal.height);
     let factor = 1, shift = 0;
     const move = (nextFactor, nextShift) => {
       factor = Math.min(Math.max(nextFactor, 1), 5000);
