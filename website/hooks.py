@@ -91,13 +91,16 @@ def _targets(page: Path) -> Iterator[Path]:
 
 def _site_path(path: Path) -> str:
     """Where a file of the repository is a page of the site."""
-    inside = path.relative_to(DOCS if path.is_relative_to(DOCS) else ROOT).as_posix()
-    return inside if path.is_relative_to(DOCS) or path.suffix == ".md" else f"{inside}.md"
+    if path.is_relative_to(DOCS):
+        return path.relative_to(DOCS).as_posix()
+    inside = (path.parent if path.name == "README.md" else path).relative_to(ROOT).as_posix()
+    return inside if inside.endswith(".md") else f"{inside}.md"
 
 
 def _repository_path(page: str) -> Path:
     """The other way round."""
-    return next(path for path in (DOCS / page, ROOT / page, ROOT / page.removesuffix(".md")) if path.exists())
+    bare = ROOT / page.removesuffix(".md")
+    return next(path for path in (DOCS / page, ROOT / page, bare / "README.md", bare) if path.is_file())
 
 
 def _page_of(path: Path) -> str:

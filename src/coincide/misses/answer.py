@@ -115,6 +115,17 @@ class Answer:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """At the prompt of IPython."""
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        """In a notebook."""
+        from coincide.display.page import shown, tree
+        from coincide.report.markup import element
+
+        return shown(*(map(tree, self.detections) if self.detections else [element("pre", str(self))]))
+
 
 def why_not(
     book: Rulebook,

@@ -146,6 +146,14 @@ def test_at_the_prompt(found: Detections, book: coincide.Rulebook) -> None:
     assert pretty(found) == pretty(list(found))
 
 
+def test_why_not(book: coincide.Rulebook) -> None:
+    answer = coincide.why(book, LOGINS[:2], rule="guessed")
+    page = Page(answer._repr_html_())
+    assert "guessed made no detection" in page.words
+    assert not {"script", "img"} & set(page.elements)
+    assert "← completes it" in Page(coincide.why(book, LOGINS, rule="guessed")._repr_html_()).words
+
+
 def test_timeline(found: Detections, tmp_path: Path) -> None:
     line = found.timeline("Monday")
     page = Page(line._repr_html_())
