@@ -169,9 +169,10 @@ def _downstream(names: set[str], others: Sequence[Detector]) -> set[str]:
 
 
 def _common_key(group: Sequence[Linked]) -> tuple[str, ...] | None:
-    """Section 8, parallel by key: all definitions have it, and copies of one instance have it in common."""
+    """Section 8, parallel by key: all definitions have it, and copies of one instance have it in common. Under new stamps, all
+    events together tell when the input begins and ends."""
     keys = group[0].definition.keys
-    if not keys or any(item.definition.keys != keys for item in group):
+    if not keys or group[0].setting.stamps or any(item.definition.keys != keys for item in group):
         return None
     read = frozenset().union(*(referred(item.definition.body) for item in group))
     concerned = [rule for rule in group[0].setting.duplicates if _concerns(rule, read, group)]

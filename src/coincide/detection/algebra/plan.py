@@ -90,10 +90,11 @@ class AlgebraPlan(PlanOfSeveral):
 
     @cached_property
     def relevant(self) -> Expr | None:
-        """Events of the types that are read; where nothing counts events before filters, those that pass a filter."""
-        if self.inputs.external is None:
+        """Events of the types that are read; where nothing counts events before filters, those that pass a filter. Under new stamps
+        any event may be the first or the last one."""
+        if self.inputs.external is None or self._linked_setting.stamps:
             return None
-        plain = not (self._linked_setting.duplicates or self._linked_setting.stamps) and not any(map(_counts, self._linked))
+        plain = not self._linked_setting.duplicates and not any(map(_counts, self._linked))
         tests = [test for item in self._linked for test in _reference_tests(item, plain)]
         distinct = tuple(dict.fromkeys(tests))
         return distinct[0] if len(distinct) == 1 else Or(distinct) if distinct else Literal(False)

@@ -1,0 +1,113 @@
+"""Cases of all languages as one rule set over one stream.
+
+A copy of each case gets names of its own: the types of its events and of its detections are spelled with its number in front.
+What comes of a copy must be what comes of the case, or the renaming went wrong (a type that is also the name of an attribute,
+say); such cases stay out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coincide.errors import CoincideError
+from coincide.rulebook import Rulebook, load
+from coincide.testing.cases import Case, Setup
+from coincide.testing.compare import unmatched
+from coincide.testing.kinds import detections_of
+
+APART = ("policy", "end", "mapping.yml", "expected-error")
+"""Files of cases that say how the whole run goes, or that it stops."""
+
+LATEST = 1_000_000
+"""Cases whose events come later (ms) stay out, and rules that act again and again without them: until then they would do so
+thousands of times."""
+
+LOUD = {
+    "amit/lifespan-shared", "ecl/chained-monitors", "ecl/machine-never-settles-late", "ecl/predicate-null",
+    "ecl/predicate-operators", "eql/any-category", "eql/arithmetic", "eql/precedence", "eql/several-values",
+}  # fmt: skip
+"""Cases that answer each event of all others, or themselves: thousands of detections."""
+
+DEFINED = re.compile(r"""<(?:event|key|lifespan|template)\b[^>]*?\bname=["']([^"']+)""")
+"""Names that Amit's files define."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A case under names of its own."""
+
+    folder: Path
+    number: int
+
+    @property
+    def case(self) -> Case:
+        return Case(self.folder)
+
+    def named(self, type: str) -> str:
+        return f"c{self.number}_{type}"
+
+
+def copies(cases: Sequence[Case], folder: Path) -> list[Copy]:
+    """Of those cases that can be renamed."""
+    told = [case for case in cases if case.path("expected.jsonl") and not any(map(case.path, APART)) and case.name not in LOUD]
+    wanted = list(filter(_is_early, told))
+    made = [_copied(case, Copy(folder / f"c{number}", number)) for number, case in enumerate(wanted)]
+    return [copy for copy, case in zip(made, wanted, strict=True) if _is_faithful(copy, case)]
+
+
+def together(made: Sequence[Copy]) -> tuple[Rulebook, list[dict[str, Any]]]:
+    """The rules of all, and the events of all, with ids that tell them apart."""
+    book = load(*(path for copy in made for path in copy.case.rules))
+    return book, [record for copy in made for record in _records(copy)]
+
+
+def _copied(case: Case, copy: Copy) -> Copy:
+    shutil.copytree(case.folder, copy.folder)
+    words = sorted(_names(case), key=len, reverse=True)
+    spelled = re.compile(rf"(?<![\w.$-])(?:{'|'.join(map(re.escape, words))})(?![\w-])")
+    for path in (p for rules in copy.case.rules for p in ([rules] if rules.is_file() else rules.rglob("*.y*ml"))):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(spelled.sub(lambda word: copy.named(word[0]), text), encoding="utf-8")
+    lines = [{**record, "type": copy.named(str(record["type"]))} if "type" in record else record for record in _lines(copy)]
+    (copy.folder / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return copy
+
+
+def _names(case: Case) -> set[str]:
+    found = {str(record["type"]) for record in _lines(Copy(case.folder, 0)) if "type" in record}
+    for path in (path for path in case.rules if path.name.endswith(".amit.xml")):
+        found.update(DEFINED.findall(path.read_text(encoding="utf-8")))
+    return found | {output for detector in case.book().detectors for output in (*detector.outputs, detector.name)}
+
+
+def _is_early(case: Case) -> bool:
+    times = [time for record in _lines(Copy(case.folder, 0)) for time in np.ravel(record.get("time")).tolist()]
+    return all(isinstance(time, (int, float)) and 0 <= time < LATEST for time in times) and not any(
+        plan.ticking for plan in case.book().plans()
+    )
+
+
+def _is_faithful(copy: Copy, case: Case) -> bool:
+    try:
+        found = detections_of(copy.case, Setup())
+    except CoincideError:
+        return False
+    wanted = [{**record, "type": copy.named(record["type"])} for record in detections_of(case, Setup())]
+    return unmatched(wanted, found) == ([], [])
+
+
+def _lines(copy: Copy) -> list[dict[str, Any]]:
+    path = copy.folder / "events.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()] if path.is_file() else []
+
+
+def _records(copy: Copy) -> Iterator[dict[str, Any]]:
+    for number, record in enumerate(_lines(copy), 1):
+        yield {**record, "id": f"c{copy.number}-{number:04}"}
