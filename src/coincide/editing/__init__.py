@@ -10,7 +10,7 @@ from coincide.editing.hovering import Hover, hover
 from coincide.editing.learning import Names, joined, names_in
 from coincide.editing.marks import Mark
 from coincide.editing.marks import marks_of as tokens
-from coincide.editing.navigation import Edit, Symbol, definition, references, rename, symbols
+from coincide.editing.navigation import Edit, Symbol, definition, name_at, references, rename, symbols
 
 __all__ = [
     "Completion",
@@ -26,6 +26,7 @@ __all__ = [
     "hover",
     "is_rules",
     "joined",
+    "name_at",
     "names_in",
     "references",
     "rename",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from coincide.editing.learning import Names
 from coincide.editing.marks import ATTRIBUTE, EVENT, FUNCTION, KEYWORD, Mark, mark_at
@@ -94,7 +95,7 @@ def _known(source: SourceText, mark: Mark, others: Iterable[SourceText], names: 
     for span in definition(source, mark.start, others)[:3]:
         if (span.file, span.start) != (source.name, mark.start):
             line = span.source.line(span.line).strip()
-            yield f"defined at {span}:\n\n```text\n{line[:160]}\n```"
+            yield f"defined at {PurePath(span.file).name}:{span.line}:{span.column}:\n\n```text\n{line[:160]}\n```"
     if mark.kind == EVENT and mark.name in names.types:
         attributes = ", ".join(f"`{name}`" for name in sorted(names.types[mark.name])[:MANY])
         count = names.counts.get(mark.name)
