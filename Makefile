@@ -1,7 +1,7 @@
 # The list of commands. Each makes what it needs first: `.venv` and the packages, from nothing but Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo live network pipeline package test test-all lint format types docs-check notebooks site kill soak faults bench experiments office clean
+.PHONY: help setup demo live network pipeline package vscode test test-all lint format types docs-check notebooks site kill soak faults bench experiments office clean
 
 PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell \
     $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
@@ -30,6 +30,10 @@ pipeline: $(FULL)  ## a day's events through a broker and Spark to Parquet, and 
 package: $(FULL)  ## wheel, zip (for Spark's workers) and job, in dist/
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@$(BIN)/python -m coincide.connectors.packaging dist
+
+vscode: $(FULL)  ## the extension for Visual Studio Code, as editors/vscode/coincide.vsix (with npm)
+	@$(BIN)/python -m coincide.editing.grammars editors/vscode/syntaxes
+	@cd editors/vscode && npm ci --no-audit --no-fund && npm test && npm run package
 
 setup: $(FULL)  ## the environment for all that follows, in .venv
 

@@ -8,19 +8,19 @@ from pathlib import Path
 from coincide.cli.command import Command, Given
 
 DESCRIPTION = """\
-Print rules of MATCH_RECOGNIZE in their regular layout.
+Print rules in their regular layout, as the printer of their language writes them.
 
-A clause stands on a line, and an item where a clause is long; comments stay where they were. What the rules say does not change.
+Comments and the order of definitions stay; a definition with a comment inside it stays as it is. What the rules say does not
+change. Files of Sigma and of Elastic (.toml) say more than rules, and have no layout of their own.
 
 example:
   coincide format climbs.mr.sql
-  coincide format --write rules/*.mr.sql
+  coincide format --write rules/*.ecl
 """
-ENDING = ".mr.sql"
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help=f"a rule file, {ENDING}")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a rule file")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--write", action="store_true", help="change the files instead of printing them")
     how.add_argument("--check", action="store_true", help="only name the files that would change; exit code 1 if there are any")
@@ -41,17 +41,15 @@ def format_files(given: Given) -> int:
 
 
 def _formatted(path: str) -> tuple[str, str]:
+    from coincide.editing import formatted
     from coincide.errors import InputError
-    from coincide.lang.matchrecognize.layout import layout
     from coincide.source import SourceText
 
-    if not path.endswith(ENDING):
-        raise InputError(f"'{path}': only files of MATCH_RECOGNIZE ({ENDING}) have a layout that keeps comments")
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    return text, layout(SourceText(path, text))
+    return text, formatted(SourceText(path, text))
 
 
 FORMAT = Command("format", DESCRIPTION, _arguments, format_files)

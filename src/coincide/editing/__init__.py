@@ -3,8 +3,9 @@
 A text is a `SourceText`: the ending of its name tells the language. `others` are the other rule files of the folder, since a
 detection of one file is an event of another; `names` are learnt from a sample of events or a schema. Places are offsets."""
 
-from coincide.editing.checking import diagnostics, is_rules
+from coincide.editing.checking import diagnostics
 from coincide.editing.completion import Completion, completions
+from coincide.editing.files import is_rules
 from coincide.editing.formatting import formatted
 from coincide.editing.hovering import Hover, hover
 from coincide.editing.learning import Names, joined, names_in

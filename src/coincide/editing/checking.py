@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
+from coincide.editing.files import is_rules
 from coincide.errors import CoincideError, Diagnostic
-from coincide.languages.registry import CASES, is_rule_file, language_name
 from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
-
-SIGNS = {"sigma": re.compile(r"^(?:detection|correlation)\s*:", re.MULTILINE), "eql": re.compile(r"^\[rule\]", re.MULTILINE)}
-"""By which files with endings that others use as well are known to be rules."""
-SHARED = (".yml", ".yaml", ".toml")
-
-
-def is_rules(source: SourceText) -> bool:
-    """Is this a rule file, and not a YAML or TOML file for something else?"""
-    if not is_rule_file(source.name) or source.name.endswith(CASES):
-        return False
-    sign = SIGNS.get(language_name(source.name))
-    return sign is None or not source.name.endswith(SHARED) or sign.search(source.text) is not None
 
 
 def diagnostics(source: SourceText, others: Iterable[SourceText] = (), mapping: SourceText | None = None) -> list[Diagnostic]:

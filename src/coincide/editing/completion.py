@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from coincide.editing import outlines
+from coincide.editing.files import may_be_rules
 from coincide.editing.learning import Names
 from coincide.editing.marks import ATTRIBUTE, COMMENT, EVENT, FILE, FUNCTION, KEYWORD, NUMBER, TEXT, Mark, mark_at, marks_of
 from coincide.editing.navigation import unwritten
 from coincide.editing.words import Word, words_of
 from coincide.expr.tokens import name_text
-from coincide.languages.registry import is_rule_file, language_name
+from coincide.languages.registry import language_name
 from coincide.model.event import ENVELOPE
 from coincide.source import SourceText, Span
 
@@ -38,7 +39,7 @@ class Completion:
 
 
 def completions(source: SourceText, offset: int, others: Iterable[SourceText] = (), names: Names = Names()) -> list[Completion]:
-    if not is_rule_file(source.name):
+    if not may_be_rules(source):
         return []
     found = _Place(source, offset, list(others), names).found()
     best: dict[tuple[str, bool], Completion] = {}

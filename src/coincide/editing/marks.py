@@ -9,7 +9,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import NamedTuple
 
-from coincide.languages.registry import is_rule_file, language_name
+from coincide.editing.files import may_be_rules
+from coincide.languages.registry import language_name
 from coincide.source import SourceText
 
 COMMENT, KEYWORD, FUNCTION, OPERATOR, NUMBER, TEXT = "comment", "keyword", "function", "operator", "number", "text"
@@ -45,7 +46,7 @@ class Mark(NamedTuple):
 @lru_cache(maxsize=256)
 def marks_of(source: SourceText) -> tuple[Mark, ...]:
     """In the order of the text; none overlaps another. A file that is none of ours has none."""
-    if not is_rule_file(source.name):
+    if not may_be_rules(source):
         return ()
     marker: Callable[[SourceText], Iterable[Mark]] = import_module(
         f"coincide.editing.languages.{language_name(source.name)}"
