@@ -24,6 +24,7 @@ from coincide.cli import (
     plan,
     run,
     serve,
+    studio,
     submit,
     test,
     warm,
@@ -47,6 +48,7 @@ def arguments() -> argparse.ArgumentParser:
     for command in (
         run.RUN,
         serve.SERVE,
+        studio.STUDIO,
         test.TEST,
         check.CHECK,
         check.ANALYSE,

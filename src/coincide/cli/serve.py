@@ -91,7 +91,7 @@ def serve(given: Given) -> int:
     check_name("clock", given.clock, CLOCKS)
     check_durations(given, "delay", "latency", "checkpoint_every", "timeout", "on_every")
     check_ahead(given)
-    _need_packages()
+    need_packages()
     from coincide.serve.server import bound
     from coincide.serve.server import serve as serve_until_the_end
     from coincide.serve.service import Service
@@ -108,7 +108,7 @@ def serve(given: Given) -> int:
     return 0
 
 
-def _need_packages() -> None:
+def need_packages() -> None:
     from importlib.util import find_spec
 
     from coincide.errors import CoincideError, Diagnostic

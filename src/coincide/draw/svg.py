@@ -26,11 +26,12 @@ MARKER = (
 )
 
 
-def svg(drawings: Sequence[Drawing]) -> str:
+def svg(drawings: Sequence[Drawing], marked: bool = False) -> str:
+    """`marked`: each node is an element that bears its name, for programs that change it."""
     parts: list[str] = []
     width, y = 0.0, MARGIN
     for drawing in drawings:
-        head, body, wide, high = _drawing(drawing, y)
+        head, body, wide, high = _drawing(drawing, y, marked)
         parts += [*head, *body]
         width, y = max(width, wide), y + high + MARGIN
     size = f"{width + 2 * MARGIN:.0f}", f"{y:.0f}"
@@ -41,20 +42,20 @@ def svg(drawings: Sequence[Drawing]) -> str:
     return "\n".join([top, f"<title>{title}</title><style>{STYLE}</style>", MARKER, paper, *parts, "</svg>"]) + "\n"
 
 
-def _drawing(drawing: Drawing, y: float) -> tuple[list[str], list[str], float, float]:
+def _drawing(drawing: Drawing, y: float, marked: bool) -> tuple[list[str], list[str], float, float]:
     """Its title and its graph, set below y; how wide and how high they are."""
     lines = wrapped(drawing.caption, CAPTION_WIDTH)
     head = [f'<text x="{MARGIN:.1f}" y="{y + 14:.1f}" class="title">{escape(drawing.title)}</text>']
     for n, line in enumerate(lines):
         head.append(f'<text x="{MARGIN:.1f}" y="{y + 36 + n * CAPTION_LINE:.1f}" class="core">{escape(line)}</text>')
     below = 44.0 + len(lines) * CAPTION_LINE
-    body, width, height = _graph(drawing)
+    body, width, height = _graph(drawing, marked)
     moved = [f'<g transform="translate({MARGIN:.1f} {y + below:.1f})">', *body, "</g>"]
     words = max(7.3 * max(map(len, lines), default=0), 10.0 * len(drawing.title))
     return head, moved, max(width, words), below + height
 
 
-def _graph(drawing: Drawing) -> tuple[list[str], float, float]:
+def _graph(drawing: Drawing, marked: bool) -> tuple[list[str], float, float]:
     loops = {arrow.source: arrow for arrow in drawing.arrows if arrow.source == arrow.target}
     boxes = {node.name: _with_loop(node, loops.get(node.name)) for node in drawing.nodes}
     labels = {n: box for n, arrow in enumerate(drawing.arrows) if (box := _label_box(arrow)) is not None}
@@ -64,7 +65,8 @@ def _graph(drawing: Drawing) -> tuple[list[str], float, float]:
     for arrow, route in zip(drawing.arrows, routes, strict=True):
         parts += arrow_parts(arrow, route, nodes[arrow.source], nodes[arrow.target])
     for node in drawing.nodes:
-        parts += node_parts(node, boxes[node.name])
+        own = node_parts(node, boxes[node.name])
+        parts += [f'<g data-node="{escape(node.name)}">', *own, "</g>"] if marked else own
     for arrow, route in zip(drawing.arrows, routes, strict=True):
         parts += _words(arrow, route)
     return parts, width, height

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from coincide.adapters.records import BadRecord, event_of
 from coincide.errors import CoincideError, nearest
@@ -315,7 +315,10 @@ async def _gone(request: Request, error: Exception) -> Response:
     return answer({"error": "the client has gone away"}, 400)
 
 
+def answering(routes: Sequence[BaseRoute]) -> Starlette:
+    """Routes whose refusals are answers in JSON, too."""
+    return Starlette(routes=routes, exception_handlers={Refused: _refused, HTTPException: _unknown, ClientDisconnect: _gone})
+
+
 def application(api: Api, token: str | None, limits: Limits) -> Guard:
-    handlers = {Refused: _refused, HTTPException: _unknown, ClientDisconnect: _gone}
-    app = Starlette(routes=api.routes(), exception_handlers=handlers)
-    return Guard(app, token, limits, api.service.metrics)
+    return Guard(answering(api.routes()), token, limits, api.service.metrics)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from coincide.errors import CoincideError
 from coincide.serve.guard import LOOPBACK, Limits
@@ -48,6 +49,28 @@ class _Server(uvicorn.Server):
         yield
 
 
+def server_of(app: ASGIApp, listening: Listening, grace: int = GRACE) -> uvicorn.Server:
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=grace,
+        limit_concurrency=10_000,
+        server_header=False,
+        ssl_certfile=listening.certificate,
+        ssl_keyfile=listening.key,
+    )
+    return _Server(config)
+
+
+def heed_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[str], object]) -> None:
+    """`stop` is told which signal asks for the end."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, partial(stop, signal.Signals(number).name))
+
+
 def bound(listening: Listening) -> socket.socket:
     """Raises CoincideError if nobody can listen there."""
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
@@ -72,19 +95,7 @@ def serve(service: Service, listening: Listening, at: socket.socket) -> None:
 
 async def _serve(service: Service, listening: Listening, at: socket.socket) -> None:
     api = Api(service)
-    config = uvicorn.Config(
-        application(api, listening.token, listening.limits),
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=GRACE,
-        limit_concurrency=10_000,
-        server_header=False,
-        ssl_certfile=listening.certificate,
-        ssl_keyfile=listening.key,
-    )
-    server = _Server(config)
+    server = server_of(application(api, listening.token, listening.limits), listening)
     loop = asyncio.get_running_loop()
 
     def stop(why: str) -> None:
@@ -93,8 +104,7 @@ async def _serve(service: Service, listening: Listening, at: socket.socket) -> N
         service.stopping = server.should_exit = True
         api.wake()
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, partial(stop, signal.Signals(number).name))
+    heed_signals(loop, stop)
     service.on_end = partial(loop.call_soon_threadsafe, stop, "the run has ended")
     api.listen()
     service.start()

@@ -1,0 +1,1 @@
+"""`coincide studio`: rules, events and what is found, on a page in a browser of this machine (extra `serve`)."""

@@ -1,0 +1,112 @@
+"""All that one page shows: files, events, and the last run of the rules over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import Lock, Thread
+from typing import Any
+
+from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.detection.base import Detector
+from coincide.errors import CoincideError, Diagnostic, InputError, nearest
+from coincide.rulebook import Rulebook, load
+from coincide.studio.files import Files
+from coincide.studio.running import Run
+from coincide.studio.store import Store, opened
+
+
+class Session:
+    """What is asked of it may come from several threads; what changes it does so under a lock."""
+
+    def __init__(
+        self, files: Files, options: Mapping[str, Any], mapping: FieldMapping = DEFAULT, format: str | None = None
+    ) -> None:
+        self.files, self.options, self.mapping, self.format = files, options, mapping, format
+        self.store = Store()
+        self.run: Run | None = None
+        self.accepted: set[int] = set()
+        self.lock = Lock()
+        self._runs = 0
+        self._book: tuple[Sequence[object], Rulebook | None, tuple[Diagnostic, ...]] | None = None
+
+    # Rules.
+
+    def checked(self, changed: tuple[str, str] | None = None) -> tuple[Rulebook | None, tuple[Diagnostic, ...]]:
+        """The rules as they are in the editor, None where there are errors, with all that there is to say of them."""
+        try:
+            texts = self.files.sources(changed)
+        except CoincideError as error:
+            return None, error.diagnostics
+        if self._book is None or self._book[0] != texts:
+            self._book = (texts, *self._loaded(texts))
+        return self._book[1:]
+
+    def _loaded(self, texts: Sequence[Any]) -> tuple[Rulebook | None, tuple[Diagnostic, ...]]:
+        if not texts:
+            return None, ()
+        try:
+            book = load(*texts, **self.options)
+            return book, (*book.warnings, *book.remarks)
+        except CoincideError as error:
+            return None, error.diagnostics
+        except RecursionError:
+            return None, (Diagnostic("the rules are too deeply nested"),)
+
+    def book(self) -> Rulebook:
+        """Raises RuleError."""
+        book, told = self.checked()
+        if book is None:
+            raise CoincideError(*told) if told else CoincideError("there are no rules yet")
+        return book
+
+    def detector(self, name: str, book: Rulebook | None = None) -> Detector:
+        detectors = (book or self.book()).detectors
+        found = next((d for d in detectors if d.name == name), None)
+        if found is None:
+            raise InputError(Diagnostic(f"there is no rule '{name}'", hint=nearest(name, [d.name for d in detectors])))
+        return found
+
+    def told(self, diagnostic: Diagnostic) -> dict[str, Any]:
+        """A diagnostic with its place in an editor."""
+        out: dict[str, Any] = {"severity": diagnostic.severity, "message": diagnostic.message, "hint": diagnostic.hint}
+        if (span := diagnostic.span) is not None:
+            out |= {"file": self.files.name_in(span.file), "line": span.line, "column": span.column, "start": span.start, "end": span.end}
+        return out
+
+    # Events.
+
+    def open(self, names: Sequence[str]) -> None:
+        """Read events from files. Raises InputError; then all stays as it was."""
+        book = self.checked()[0]
+        mapping = self.mapping if book is None else book.fields(self.mapping)
+        store = opened(names, mapping, self.format)
+        with self.lock:
+            self._forget_run()
+            self.store = store
+
+    # Runs.
+
+    def start(self) -> Run:
+        """A run of the rules as they are now, in a thread of its own; one that is under way ends. Raises RuleError."""
+        book = self.book()
+        with self.lock:
+            self._forget_run()
+            self._runs += 1
+            self.run = run = Run(book, self.store, self.mapping, self._runs)
+            Thread(target=run.go, name="run", daemon=True).start()
+        return run
+
+    def _forget_run(self) -> None:
+        self.accepted.clear()
+        if self.run is not None:
+            self.run.cancelled = True
+            self.run = None
+
+    def last_run(self) -> Run:
+        if self.run is None:
+            raise InputError("nothing has been run yet")
+        return self.run
+
+    def close(self) -> None:
+        with self.lock:
+            self._forget_run()
