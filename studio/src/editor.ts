@@ -72,7 +72,7 @@ export class Editor {
   private readonly locked = new Compartment();
   private name = "";
   private version = 0;
-  private readonly checkSoon = later(220, () => void this.check());
+  private readonly checkSoon = later(220, () => void this.check().catch(() => undefined));
 
   constructor(private readonly doing: Doing) {
     this.element = h("div", { class: "editor" });
@@ -164,14 +164,15 @@ export class Editor {
     this.checkSoon();
   }
 
-  async check(): Promise<void> {
+  /** `told`: whoever waits for changes is told of it. */
+  async check(told = true): Promise<void> {
     const [name, version] = [this.name, this.version];
     const checked = await post<Checked>("change", { name, text: this.text });
     if (version !== this.version) return;
     set("checked", checked);
     this.showProblems();
     this.underCursor();
-    this.doing.checked(checked);
+    if (told) this.doing.checked(checked);
     void this.colour();
   }
 

@@ -172,7 +172,7 @@ class Studio {
   }
 
   private async save(): Promise<void> {
-    await this.editor.check();
+    await this.editor.check(false);
     set("session", await post<SessionTold>("save", { name: this.editor.file }));
     say(`${this.editor.file} is saved`);
   }
@@ -199,7 +199,7 @@ class Studio {
 
   private run(): void {
     tried(async () => {
-      await this.editor.check();
+      if (this.editor.file) await this.editor.check(false);
       if (!now("checked")?.valid) {
         this.inspector.show("problems");
         throw new Error(now("checked")?.diagnostics[0]?.message ?? "there are no rules yet");

@@ -21,13 +21,14 @@ const COLOURS: Record<string, string> = {
 
 /** A picture of the server as elements of this page: no scripts, no styles of its own, and in the colours of the page. */
 export function adopted(text: string): SVGSVGElement {
-  const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
+  const inert = text.replaceAll(' style="', ' data-style="'); // the policy of the page lets no text be a style
+  const parsed = new DOMParser().parseFromString(inert, "image/svg+xml");
   for (const other of parsed.querySelectorAll("style, script, foreignObject")) other.remove();
   const root = document.importNode(parsed.documentElement, true) as unknown as SVGSVGElement;
   for (const each of [root, ...root.querySelectorAll<SVGElement>("*")]) {
     for (const name of each.getAttributeNames()) if (name.startsWith("on")) each.removeAttribute(name);
-    const style = each.getAttribute("style");
-    each.removeAttribute("style");
+    const style = each.getAttribute("data-style");
+    each.removeAttribute("data-style");
     for (const name of ["fill", "stroke"]) {
       const colour = COLOURS[each.getAttribute(name) ?? ""];
       if (colour) each.style.setProperty(name, colour);

@@ -27,7 +27,7 @@ MARKER = (
 
 
 def svg(drawings: Sequence[Drawing], marked: bool = False) -> str:
-    """`marked`: each node is an element that bears its name, for programs that change it."""
+    """`marked`: for a page that changes it and has styles for its classes; each node is an element that bears its name."""
     parts: list[str] = []
     width, y = 0.0, MARGIN
     for drawing in drawings:
@@ -39,7 +39,7 @@ def svg(drawings: Sequence[Drawing], marked: bool = False) -> str:
     top = f'<svg xmlns="http://www.w3.org/2000/svg" {room} role="img">'
     title = escape(", ".join(drawing.title for drawing in drawings))
     paper = f'<rect width="{size[0]}" height="{size[1]}" fill="{PAPER}"/>'
-    return "\n".join([top, f"<title>{title}</title><style>{STYLE}</style>", MARKER, paper, *parts, "</svg>"]) + "\n"
+    return "\n".join([top, f"<title>{title}</title>{'' if marked else f'<style>{STYLE}</style>'}", MARKER, paper, *parts, "</svg>"]) + "\n"
 
 
 def _drawing(drawing: Drawing, y: float, marked: bool) -> tuple[list[str], list[str], float, float]:
