@@ -23,11 +23,14 @@ export class Refused extends Error {
   }
 }
 
-type Query = Record<string, string | number | boolean | undefined>;
+type Query = Record<string, string | number | boolean | string[] | undefined>;
 
 function path(name: string, query: Query = {}): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined);
-  const text = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
+  const given = Object.entries(query).flatMap(([key, value]) => {
+    if (value === undefined) return [];
+    return Array.isArray(value) ? value.map((each) => [key, each]) : [[key, String(value)]];
+  });
+  const text = new URLSearchParams(given).toString();
   return `./api/${name}${text ? `?${text}` : ""}`;
 }
 
@@ -76,6 +79,7 @@ export interface SessionTold {
   root: string;
   files: FileEntry[];
   endings: string[];
+  first: string | null;
   events: EventsTold;
   live: LiveTold | null;
 }

@@ -70,6 +70,28 @@ export function button(
   );
 }
 
+const ICONS: Record<string, string> = {
+  first: "M2 2v10M12 2L5 7l7 5z",
+  back: "M10 2L4 7l6 5z",
+  play: "M4 2l8 5l-8 5z",
+  pause: "M4 2v10M9 2v10",
+  step: "M3 2l6 5l-6 5zM11 2v10",
+  next: "M2 3l5 4l-5 4zM10.5 4l3 3l-3 3l-3 -3z",
+  last: "M2 2l7 5l-7 5zM12 2v10",
+};
+
+/** A small picture on a button, drawn in the colour of its text. */
+export function icon(name: string): SVGElement {
+  return s("svg", { viewBox: "0 0 14 14", width: 13, height: 13, class: "icon", "aria-hidden": "true" }, s("path", { d: ICONS[name] ?? "" }));
+}
+
+export function iconButton(name: string, title: string, act: () => void, id: string): HTMLButtonElement {
+  const made = button("", title, act, { id });
+  made.setAttribute("aria-label", title);
+  made.append(icon(name));
+  return made;
+}
+
 /** What is called too often is done once, a little later. */
 export function later<A extends unknown[]>(wait: number, act: (...args: A) => void): (...args: A) => void {
   let timer: number | undefined;

@@ -1,6 +1,6 @@
 /** What stands beside the line of time: why a detection was made, an event, lists and tables. */
 
-import { get, post, type CauseTold, type DetectionTold, type Diagnostic, type Statistics } from "./api";
+import { get, post, type CauseTold, type DetectionTold, type Diagnostic, type Statistics, type Unfinished } from "./api";
 import { button, fill, h } from "./dom";
 import { say, tried } from "./panels";
 import { now, set, when } from "./state";
@@ -176,6 +176,44 @@ export class DetectionsView {
     for (const line of this.element.querySelectorAll<HTMLElement>("[data-number]")) {
       line.classList.toggle("chosen", line.dataset["number"] === chosen);
     }
+  }
+}
+
+/** What the rule has begun and not ended where the replay stands. A click on a key lights the picture for that one. */
+export class UnderWayView {
+  readonly element = h("div", { class: "scroll", id: "under-way" });
+
+  constructor(private readonly chosen: () => void) {
+    when(["moment", "key"], () => this.show());
+    this.show();
+  }
+
+  private show(): void {
+    const moment = now("moment");
+    if (!moment) {
+      fill(this.element, h("p", { class: "hint" }, "Step through the run: what the rule has begun and not ended stands here."));
+      return;
+    }
+    const key = now("key");
+    const all = button("all keys", "Light the picture for all keys", () => this.choose(null), { class: "small" });
+    const rule = now("rule") ?? "";
+    const head = h("div", { class: "bar" }, h("b", {}, rule), h("span", { class: "faint" }, `${moment.counts[rule] ?? 0} under way`), key ? all : null);
+    const lines = moment.unfinished.filter((each) => each.rule === rule).map((each) => this.line(each, key));
+    fill(this.element, head, lines.length ? h("ul", { class: "list" }, ...lines) : h("p", { class: "hint" }, "Nothing is under way."));
+  }
+
+  private line(each: Unfinished, key: string[] | null): HTMLElement {
+    const own = each.key.map(String);
+    const since = each.since === null ? null : h("span", { class: "faint" }, `since ${short(each.since, lastTime())}`);
+    const due = each.due === null ? null : h("span", { class: "cause-note" }, `due ${short(each.due, lastTime())}`);
+    const act = (): void => this.choose(own.length ? own : null);
+    const words = h("button", { class: "cause", attrs: { type: "button" }, on: { click: act } }, h("b", {}, own.join(", ") || "–"), h("span", {}, each.what), since, due);
+    return h("li", { class: key && key.join() === own.join() ? "chosen" : "" }, words);
+  }
+
+  private choose(key: string[] | null): void {
+    set("key", key);
+    this.chosen();
   }
 }
 

@@ -5,7 +5,7 @@ import { button, fill, h, later } from "./dom";
 import { Editor } from "./editor";
 import { alone, asPng, asSvg, ofTable } from "./exporting";
 import { FileTree } from "./files";
-import { attributes, CausesView, DetectionsView, ProblemsView, StatisticsView } from "./inspector";
+import { attributes, CausesView, DetectionsView, ProblemsView, StatisticsView, UnderWayView } from "./inspector";
 import { border, say, Tabs, tried } from "./panels";
 import { GraphView, PictureView } from "./picture";
 import { Replay } from "./replay";
@@ -34,12 +34,15 @@ class Studio {
   private readonly causes = new CausesView(this.showing);
   private readonly detections = new DetectionsView(this.showing);
   private readonly problems = new ProblemsView(this.showing);
+  private readonly underWay = new UnderWayView(() => this.replay.refresh());
   private readonly statistics = new StatisticsView(this.showing);
   private readonly picture = new PictureView();
   private readonly graph = new GraphView((rule) => this.showing.rule(rule));
   private readonly plan = h("pre", { class: "scroll plan", id: "plan" });
   private readonly replay = new Replay(() => undefined);
   private readonly runButton = button("Run", "Run the rules (Ctrl+Enter)", () => this.run(), { class: "primary", id: "run" });
+  private readonly stopButton = button("Stop", "End the live run; what has come can then be gone through", tried(() => this.stopLive()), { id: "stop" });
+  private polling = false;
   private readonly status = h("footer", { class: "status", attrs: { role: "status" } });
   private readonly event = h("div", { class: "event-box" });
   private readonly views: Tabs;
@@ -66,6 +69,7 @@ class Studio {
       [
         { name: "causes", label: "Causes", title: "Why a detection was made", content: why },
         { name: "detections", label: "Detections", title: "All of this run", content: this.detections.element },
+        { name: "under-way", label: "Under way", title: "What is begun and not ended, where the replay stands", content: this.underWay.element },
         { name: "problems", label: "Problems", title: "Errors and warnings", content: this.problems.element },
       ],
       (name) => name === "detections" && tried(() => this.detections.show())(),
@@ -75,6 +79,7 @@ class Studio {
   }
 
   private lay(into: Element): void {
+    this.stopButton.hidden = true;
     const theme = startTheme(() => this.timeline.draw());
     const exporting = h("select", { id: "export", title: "Export a view", attrs: { "aria-label": "Export" } });
     const choices = ["Export …", "Timeline as SVG", "Timeline as PNG", "Rule as SVG", "Rule as PNG", "Detectors as SVG", "Detectors as PNG", "Statistics as SVG", "Statistics as PNG"];
@@ -89,6 +94,7 @@ class Studio {
       { class: "top" },
       h("h1", {}, "coincide ", h("span", {}, "studio")),
       this.runButton,
+      this.stopButton,
       this.replay.element,
       h("span", { class: "spring" }),
       button("Expect → case", "Write what is expected as a case for `coincide test`", tried(() => this.writeCase()), { id: "case" }),
@@ -138,7 +144,10 @@ class Studio {
 
   private listen(): void {
     when(["run", "session", "checked"], () => this.tell());
-    when(["rule"], () => this.replay.refresh());
+    when(["rule"], () => {
+      set("key", null);
+      this.replay.refresh();
+    });
     document.addEventListener("keydown", (event) => {
       const typing = event.target instanceof Element && event.target.closest("input, select, textarea, .cm-editor");
       if ((event.ctrlKey || event.metaKey) && event.key === "Enter") this.run();
@@ -155,11 +164,11 @@ class Studio {
     const session = await get<SessionTold>("session");
     set("session", session);
     this.timeline.fit();
-    const first = session.files.find((file) => file.kind === "rules" && file.loaded);
-    if (first) await this.open(first.name);
+    if (session.first) await this.open(session.first);
     set("checked", await get<Checked>("check"));
     const run = await get<RunTold>("run");
-    if (run.number) await this.follow(run);
+    if (session.live) this.startLive(session.live.running);
+    else if (run.number) await this.follow(run);
     else if (now("checked")?.valid && session.events.count && session.events.count <= AUTOMATIC) this.run();
   }
 
@@ -180,7 +189,7 @@ class Studio {
   private checked(checked: Checked): void {
     const count = now("session")?.events.count ?? 0;
     this.refreshPlan();
-    if (checked.valid && count && count <= AUTOMATIC) this.runSoon();
+    if (checked.valid && !now("session")?.live && count && count <= AUTOMATIC) this.runSoon();
   }
 
   private newEvents(session: SessionTold): void {
@@ -204,8 +213,59 @@ class Studio {
         this.inspector.show("problems");
         throw new Error(now("checked")?.diagnostics[0]?.message ?? "there are no rules yet");
       }
-      await this.follow(await post<RunTold>("run"));
+      const run = await post<RunTold>("run");
+      if (now("session")?.live) this.startLive(true);
+      else await this.follow(run);
     })();
+  }
+
+  // Live.
+
+  private startLive(running: boolean): void {
+    this.timeline.follows = true;
+    this.stopButton.hidden = !running;
+    if (running && !this.polling) void this.poll();
+  }
+
+  /** Again and again, for as long as events come. */
+  private async poll(): Promise<void> {
+    this.polling = true;
+    try {
+      for (;;) {
+        const before = now("session");
+        const [session, run] = [await get<SessionTold>("session"), await get<RunTold>("run")];
+        if (!session.live) break;
+        this.taken(before, session, run);
+        if (!session.live.running) {
+          this.stopButton.hidden = true;
+          if (session.live.failure) say(session.live.failure, "bad");
+          break;
+        }
+        await new Promise((done) => window.setTimeout(done, 400));
+      }
+    } finally {
+      this.polling = false;
+    }
+  }
+
+  private taken(before: SessionTold | null, session: SessionTold, run: RunTold): void {
+    const end = before?.events.span?.[1] ?? 0;
+    const more = session.events.count !== before?.events.count || run.detections !== now("run")?.detections;
+    set("session", session);
+    set("run", run);
+    if (!before?.events.span && session.events.span) this.timeline.fit();
+    const renamed = before?.events.lanes.some(([name], n) => session.events.lanes[n]?.[0] !== name);
+    if (renamed) this.timeline.renew("events");
+    if (more) {
+      this.timeline.extend(end);
+      if (this.inspector.current === "detections") tried(() => this.detections.show())();
+    }
+  }
+
+  private async stopLive(): Promise<void> {
+    this.newEvents(await post<SessionTold>("stop"));
+    this.stopButton.hidden = true;
+    this.timeline.follows = false;
   }
 
   /** Until it has ended. */
@@ -337,13 +397,15 @@ class Studio {
 
   private tell(): void {
     const [session, run, checked] = [now("session"), now("run"), now("checked")];
+    const live = session?.live;
     const problems = this.problems.all;
     const errors = problems.filter((each) => each.severity === "error").length;
     const count = problems.length;
+    this.runButton.textContent = live ? (live.running ? "Use rules" : "Go live") : "Run";
     this.inspector.label("problems", count ? `Problems ${count}` : "Problems");
     this.inspector.label("detections", run?.number ? `Detections ${run.detections.toLocaleString("en")}` : "Detections");
     const state = errors ? `✗ ${errors} error${errors > 1 ? "s" : ""}` : checked?.valid ? "✓ rules are valid" : "no rules";
-    const progress = run?.number ? (run.ended ? `run in ${run.seconds.toFixed(2)} s` : `running: ${run.consumed.toLocaleString("en")} of ${run.total.toLocaleString("en")}`) : "not run yet";
+    const progress = live ? (live.running ? `live: ${live.arrived.toLocaleString("en")} events have come` : "live: not running") : run?.number ? (run.ended ? `run in ${run.seconds.toFixed(2)} s` : `running: ${run.consumed.toLocaleString("en")} of ${run.total.toLocaleString("en")}`) : "not run yet";
     const rejected = session?.events.rejected ? ` (${session.events.rejected.toLocaleString("en")} records left out)` : "";
     fill(
       this.status,

@@ -47,11 +47,13 @@ export class PictureView {
   private readonly bar = h("div", { class: "bar" });
   private automaton = localStorage.getItem("coincide-automaton") !== "false";
   private shown = "";
+  private whole = false;
 
   constructor() {
     this.element = h("div", { class: "stack" }, this.bar, this.box);
     when(["rule", "checked"], () => void this.show());
     when(["moment", "run"], () => this.light());
+    new ResizeObserver(() => this.size()).observe(this.box);
   }
 
   get svg(): SVGSVGElement | null {
@@ -73,10 +75,21 @@ export class PictureView {
       this.shown = rule.name;
       this.box.classList.remove("outdated");
       fill(this.box, adopted(text));
+      this.size();
       this.light();
     } catch (error) {
       fill(this.box, h("p", { class: "hint" }, error instanceof Error ? error.message : String(error)));
     }
+  }
+
+  /** As wide as there is room, but never so small that it cannot be read. */
+  private size(): void {
+    const svg = this.svg;
+    if (!svg) return;
+    const natural = Number(svg.getAttribute("width"));
+    const room = this.box.clientWidth - 4;
+    svg.style.width = `${Math.min(natural, Math.max(room, natural * (this.whole ? 0.1 : 0.62)))}px`;
+    svg.style.height = "auto";
   }
 
   private head(name: string, language: string): void {
@@ -90,7 +103,12 @@ export class PictureView {
     }
     const both = language === "opera" || language === "pretty";
     const other = button(this.automaton ? "plumbing" : "automaton", "The other way of drawing it", () => this.turn(), { class: "small" });
-    fill(this.bar, choice, h("span", { class: "faint" }, language), both ? other : null);
+    const whole = button(this.whole ? "larger" : "whole", "Readable, or all of it at once", () => {
+      this.whole = !this.whole;
+      this.head(name, language);
+      this.size();
+    }, { class: "small" });
+    fill(this.bar, choice, h("span", { class: "faint" }, language), h("span", { class: "spring" }), both ? other : null, whole);
   }
 
   private turn(): void {

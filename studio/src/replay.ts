@@ -1,7 +1,7 @@
 /** The run once more, event by event: forwards, back, at any speed. */
 
 import { get, type MomentTold } from "./api";
-import { button, fill, h } from "./dom";
+import { fill, h, icon, iconButton } from "./dom";
 import { now, set, when } from "./state";
 
 const SPEEDS: [label: string, eventsPerSecond: number][] = [
@@ -31,18 +31,18 @@ export class Replay {
       on: { input: () => this.go(Number(this.slider.value)) },
     });
     this.place = h("span", { class: "faint moment-place" });
-    this.playing = button("▶", "Play (Space)", () => this.toggle(), { id: "play" });
+    this.playing = iconButton("play", "Play (Space)", () => this.toggle(), "play");
     this.speed = h("select", { id: "speed", attrs: { "aria-label": "Speed" } });
     for (const [label, value] of SPEEDS) this.speed.append(h("option", { attrs: { value, selected: value === 25 } }, label));
     this.element = h(
       "div",
       { class: "replay", attrs: { role: "group", "aria-label": "Replay" } },
-      button("⏮", "To the start (Home)", () => this.go(0), { id: "first" }),
-      button("◀", "One event back (,)", () => this.step(-1), { id: "back" }),
+      iconButton("first", "To the start (Home)", () => this.go(0), "first"),
+      iconButton("back", "One event back (,)", () => this.step(-1), "back"),
       this.playing,
-      button("▶|", "One event forward (.)", () => this.step(1), { id: "step" }),
-      button("◆▶", "To the next detection (n)", () => void this.next(), { id: "next-detection" }),
-      button("⏭", "To the end (End)", () => this.go(this.last), { id: "last" }),
+      iconButton("step", "One event forward (.)", () => this.step(1), "step"),
+      iconButton("next", "To the next detection (n)", () => void this.next(), "next-detection"),
+      iconButton("last", "To the end (End)", () => this.go(this.last), "last"),
       this.slider,
       this.place,
       this.speed,
@@ -93,7 +93,7 @@ export class Replay {
     do {
       this.again = false;
       try {
-        const moment = await get<MomentTold>("moment", { at: this.at, rule: now("rule") ?? undefined });
+        const moment = await get<MomentTold>("moment", { at: this.at, rule: now("rule") ?? undefined, key: now("key") ?? undefined });
         set("moment", moment);
         this.moved(moment);
       } catch {
@@ -114,7 +114,7 @@ export class Replay {
       return;
     }
     if (this.at >= this.last) this.at = 0;
-    fill(this.playing, "❚❚");
+    fill(this.playing, icon("pause"));
     let before = performance.now();
     let rest = 0;
     this.timer = window.setInterval(() => {
@@ -132,7 +132,7 @@ export class Replay {
   private pause(): void {
     window.clearInterval(this.timer);
     this.timer = 0;
-    fill(this.playing, "▶");
+    fill(this.playing, icon("play"));
   }
 
   private async next(): Promise<void> {

@@ -13,6 +13,7 @@ export interface State {
   run: RunTold | null;
   file: string | null;
   rule: string | null;
+  key: string[] | null;
   chosen: Chosen | null;
   event: number | null;
   moment: MomentTold | null;
@@ -27,6 +28,7 @@ const state: State = {
   run: null,
   file: null,
   rule: null,
+  key: null,
   chosen: null,
   event: null,
   moment: null,

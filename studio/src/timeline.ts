@@ -9,11 +9,11 @@ import { colours } from "./theme";
 import { BUCKETS, Tiles } from "./tiles";
 import { duration, short, ticks, told } from "./time";
 
-const LABELS = 172;
+const LABELS = 186;
 const AXIS = 22;
 const OVERVIEW = 30;
 const HEAD = 18;
-const LANE = 21;
+const LANE = 19;
 const FEW = 2_500;
 const SHORTEST = 20;
 

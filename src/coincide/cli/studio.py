@@ -91,7 +91,9 @@ def _session(given: Given) -> Session:
     live = [name for name in given.events if scheme_of(name) is not None]
     if live and len(live) < len(given.events):
         raise InputError("--events: files and live sources cannot be mixed here")
-    if given.events:
+    if live:
+        session.listen(live)
+    elif given.events:
         session.open(given.events)
     return session
 

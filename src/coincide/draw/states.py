@@ -29,6 +29,15 @@ def automata(definition: Definition) -> Drawing:
     return Drawing(definition.name, caption(definition), tuple(nodes), joined(arrows))
 
 
+def state_names(definition: Definition) -> list[dict[tuple[Choices, State], str]]:
+    """For each automaton, in the order in which detection numbers them, what its states are called in the drawing."""
+    numbering = Numbering()
+    Automaton(definition.body, numbering)
+    letters = dict(zip(reversed(numbering.automata), _letters(), strict=False))
+    parts = [_Part(automaton, numbering, letters) for automaton in numbering.automata]
+    return [{key[:2]: name for key, name in reversed(part.names.items())} for part in parts]
+
+
 def _letters() -> Iterator[str]:
     """S for the states of the outermost automaton, and others for the sides, left before right, outer before inner."""
     yield from "SQPVUXW"
@@ -45,7 +54,7 @@ class _Part:
         self.letter = letters[automaton]
         self.nodes: list[Node] = []
         self.arrows: list[Arrow] = []
-        self._names: dict[Key, str] = {}
+        self.names: dict[Key, str] = {}
         self._waiting: list[Key] = []
         for number, start in enumerate(automaton.starts):
             begin = f"start-{self.letter}{number}"
@@ -55,19 +64,19 @@ class _Part:
             self._leave(self._waiting.pop(0))
 
     def _state(self, key: Key) -> str:
-        if key not in self._names:
-            name = f"{self.letter}{len(self._names)}"
-            self._names[key] = name
+        if key not in self.names:
+            name = f"{self.letter}{len(self.names)}"
+            self.names[key] = name
             self._waiting.append(key)
             self.nodes.append(Node(name, "final" if key[2] else "state", name, self._domain(key[1])))
-        return self._names[key]
+        return self.names[key]
 
     def _leave(self, key: Key) -> None:
         choices, state, _ = key
         for strong, number in sorted({transition for group in state for transition in group}):
             position = self.automaton.positions[number]
             for target, words in self._targets(position, choices):
-                self.arrows.append(Arrow(self._names[key], self._state(target), "strong" if strong else "weak", words))
+                self.arrows.append(Arrow(self.names[key], self._state(target), "strong" if strong else "weak", words))
 
     def _targets(self, position: Position, choices: Choices) -> Iterator[tuple[Key, tuple[str, ...]]]:
         label = self._label(position)

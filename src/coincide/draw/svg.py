@@ -39,7 +39,10 @@ def svg(drawings: Sequence[Drawing], marked: bool = False) -> str:
     top = f'<svg xmlns="http://www.w3.org/2000/svg" {room} role="img">'
     title = escape(", ".join(drawing.title for drawing in drawings))
     paper = f'<rect width="{size[0]}" height="{size[1]}" fill="{PAPER}"/>'
-    return "\n".join([top, f"<title>{title}</title>{'' if marked else f'<style>{STYLE}</style>'}", MARKER, paper, *parts, "</svg>"]) + "\n"
+    return (
+        "\n".join([top, f"<title>{title}</title>{'' if marked else f'<style>{STYLE}</style>'}", MARKER, paper, *parts, "</svg>"])
+        + "\n"
+    )
 
 
 def _drawing(drawing: Drawing, y: float, marked: bool) -> tuple[list[str], list[str], float, float]:

@@ -21,6 +21,7 @@ from coincide.serve.answers import Refused, answer
 from coincide.serve.guard import Guard, Limits
 from coincide.serve.http import answering
 from coincide.serve.metrics import Metrics
+from coincide.studio.cases import write_case
 from coincide.studio.lanes import HIGHEST, Lanes
 from coincide.studio.pictures import graph_of, picture_of, plan_of
 from coincide.studio.reasons import cause_of, told
@@ -56,6 +57,7 @@ class Api:
             "detections": self.detections,
             "causes": self.causes,
             "moment": self.moment,
+            "next": self.next,
             "statistics": self.statistics,
             "picture": self.picture,
             "graph": self.graph,
@@ -68,6 +70,9 @@ class Api:
             "load": self.load,
             "events": self.open_events,
             "run": self.start,
+            "stop": self.stop,
+            "accept": self.accept,
+            "case": self.case,
         }
         return [
             Route("/", page),
@@ -211,8 +216,28 @@ class Api:
 
     async def moment(self, request: Request) -> Response:
         run = self.session.last_run()
-        at = _whole(request, "at", 0, 1 << 40)
-        return answer(await asyncio.to_thread(moment_told, run, at, request.query_params.get("rule")))
+        at, asked = _whole(request, "at", 0, 1 << 40), request.query_params
+        key = tuple(asked.getlist("key")) or None
+        return answer(await asyncio.to_thread(moment_told, run, at, asked.get("rule"), key))
+
+    async def next(self, request: Request) -> Response:
+        after = _whole(request, "after", 0, 1 << 40)
+        return answer({"moment": self.session.last_run().next_moment(after)})
+
+    async def stop(self, request: Request) -> Response:
+        await asyncio.to_thread(self.session.stop)
+        return await self.about(request)
+
+    async def accept(self, request: Request) -> Response:
+        given = await _given(request, Accepting)
+        count = len(self.session.last_run().detections)
+        numbers = range(count) if given.numbers is None else [n for n in given.numbers if 0 <= n < count]
+        (self.session.accepted.update if given.accepted else self.session.accepted.difference_update)(numbers)
+        return answer({"accepted": len(self.session.accepted)})
+
+    async def case(self, request: Request) -> Response:
+        given = await _given(request, NewCase)
+        return answer(await asyncio.to_thread(write_case, self.session, given.name, given.span))
 
     async def statistics(self, request: Request) -> Response:
         return answer({"rules": await asyncio.to_thread(statistics, self.session)})
@@ -244,6 +269,16 @@ class Change(msgspec.Struct):
 class Loading(msgspec.Struct):
     name: str
     loaded: bool
+
+
+class Accepting(msgspec.Struct):
+    numbers: list[int] | None
+    accepted: bool
+
+
+class NewCase(msgspec.Struct):
+    name: str
+    span: tuple[int, int] | None = None
 
 
 def _safely(handler: Handler) -> Handler:

@@ -37,7 +37,12 @@ class Files:
     def path(self, name: str) -> Path:
         """Raises InputError for what is not below the folder, links that lead elsewhere too."""
         path = (self.root / name).resolve()
-        if "\0" in name or not name or not path.is_relative_to(self.root) or any(part.startswith(".") for part in Path(name).parts):
+        if (
+            "\0" in name
+            or not name
+            or not path.is_relative_to(self.root)
+            or any(part.startswith(".") for part in Path(name).parts)
+        ):
             raise InputError(f"'{name}' is not below the folder that is open")
         return path
 

@@ -73,11 +73,12 @@ class Lanes:
         return Lanes(self.names, self.times[mask], self.codes[mask])
 
 
-def lanes_of(kinds: Sequence[str], numbers: Codes, times: Instants) -> Lanes:
-    """The most frequent kinds come first; `numbers` say which of the `kinds` each instant is of."""
+def lanes_of(kinds: Sequence[str], numbers: Codes, times: Instants, stable: bool = False) -> Lanes:
+    """`numbers` say which of the `kinds` each instant is of. The most frequent kinds come first; in a `stable` order, in which a
+    lane stays where it is when more instants come, those that came first."""
     counts = np.bincount(numbers, minlength=len(kinds))
-    order = sorted(range(len(kinds)), key=lambda n: (-counts[n], kinds[n]))
-    order = [n for n in order if counts[n]]
+    order = list(range(len(kinds))) if stable else sorted(range(len(kinds)), key=lambda n: (-counts[n], kinds[n]))
+    order = [n for n in order if counts[n] or stable]
     shown = order if len(order) <= MOST else order[: MOST - 1]
     names = tuple(kinds[n] for n in shown) + ((OTHERS,) if len(order) > len(shown) else ())
     place = np.full(max(1, len(kinds)), len(names) - 1, np.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from coincide.causes import Cause, Causes
 from coincide.detection.base import Detector
+from coincide.model.batch import EventBatch
 from coincide.model.event import Event, plain, record
 from coincide.studio.running import Run
 from coincide.studio.store import equal_to
@@ -36,17 +38,18 @@ def _rows(run: Run, detection: Event) -> npt.NDArray[np.int64]:
 
 def _at_its_end(run: Run, detection: Event) -> npt.NDArray[np.int64]:
     """What may have completed it: the event at whose consumption it was made."""
-    place = detection.place
-    return np.array([place[2]] if place[1] == 0 else [], np.int64)
+    place, ends = detection.place, run.store.times[1]
+    known = place[1] == 0 and 0 <= place[2] < len(ends) and ends[place[2]] == place[0]
+    return np.array([place[2]] if known else [], np.int64)
 
 
 def _of_its_key(run: Run, detection: Event, detector: Detector) -> npt.NDArray[np.int64]:
     """The last events up to it that have its key and types that its rule reads."""
     ends = run.store.times[1]
-    count = int(np.searchsorted(ends, detection.hi, "right"))
+    count = len(ends) if run.store.live else int(np.searchsorted(ends, detection.hi, "right"))
     read = detector.inputs.external
     found: list[npt.NDArray[np.int64]] = []
-    left, end = LOOKED_AT, count
+    left = LOOKED_AT
     for start, batch in _backwards(run, count):
         mask = np.ones(len(batch), np.bool_)
         if read is not None:
@@ -55,17 +58,19 @@ def _of_its_key(run: Run, detection: Event, detector: Detector) -> npt.NDArray[n
             mask &= wanted[column.codes] if column.codes is not None else False
         for name in detector.partition or ():
             mask &= equal_to(batch.table.column(name), _spelt(detection.attributes.get(name)))
-        rows = start + np.flatnonzero(mask[: end - start])[-left:]
+        rows = start + np.flatnonzero(mask[: count - start])[-left:]
         found.append(rows)
         left -= len(rows)
         if left <= 0:
             break
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+    rows = np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
+    return rows[ends[rows] <= detection.hi]
 
 
-def _backwards(run: Run, count: int) -> Any:
-    start = len(run.store)
-    for batch in reversed(run.store.batches):
+def _backwards(run: Run, count: int) -> Iterator[tuple[int, EventBatch]]:
+    batches = tuple(run.store.batches)
+    start = sum(map(len, batches))
+    for batch in reversed(batches):
         start -= len(batch)
         if start < count:
             yield start, batch
@@ -76,11 +81,11 @@ def _spelt(value: Any) -> str:
     return str(shown).lower() if isinstance(shown, bool) else str(shown)
 
 
-def told(cause: Cause, run: Run, depth: int = 0) -> dict[str, Any]:
+def told(cause: Cause, run: Run) -> dict[str, Any]:
     """The tree as JSON: events by their row, detections by their number."""
     event = cause.event
     own = {"row": event.place[2]} if event.id is not None and event.place else {"detection": _number(run, event)}
-    parts = [told(part, run, depth + 1) for part in cause.parts[-100:]]
+    parts = [told(part, run) for part in cause.parts[-100:]]
     more = {"left_out": len(cause.parts) - len(parts)} if len(parts) < len(cause.parts) else {}
     return {
         "type": event.type,

@@ -6,14 +6,14 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
-from coincide.detection.base import Unfinished
 from coincide.engines.embedded import Engine
 from coincide.errors import CoincideError, Diagnostic, RunError
 from coincide.model.batch import EventBatch
@@ -27,6 +27,8 @@ PARTS, LEAST = 100, 500
 """So many snapshots of a run, and so many events between two at least."""
 ROOM = 256 << 20
 """Bytes of snapshots; where they are more, every second one goes."""
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -83,6 +85,10 @@ class Run:
         self._keep(engine.finish())
         self.warnings = Unmet(self.book, self.mapping).after(self.store.seen)
 
+    def add(self, batch: EventBatch) -> None:
+        """What a live run has made."""
+        self._keep(batch)
+
     def _keep(self, batch: EventBatch | None) -> None:
         made = () if batch is None else batch.events
         self.detections += made
@@ -91,6 +97,8 @@ class Run:
     def _moment(self, detection: Event) -> int:
         """An event that completes it is consumed at the next moment; a timer fires when an event behind it comes."""
         place = detection.place
+        if self.store.live:
+            return len(self.store)
         return int(place[2]) + 1 if place[1] == 0 else int(np.searchsorted(self.store.times[1], place[0], "right")) + 1
 
     def _keep_snapshot(self, engine: Engine) -> None:
@@ -107,7 +115,8 @@ class Run:
         if self._lanes is None or self._lanes[0] != count:
             kinds: dict[str, int] = {}
             codes = np.array([kinds.setdefault(d.type, len(kinds)) for d in self.detections[:count]], np.int32)
-            self._lanes = count, lanes_of(list(kinds), codes, np.array([d.hi for d in self.detections[:count]], np.int64))
+            ends = np.array([d.hi for d in self.detections[:count]], np.int64)
+            self._lanes = count, lanes_of(list(kinds), codes, ends, stable=True)
         return self._lanes[1]
 
     @property
@@ -119,13 +128,11 @@ class Run:
         """How many detections each definition, by its number, has made."""
         return Counter(detection.place[-2] for detection in self.detections)
 
-    def unfinished(self, moment: int) -> list[Unfinished]:
-        """What rules have begun and not ended by then."""
-        with self._lock:
-            engine = self._engine_at(moment)
-            return list(engine.graph.unfinished(engine.state))
+    def next_moment(self, moment: int) -> int | None:
+        """The next at which something was made."""
+        return min((at for at in self.moments if at > moment), default=None)
 
-    def state_at(self, moment: int, look: Any) -> Any:
+    def state_at(self, moment: int, look: Callable[[Engine], T]) -> T:
         """What `look` finds in the engine at a moment; it may change nothing there."""
         with self._lock:
             return look(self._engine_at(moment))

@@ -11,6 +11,7 @@ from coincide.detection.base import Detector
 from coincide.errors import CoincideError, Diagnostic, InputError, nearest
 from coincide.rulebook import Rulebook, load
 from coincide.studio.files import Files
+from coincide.studio.live import Live
 from coincide.studio.running import Run
 from coincide.studio.store import Store, opened
 
@@ -24,6 +25,7 @@ class Session:
         self.files, self.options, self.mapping, self.format = files, options, mapping, format
         self.store = Store()
         self.run: Run | None = None
+        self.live: Live | None = None
         self.accepted: set[int] = set()
         self.lock = Lock()
         self._runs = 0
@@ -70,7 +72,13 @@ class Session:
         """A diagnostic with its place in an editor."""
         out: dict[str, Any] = {"severity": diagnostic.severity, "message": diagnostic.message, "hint": diagnostic.hint}
         if (span := diagnostic.span) is not None:
-            out |= {"file": self.files.name_in(span.file), "line": span.line, "column": span.column, "start": span.start, "end": span.end}
+            out |= {
+                "file": self.files.name_in(span.file),
+                "line": span.line,
+                "column": span.column,
+                "start": span.start,
+                "end": span.end,
+            }
         return out
 
     # Events.
@@ -84,17 +92,44 @@ class Session:
             self._forget_run()
             self.store = store
 
+    def listen(self, urls: Sequence[str]) -> None:
+        """Events will come from there, once the rules run."""
+        self.live = Live(urls, self.mapping)
+        self.store = self.live.store
+
     # Runs.
 
     def start(self) -> Run:
-        """A run of the rules as they are now, in a thread of its own; one that is under way ends. Raises RuleError."""
+        """A run of the rules as they are now, in a thread of its own; one that is under way ends, but a live one goes on with
+        them. Raises RuleError."""
         book = self.book()
+        if self.live is not None:
+            return self._start_live(book, self.live)
         with self.lock:
             self._forget_run()
             self._runs += 1
             self.run = run = Run(book, self.store, self.mapping, self._runs)
             Thread(target=run.go, name="run", daemon=True).start()
         return run
+
+    def _start_live(self, book: Rulebook, live: Live) -> Run:
+        with self.lock:
+            self._runs += 1
+            self.accepted.clear()
+            book.check_endless()
+            live.mapping = book.fields(live.mapping)
+            self.run = live.change_rules(book, self._runs) if live.running else live.start(book, self._runs)
+            return self.run
+
+    def stop(self) -> None:
+        """A live run ends; what has come can be gone through as if it stood in a file."""
+        live = self.live
+        if live is not None:
+            live.stop()
+            live.join()
+            with self.lock:
+                self._forget_run()
+                self.live, self.store = None, live.store.ordered()
 
     def _forget_run(self) -> None:
         self.accepted.clear()
@@ -108,5 +143,7 @@ class Session:
         return self.run
 
     def close(self) -> None:
+        if self.live is not None:
+            self.live.stop()
         with self.lock:
             self._forget_run()

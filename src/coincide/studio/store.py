@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from threading import RLock
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ from coincide.studio.lanes import Codes, Instants, Lanes, lanes_of
 
 KEPT = 8
 """Filters whose rows are remembered."""
+SMALL = 4_096
+"""Events of batches that are joined."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -34,6 +37,8 @@ class Store:
     batches: list[EventBatch] = field(default_factory=list)
     rejected: int = 0
     seen: Seen = field(default_factory=Seen)
+    live: bool = False  # do more come? Then they stand in the order of their arrival, and lanes in that of their first events
+    lock: RLock = field(default_factory=RLock, repr=False)
     _starts: list[int] = field(default_factory=lambda: [0])
     _lanes: Lanes | None = None
     _columns: tuple[Instants, Instants] | None = None
@@ -43,57 +48,73 @@ class Store:
         return self._starts[-1]
 
     def add(self, batch: EventBatch) -> None:
-        self.seen.add(batch)
-        self.batches.append(batch)
-        self._starts.append(self._starts[-1] + len(batch))
+        """Small batches become one."""
+        with self.lock:
+            self.seen.add(batch)
+            self._forget_columns()
+            if self.batches and len(self.batches[-1]) + len(batch) <= SMALL:
+                self._starts.pop()
+                batch = EventBatch([*self.batches.pop().events, *batch.events])
+            self.batches.append(batch)
+            self._starts.append(self._starts[-1] + len(batch))
+
+    def forget(self, most: int) -> None:
+        """Let go of the oldest batches until about so many events are left."""
+        with self.lock:
+            while len(self.batches) > 1 and self._starts[-1] - self._starts[1] >= most:
+                self.batches.pop(0)
+                self._starts = [start - self._starts[1] for start in self._starts[1:]]
+                self._forget_columns()
+
+    def _forget_columns(self) -> None:
         self._lanes, self._columns = None, None
         self._masks.clear()
 
-    def forget(self, most: int) -> int:
-        """Let go of the oldest batches until about so many events are left; gives how many have gone."""
-        gone = 0
-        while len(self.batches) > 1 and self._starts[-1] - self._starts[1] >= most:
-            gone += len(self.batches.pop(0))
-            self._starts = [start - self._starts[1] for start in self._starts[1:]]
-        if gone:
-            self._lanes, self._columns = None, None
-            self._masks.clear()
-        return gone
+    def ordered(self) -> Store:
+        """The same events in total order."""
+        with self.lock:
+            store = Store(self.name, rejected=self.rejected)
+            for batch in in_total_order(list(self.batches)):
+                store.add(batch)
+            return store
 
     # What a timeline shows.
 
     @property
     def times(self) -> tuple[Instants, Instants]:
         """Where each event begins and ends."""
-        if self._columns is None:
-            tables = [batch.table for batch in self.batches]
-            lo, hi = ([getattr(table, end) for table in tables] for end in ("lo", "hi"))
-            self._columns = _joined(lo), _joined(hi)
-        return self._columns
+        with self.lock:
+            if self._columns is None:
+                tables = [batch.table for batch in self.batches]
+                self._columns = _joined([table.lo for table in tables]), _joined([table.hi for table in tables])
+            return self._columns
 
     @property
     def lanes(self) -> Lanes:
         """One a type."""
-        if self._lanes is None:
-            kinds: dict[str, int] = {}
-            parts = [_numbers(batch.table.column("type"), kinds) for batch in self.batches]
-            self._lanes = lanes_of(list(kinds), np.concatenate(parts) if parts else np.empty(0, np.int32), self.times[1])
-        return self._lanes
+        with self.lock:
+            if self._lanes is None:
+                kinds: dict[str, int] = {}
+                parts = [_numbers(batch.table.column("type"), kinds) for batch in self.batches]
+                codes = np.concatenate(parts) if parts else np.empty(0, np.int32)
+                self._lanes = lanes_of(list(kinds), codes, self.times[1], self.live)
+            return self._lanes
 
     def lanes_where(self, name: str, value: str) -> tuple[Mask, Lanes]:
         """Of the events whose attribute has a value, as it is spelt."""
-        if (name, value) not in self._masks:
-            found = [equal_to(batch.table.column(name), value) for batch in self.batches]
-            mask = np.concatenate(found) if found else np.empty(0, np.bool_)
-            self._masks[name, value] = mask, self.lanes.only(mask)
-            if len(self._masks) > KEPT:
-                self._masks.popitem(last=False)
-        return self._masks[name, value]
+        with self.lock:
+            if (name, value) not in self._masks:
+                found = [equal_to(batch.table.column(name), value) for batch in self.batches]
+                mask = np.concatenate(found) if found else np.empty(0, np.bool_)
+                self._masks[name, value] = mask, self.lanes.only(mask)
+                if len(self._masks) > KEPT:
+                    self._masks.popitem(last=False)
+            return self._masks[name, value]
 
     def values(self, name: str, most: int = 50) -> list[tuple[str, int]]:
         """The most frequent values of an attribute."""
         counts: Counter[str] = Counter()
-        for batch in self.batches:
+        for batch in tuple(self.batches):
             counts.update(_counted(batch.table.column(name)))
         return counts.most_common(most)
 
@@ -103,9 +124,10 @@ class Store:
         """Those with these numbers, which must ascend, placed by them."""
         found: list[Event] = []
         wanted = np.fromiter(rows, np.int64)
-        for batch, (start, end) in zip(self.batches, pairwise(self._starts), strict=True):
-            a, b = np.searchsorted(wanted, (start, end))
-            found += _taken(batch, wanted[a:b] - start)
+        with self.lock:
+            for batch, (start, end) in zip(self.batches, pairwise(self._starts), strict=True):
+                a, b = np.searchsorted(wanted, (start, end))
+                found += _taken(batch, wanted[a:b] - start)
         return [event.placed(row) for event, row in zip(found, wanted.tolist(), strict=True)]
 
     def pieces(self, first: int, end: int) -> Iterable[EventBatch]:
@@ -119,16 +141,11 @@ class Store:
 
     def rows_of(self, keys: Sequence[tuple[int, int, str]]) -> list[int]:
         """The numbers of events by (lo, hi, id)."""
-        lo, hi = self.times
-        wanted, found = set(keys), []
-        order = np.argsort(hi, kind="stable") if len(hi) and np.any(np.diff(hi) < 0) else None
-        ordered = hi if order is None else hi[order]
-        for end in {key[1] for key in keys}:
-            a, b = np.searchsorted(ordered, end), np.searchsorted(ordered, end, "right")
-            near = np.arange(a, b) if order is None else np.sort(order[a:b])
-            near = near[np.isin(lo[near], [key[0] for key in keys if key[1] == end])]
-            found += [e.place[2] for e in self.events(near) if (e.lo, e.hi, e.origin[0][4]) in wanted]
-        return sorted(found)
+        with self.lock:
+            lo, hi = self.times
+            near = np.flatnonzero(np.isin(hi, [key[1] for key in keys]) & np.isin(lo, [key[0] for key in keys]))
+            wanted = set(keys)
+            return [e.place[2] for e in self.events(near) if (e.lo, e.hi, e.origin[0][4]) in wanted]
 
 
 def opened(names: Sequence[str], mapping: FieldMapping = DEFAULT, format: str | None = None) -> Store:

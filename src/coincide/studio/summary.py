@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from coincide.compile.graph import feeds, stages
 from coincide.detection.base import Unfinished
 from coincide.detection.keys import key_value
+from coincide.engines.embedded import Engine
+from coincide.errors import InputError
 from coincide.languages.registry import MODULES
 from coincide.model.event import plain
+from coincide.studio.lit import Key, Lit, lit
+from coincide.studio.live import Live
 from coincide.studio.running import Run
 from coincide.studio.session import Session
 
@@ -23,6 +28,8 @@ def session_told(session: Session) -> dict[str, Any]:
         "root": session.files.root.name,
         "files": session.files.listed(),
         "endings": list(MODULES),
+        "first": next(iter(session.files.loaded), None),
+        "live": None if session.live is None else live_told(session.live),
         "events": {
             "name": store.name.rpartition("/")[2],
             "count": len(store),
@@ -34,6 +41,10 @@ def session_told(session: Session) -> dict[str, Any]:
     }
 
 
+def live_told(live: Live) -> dict[str, Any]:
+    return {"url": live.store.name, "running": live.running, "failure": live.failure, "arrived": live.arrived}
+
+
 def run_told(session: Session) -> dict[str, Any]:
     run = session.run
     if run is None:
@@ -41,7 +52,7 @@ def run_told(session: Session) -> dict[str, Any]:
     lanes = run.lanes
     return {
         "number": run.number,
-        "ended": run.ended,
+        "ended": run.ended and not run.store.live,
         "consumed": run.consumed,
         "total": len(run.store),
         "last": run.last,
@@ -54,21 +65,28 @@ def run_told(session: Session) -> dict[str, Any]:
     }
 
 
-def moment_told(run: Run, moment: int, rule: str | None) -> dict[str, Any]:
-    """What stands where the replay is: the clock, the event consumed last, what was made of it, and what is under way."""
+def moment_told(run: Run, moment: int, rule: str | None, key: Key | None = None) -> dict[str, Any]:
+    """What stands where the replay is: the clock, the event consumed last, what was made of it, and what is under way; of one rule
+    where in its picture, for all keys or for one."""
+    if run.store.live:
+        raise InputError("a live run has to be stopped before it can be gone through")
     moment = min(moment, run.last)
     ends = run.store.times[1]
-    unfinished = run.unfinished(moment)
-    counts: dict[str, int] = {}
-    for each in unfinished:
-        counts[each.rule] = counts.get(each.rule, 0) + 1
+    detector = next((d for d in run.book.detectors if d.name == rule), None)
+
+    def look(engine: Engine) -> tuple[list[Unfinished], Lit]:
+        own = {} if detector is None else lit(detector, engine, key)
+        return list(engine.graph.unfinished(engine.state)), own
+
+    unfinished, lights = run.state_at(moment, look)
     own = [each for each in unfinished if rule is None or each.rule == rule]
     return {
         "moment": moment,
         "clock": int(ends[min(moment, len(ends)) - 1]) if moment and len(ends) else None,
         "row": moment - 1 if 0 < moment <= len(ends) else None,
         "made": [n for n, at in enumerate(run.moments) if at == moment][:SHOWN],
-        "counts": counts,
+        "counts": Counter(each.rule for each in unfinished),
+        "lit": lights,
         "unfinished": [_unfinished(each) for each in own[:SHOWN]],
         "left_out": max(0, len(own) - SHOWN),
     }
@@ -76,7 +94,17 @@ def moment_told(run: Run, moment: int, rule: str | None) -> dict[str, Any]:
 
 def _unfinished(each: Unfinished) -> dict[str, Any]:
     key = [plain(key_value(part)) for part in each.key]
-    return {"rule": each.rule, "key": [None if k is None else str(k) for k in key], "what": each.what, "since": each.since, "due": each.due}
+    return {
+        "rule": each.rule,
+        "key": [None if k is None else str(k) for k in key],
+        "what": each.what,
+        "since": each.since,
+        "due": each.due,
+    }
+
+
+def _under_way(engine: Engine) -> Counter[str]:
+    return Counter(each.rule for each in engine.graph.unfinished(engine.state))
 
 
 def statistics(session: Session) -> list[dict[str, Any]]:
@@ -85,28 +113,32 @@ def statistics(session: Session) -> list[dict[str, Any]]:
     book, made = run.book, run.by_rule()
     levels = stages(book.detectors, feeds(book.detectors))
     counts = run.store.seen.types
-    under_way: dict[str, int] = {}
-    for each in run.unfinished(run.last):
-        under_way[each.rule] = under_way.get(each.rule, 0) + 1
-    latest: dict[int, int] = {}
-    keys: dict[int, set[Any]] = {}
-    for detection in run.detections:
-        order = detection.place[-2]
-        latest[order] = detection.hi
-    for detector in book.detectors:
-        own = [d for d in run.detections if d.place[-2] == detector.order] if detector.partition else []
-        keys[detector.order] = {tuple(str(d.attributes.get(name)) for name in detector.partition or ()) for d in own}
+    under_way = Counter[str]() if run.store.live else run.state_at(run.last, _under_way)
+    latest = {detection.place[-2]: detection.hi for detection in run.detections}
+    keys = _keys(run)
     return [
         {
             "rule": detector.name,
             "language": detector.language,
             "stage": level + 1,
             "key": list(detector.partition or ()),
-            "reads": sum(counts.values()) if detector.inputs.external is None else sum(counts[t] for t in detector.inputs.external),
+            "reads": sum(counts.values())
+            if detector.inputs.external is None
+            else sum(counts[t] for t in detector.inputs.external),
             "detections": made[detector.order],
-            "keys": len(keys[detector.order]) if detector.partition else None,
+            "keys": len(keys.get(detector.order, ())) if detector.partition else None,
             "last": latest.get(detector.order),
-            "under_way": under_way.get(detector.name, 0),
+            "under_way": under_way[detector.name],
         }
         for detector, level in zip(book.detectors, levels, strict=True)
     ]
+
+
+def _keys(run: Run) -> dict[int, set[tuple[str, ...]]]:
+    """By the numbers of definitions, the keys for which they have detected something."""
+    names = {detector.order: detector.partition or () for detector in run.book.detectors}
+    found: dict[int, set[tuple[str, ...]]] = {}
+    for detection in run.detections:
+        order = detection.place[-2]
+        found.setdefault(order, set()).add(tuple(str(detection.attributes.get(name)) for name in names[order]))
+    return found

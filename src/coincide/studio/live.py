@@ -1,0 +1,106 @@
+"""A run over events that are still coming: what arrives and what is made of it is kept, up to a point, for the page to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Lock, Thread
+
+from coincide.adapters.mapping import FieldMapping
+from coincide.adapters.report import Intake
+from coincide.engines.embedded import Engine
+from coincide.engines.live import LiveEngine
+from coincide.model.batch import EventBatch
+from coincide.rulebook import Rulebook
+from coincide.streams.arrivals import Arrival
+from coincide.streams.base import Reading, Source
+from coincide.streams.encode import Encoder
+from coincide.streams.registry import open_source
+from coincide.streams.run import LiveRun
+from coincide.studio.running import Run
+from coincide.studio.store import Store
+
+MOST = 1_000_000
+"""Events that are kept: older ones go."""
+APART = 10**9
+"""Between the generated ids of two sources."""
+
+
+@dataclass
+class Live:
+    """Sources that are read in a thread. Rules may change while it runs: those that are unchanged keep their state."""
+
+    urls: Sequence[str]
+    mapping: FieldMapping
+    store: Store = field(default_factory=lambda: Store(live=True))
+    arrived: int = 0
+    failure: str | None = None
+    running: bool = False
+    lock: Lock = field(default_factory=Lock)
+    run: Run | None = None
+    _going: LiveRun | None = None
+    _thread: Thread | None = None
+    _change: tuple[Rulebook, Run] | None = None
+
+    def __post_init__(self) -> None:
+        self.sources: list[Source] = []
+        self.store.name = ", ".join(self.urls)
+
+    def start(self, book: Rulebook, number: int) -> Run:
+        """Raises CoincideError for a source that cannot be read."""
+        readings = [Reading(self.mapping, Intake(before=n * APART)) for n in range(len(self.urls))]
+        self.sources = [open_source(url, reading) for url, reading in zip(self.urls, readings, strict=True)]
+        self.store.name = ", ".join(source.name for source in self.sources)
+        self.run = Run(book, self.store, self.mapping, number)
+        self._going = LiveRun(LiveEngine(Engine(book)), self.sources, [], Encoder(book))
+        self.running, self.failure = True, None
+        self._thread = Thread(target=self._work, args=(self._going,), name="live", daemon=True)
+        self._thread.start()
+        return self.run
+
+    def change_rules(self, book: Rulebook, number: int) -> Run:
+        """From the next turn on; the page shows what is made from then on."""
+        with self.lock:
+            self._change = book, Run(book, self.store, self.mapping, number)
+            return self._change[1]
+
+    def stop(self) -> None:
+        if self._going is not None:
+            self._going.stop()
+
+    def join(self) -> None:
+        if self._thread is not None:
+            self._thread.join(10)
+
+    def _work(self, going: LiveRun) -> None:
+        try:
+            for batch in going.detections(self._come, self._between):
+                self._made(batch)
+            for batch in going.rest(closed=False):
+                self._made(batch)
+        except Exception as error:  # told on the page
+            self.failure = str(error)
+        finally:
+            going.close()
+            self.running = False
+
+    def _come(self, arrival: Arrival) -> None:
+        batch = arrival.delivery.batch
+        if len(batch):
+            self.arrived += len(batch)
+            self.store.add(batch)
+            self.store.forget(MOST)
+
+    def _made(self, batch: EventBatch) -> None:
+        with self.lock:
+            assert self.run is not None
+            self.run.add(batch)
+
+    def _between(self) -> None:
+        assert self._going is not None
+        self._going.live.latecomers()
+        with self.lock:
+            change, self._change = self._change, None
+            if change is not None:
+                self._going.change_rules(change[0])
+                self.run = change[1]
