@@ -20,7 +20,7 @@ import {
 } from "@codemirror/view";
 import { post, type Checked } from "./api";
 import { h, later } from "./dom";
-import { now, set } from "./state";
+import { now, set, when } from "./state";
 
 interface Token {
   start: number;
@@ -77,6 +77,10 @@ export class Editor {
   constructor(private readonly doing: Doing) {
     this.element = h("div", { class: "editor" });
     this.view = new EditorView({ state: this.fresh(""), parent: this.element });
+    when(["checked"], () => {
+      this.showProblems();
+      this.underCursor();
+    });
   }
 
   private fresh(text: string): EditorState {
@@ -170,8 +174,6 @@ export class Editor {
     const checked = await post<Checked>("change", { name, text: this.text });
     if (version !== this.version) return;
     set("checked", checked);
-    this.showProblems();
-    this.underCursor();
     if (told) this.doing.checked(checked);
     void this.colour();
   }

@@ -126,6 +126,16 @@ export class PictureView {
       node.classList.toggle("lit", count > 0);
       if (count > 0) node.append(badge(node, count));
     }
+    this.reveal();
+  }
+
+  /** Of what is lit something should be seen. */
+  private reveal(): void {
+    const box = this.box.getBoundingClientRect();
+    const lit = [...this.box.querySelectorAll(".lit")].map((node) => node.getBoundingClientRect());
+    const first = lit[0];
+    const seen = lit.some((own) => own.left >= box.left && own.right <= box.right && own.top >= box.top && own.bottom <= box.bottom);
+    if (first && !seen) this.box.scrollBy(first.left - box.left - box.width / 2, first.top - box.top - box.height / 2);
   }
 }
 

@@ -63,7 +63,6 @@ export class Timeline {
   from = 0;
   to = 1;
   follows = false;
-  frames = 0;
   private readonly tip: HTMLElement;
   private readonly on: CanvasRenderingContext2D;
   private readonly tiles: Record<Layer, Tiles>;
@@ -131,7 +130,11 @@ export class Timeline {
     this.draw();
   }
 
-  zoom(factor: number, at = this.from + (this.to - this.from) / 2): void {
+  /** Around a time: what is chosen, if it is in view, or else the middle. */
+  zoom(factor: number, around?: number): void {
+    const chosen = now("chosen")?.detection.hi ?? now("moment")?.clock ?? -1;
+    const seen = chosen > this.from && chosen < this.to;
+    const at = around ?? (seen ? chosen : (this.from + this.to) / 2);
     const share = (at - this.from) / (this.to - this.from);
     const size = Math.max(SHORTEST, (this.to - this.from) * factor);
     this.show(at - share * size, at + (1 - share) * size);
@@ -264,8 +267,15 @@ export class Timeline {
       const ratio = window.devicePixelRatio || 1;
       this.on.setTransform(ratio, 0, 0, ratio, 0, 0);
       this.paint(new CanvasSurface(this.on));
-      this.frames++;
+      this.tell();
     });
+  }
+
+  /** What is in view, for whoever cannot see it. */
+  private tell(): void {
+    const single = (layer: Layer): string => String(this.singles[layer] !== null);
+    const told_ = { from: String(Math.round(this.from)), to: String(Math.round(this.to)), single: single("events") };
+    Object.assign(this.canvas.dataset, told_, { frames: String(Number(this.canvas.dataset["frames"] ?? 0) + 1) });
   }
 
   /** As a picture. */
@@ -463,7 +473,7 @@ export class Timeline {
     const x = Math.max(LABELS, Math.min(this.width, this.x(clock)));
     on.rect(x, AXIS, Math.max(0, this.width - x), bottom - AXIS, c.brush);
     on.line(x, 0, x, bottom, c.clock, 2);
-    on.rect(x + 3, 2, 76, AXIS - 5, c.clock, 3);
+    on.rect(x + 3, 2, 90, AXIS - 5, c.clock, 3);
     on.text(x + 8, AXIS / 2, short(clock, this.last).slice(0, 12), c.paper, { bold: true });
   }
 

@@ -51,6 +51,11 @@ class EventBatch:
         return self._table is not None or (merge and all(p.has_table and p.table.sortable for p in self._parts))
 
     @property
+    def has_events(self) -> bool:
+        """Is it held as objects?"""
+        return self._events is not None
+
+    @property
     def parts(self) -> tuple[EventBatch, ...]:
         """The batches that this one is merged of, itself if it is no merger: a reader of few rows picks them first."""
         return self._parts or (self,)

@@ -36,13 +36,9 @@ class Files:
 
     def path(self, name: str) -> Path:
         """Raises InputError for what is not below the folder, links that lead elsewhere too."""
-        path = (self.root / name).resolve()
-        if (
-            "\0" in name
-            or not name
-            or not path.is_relative_to(self.root)
-            or any(part.startswith(".") for part in Path(name).parts)
-        ):
+        hidden = any(part.startswith(".") for part in Path(name).parts)
+        path = self.root if "\0" in name else (self.root / name).resolve()
+        if hidden or path == self.root or not path.is_relative_to(self.root):
             raise InputError(f"'{name}' is not below the folder that is open")
         return path
 

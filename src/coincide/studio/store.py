@@ -205,6 +205,6 @@ def _counted(column: Column) -> dict[str, int]:
 def _taken(batch: EventBatch, rows: npt.NDArray[np.int64]) -> Sequence[Event]:
     if not len(rows):
         return ()
-    if not batch.has_table:
+    if batch.has_events:
         return [batch.events[row] for row in rows.tolist()]
     return batch.table.take(rows).events()
