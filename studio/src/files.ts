@@ -41,7 +41,7 @@ export class FileTree {
       for (const file of folders.get(folder)!) this.list.append(this.line(file, wrong.has(file.name)));
     }
     const live = session.live;
-    if (live) this.list.append(h("li", { class: "live-source", title: live.url }, `⦿ ${live.url}`));
+    if (live) this.list.append(h("li", { class: "live-source", title: live.url }, `● live ${live.url}`));
   }
 
   private line(file: FileEntry, wrong: boolean): HTMLElement {

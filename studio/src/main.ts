@@ -6,6 +6,7 @@ import { Editor } from "./editor";
 import { alone, asPng, asSvg, ofTable } from "./exporting";
 import { FileTree } from "./files";
 import { attributes, CausesView, DetectionsView, ProblemsView, StatisticsView, UnderWayView } from "./inspector";
+import { NearView } from "./near";
 import { border, say, Tabs, tried } from "./panels";
 import { GraphView, PictureView } from "./picture";
 import { Replay } from "./replay";
@@ -35,6 +36,7 @@ class Studio {
   private readonly detections = new DetectionsView(this.showing);
   private readonly problems = new ProblemsView(this.showing);
   private readonly underWay = new UnderWayView(() => this.replay.refresh());
+  private readonly near = new NearView((time) => this.timeline.reveal(time));
   private readonly statistics = new StatisticsView(this.showing);
   private readonly picture = new PictureView();
   private readonly graph = new GraphView((rule) => this.showing.rule(rule));
@@ -69,6 +71,7 @@ class Studio {
       [
         { name: "causes", label: "Causes", title: "Why a detection was made", content: why },
         { name: "detections", label: "Detections", title: "All of this run", content: this.detections.element },
+        { name: "near", label: "Near misses", title: "Why nothing was detected", content: this.near.element },
         { name: "under-way", label: "Under way", title: "What is begun and not ended, where the replay stands", content: this.underWay.element },
         { name: "problems", label: "Problems", title: "Errors and warnings", content: this.problems.element },
       ],
@@ -223,7 +226,6 @@ class Studio {
 
   private startLive(running: boolean): void {
     this.timeline.follows = true;
-    this.stopButton.hidden = !running;
     if (running && !this.polling) void this.poll();
   }
 
@@ -234,10 +236,9 @@ class Studio {
       for (;;) {
         const before = now("session");
         const [session, run] = [await get<SessionTold>("session"), await get<RunTold>("run")];
-        if (!session.live) break;
+        if (!session.live || !this.polling) break;
         this.taken(before, session, run);
         if (!session.live.running) {
-          this.stopButton.hidden = true;
           if (session.live.failure) say(session.live.failure, "bad");
           break;
         }
@@ -263,8 +264,8 @@ class Studio {
   }
 
   private async stopLive(): Promise<void> {
+    this.polling = false;
     this.newEvents(await post<SessionTold>("stop"));
-    this.stopButton.hidden = true;
     this.timeline.follows = false;
   }
 
@@ -401,6 +402,7 @@ class Studio {
     const problems = this.problems.all;
     const errors = problems.filter((each) => each.severity === "error").length;
     const count = problems.length;
+    this.stopButton.hidden = !live?.running;
     this.runButton.textContent = live ? (live.running ? "Use rules" : "Go live") : "Run";
     this.inspector.label("problems", count ? `Problems ${count}` : "Problems");
     this.inspector.label("detections", run?.number ? `Detections ${run.detections.toLocaleString("en")}` : "Detections");

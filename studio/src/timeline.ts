@@ -403,13 +403,13 @@ export class Timeline {
       const size = this.to - this.from;
       if (known && known.from <= this.from && known.to >= this.to) {
         const count = this.inView(layer);
-        if (count !== null && count > FEW) this.singles[layer] = null;
+        if (count !== null && count > FEW) this.forgetSingles(layer);
         continue;
       }
       if (!this.lanes(layer).length) continue;
       const count = this.inView(layer);
       if (count === null || count > FEW) {
-        if (count !== null) this.singles[layer] = null;
+        if (count !== null) this.forgetSingles(layer);
         continue;
       }
       const [from, to] = [Math.max(0, Math.floor(this.from - size * 0.4)), Math.ceil(this.to + size * 0.4)];
@@ -419,6 +419,11 @@ export class Timeline {
       this.singles[layer] = marks && { from, to, rows: marks[0], lanes: marks[1], lo: marks[2], hi: marks[3] };
       this.draw();
     }
+  }
+
+  private forgetSingles(layer: Layer): void {
+    this.singles[layer] = null;
+    this.draw();
   }
 
   private paintSingles(on: Surface, row: Row, singles: Singles): void {

@@ -23,6 +23,7 @@ from coincide.serve.http import answering
 from coincide.serve.metrics import Metrics
 from coincide.studio.cases import write_case
 from coincide.studio.lanes import HIGHEST, Lanes
+from coincide.studio.near import near_misses
 from coincide.studio.pictures import graph_of, picture_of, plan_of
 from coincide.studio.reasons import cause_of, told
 from coincide.studio.running import Run
@@ -73,6 +74,11 @@ class Api:
             "stop": self.stop,
             "accept": self.accept,
             "case": self.case,
+            "near": self.near,
+            "tokens": self.tokens,
+            "complete": self.complete,
+            "hover": self.hover,
+            "format": self.format,
         }
         return [
             Route("/", page),
@@ -242,6 +248,24 @@ class Api:
     async def statistics(self, request: Request) -> Response:
         return answer({"rules": await asyncio.to_thread(statistics, self.session)})
 
+    async def near(self, request: Request) -> Response:
+        given, run = await _given(request, Missing), self.session.last_run()
+        return answer(await asyncio.to_thread(near_misses, run, given.rule, given.key, given.span))
+
+    # What an editor asks.
+
+    async def tokens(self, request: Request) -> Response:
+        return answer({"tokens": []})
+
+    async def complete(self, request: Request) -> Response:
+        return answer({"completions": []})
+
+    async def hover(self, request: Request) -> Response:
+        return answer({"text": None})
+
+    async def format(self, request: Request) -> Response:
+        return answer({"text": None})
+
     # Pictures.
 
     async def picture(self, request: Request) -> Response:
@@ -274,6 +298,12 @@ class Loading(msgspec.Struct):
 class Accepting(msgspec.Struct):
     numbers: list[int] | None
     accepted: bool
+
+
+class Missing(msgspec.Struct):
+    rule: str
+    key: dict[str, str] = {}
+    span: tuple[int, int] | None = None
 
 
 class NewCase(msgspec.Struct):
@@ -320,8 +350,8 @@ async def page(request: Request) -> Response:
     """The page, which may load and ask for nothing but what this server has."""
     nonce = secrets.token_urlsafe(16)
     policy = (
-        f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' blob: data:; connect-src 'self'; "
-        "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' blob: data:; "
+        "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     headers = {
         "Content-Security-Policy": policy,

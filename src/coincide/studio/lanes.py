@@ -1,6 +1,6 @@
 """Instants in lanes, and how many of them fall where: what a timeline is drawn of, however many there are.
 
-Time is cut into buckets of 2**level microseconds that begin at multiples of their width; a tile is a row of them for each lane."""
+Time is cut into buckets of 2**level microseconds that begin at multiples of their width; a tile has so many for each lane."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ def run_told(session: Session) -> dict[str, Any]:
 
 
 def moment_told(run: Run, moment: int, rule: str | None, key: Key | None = None) -> dict[str, Any]:
-    """What stands where the replay is: the clock, the event consumed last, what was made of it, and what is under way; of one rule
-    where in its picture, for all keys or for one."""
+    """What stands where the replay is: the clock, the event consumed last, what was made of it, and what is under way; of one
+    rule where in its picture, for all keys or for one."""
     if run.store.live:
         raise InputError("a live run has to be stopped before it can be gone through")
     moment = min(moment, run.last)

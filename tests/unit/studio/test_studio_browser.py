@@ -128,7 +128,7 @@ def test_an_error_stands_in_its_place_and_goes(page: Any, folder: Path, shoot: S
     page.click(".cm-line >> nth=1")
     page.keyboard.press("Control+z")
     page.keyboard.press("Control+z")
-    page.wait_for_function("!document.querySelector('.cm-content').innerText.includes('xyz')")
+    page.wait_for_function("() => !document.querySelector('.cm-content').innerText.includes('xyz')")
     page.wait_for_selector(".status .good")
 
 
@@ -144,16 +144,16 @@ def test_zoom_shows_single_events(page: Any) -> None:
     for _ in range(14):
         page.mouse.wheel(0, -120)
         page.wait_for_timeout(30)
-    page.wait_for_function("document.querySelector('canvas.timeline').dataset.single === 'true'")
+    page.wait_for_function("() => document.querySelector('canvas.timeline').dataset.single === 'true'")
     assert in_view(page) < whole / 50
     page.click("#fit")
-    page.wait_for_function("document.querySelector('canvas.timeline').dataset.single === 'false'")
+    page.wait_for_function("() => document.querySelector('canvas.timeline').dataset.single === 'false'")
     assert in_view(page) == pytest.approx(whole)
 
 
 def test_a_click_on_a_detection_shows_its_causes(page: Any, shoot: Shoot) -> None:
     choose(page, 7)
-    page.wait_for_function("document.querySelectorAll('#causes .cause-tree li').length === 4")
+    page.wait_for_function("() => document.querySelectorAll('#causes .cause-tree li').length === 4")
     text = page.inner_text("#causes")
     assert "eve7" in text
     assert "completes it" in text
@@ -199,19 +199,33 @@ def test_a_click_on_the_line_of_time(page: Any) -> None:
 
 def test_replay_forwards_and_back(page: Any, shoot: Shoot) -> None:
     page.click("#next-detection")
-    page.wait_for_function("document.querySelector('.moment-place').textContent.startsWith('6 ')")
+    page.wait_for_function("() => document.querySelector('.moment-place').textContent.startsWith('6 ')")
     page.click("#back")
-    page.wait_for_function("document.querySelector('.moment-place').textContent.startsWith('5 ')")
+    page.wait_for_function("() => document.querySelector('.moment-place').textContent.startsWith('5 ')")
     page.wait_for_selector("#picture .lit")
     page.click("[data-tab=under-way]")
     assert "eve0" in page.inner_text("#under-way")
     shoot(page, "replay")
     page.select_option("#speed", "100")
     page.click("#play")
-    page.wait_for_function("Number(document.querySelector('#moment').value) > 40")
+    page.wait_for_function("() => Number(document.querySelector('#moment').value) > 40")
     page.click("#play")
     page.click("#first")
-    page.wait_for_function("document.querySelectorAll('#picture .lit').length === 0")
+    page.wait_for_function("() => document.querySelectorAll('#picture .lit').length === 0")
+
+
+def test_near_misses_on_demand(page: Any, shoot: Shoot) -> None:
+    page.click("[data-tab=near]")
+    page.fill("#near-key", "user=bob7")
+    page.click("#ask-near")
+    page.wait_for_selector("#near .misses")
+    text = page.inner_text("#near")
+    assert text.count("login") >= 3
+    assert "✗" in text
+    shoot(page, "near")
+    page.fill("#near-key", "user=eve7")
+    page.click("#ask-near")
+    page.wait_for_selector("#near:has-text('It did')")
 
 
 def test_detectors_and_statistics(page: Any, shoot: Shoot) -> None:
@@ -263,9 +277,9 @@ def test_what_is_expected_becomes_a_case(page: Any, folder: Path) -> None:
 def test_keys_alone_are_enough(page: Any) -> None:
     page.click("canvas.timeline", position={"x": 400, "y": 5})
     page.keyboard.press("n")
-    page.wait_for_function("document.querySelector('.moment-place').textContent.startsWith('6 ')")
+    page.wait_for_function("() => document.querySelector('.moment-place').textContent.startsWith('6 ')")
     page.keyboard.press(".")
-    page.wait_for_function("document.querySelector('.moment-place').textContent.startsWith('7 ')")
+    page.wait_for_function("() => document.querySelector('.moment-place').textContent.startsWith('7 ')")
     page.keyboard.press("?")
     page.wait_for_selector("dialog.help")
     page.keyboard.press("Escape")

@@ -62,7 +62,9 @@ def test_the_page_loads_nothing_from_elsewhere(studio: httpx.Client) -> None:
     assert httpx.get(str(studio.base_url)).headers["content-security-policy"] != policy
 
 
-@pytest.mark.parametrize("name", ["../secret.say", "/etc/passwd", "link.say", "..", "", "a\0b.say", ".hidden.say", "logins.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["../secret.say", "/etc/passwd", "link.say", "..", "", "a\0b.say", ".hidden.say", "logins.jsonl"]
+)
 def test_only_rules_below_the_folder_are_read_and_written(studio: httpx.Client, folder: Path, name: str) -> None:
     assert studio.get("/api/file", params={"name": name}).status_code == 422
     assert studio.post("/api/change", json={"name": name, "text": "x"}).status_code == 422
@@ -106,7 +108,9 @@ def test_tiles_and_single_events(studio: httpx.Client) -> None:
     assert studio.get("/api/values", params={"name": "ok"}).json()["values"] == [["false", 100], ["true", 40]]
 
 
-@pytest.mark.parametrize("query", ["level=x&index=1", "level=-1&index=1", "level=99&index=1", "index=1", "level=1&index=99999999999999999999999"])
+@pytest.mark.parametrize(
+    "query", ["level=x&index=1", "level=-1&index=1", "level=99&index=1", "index=1", "level=1&index=99999999999999999999999"]
+)
 def test_what_is_no_tile_is_refused(studio: httpx.Client, query: str) -> None:
     assert studio.get(f"/api/tile?{query}").status_code == 400
 
@@ -123,7 +127,9 @@ def test_pictures_and_plan(studio: httpx.Client) -> None:
 
 def test_files_are_saved_and_made(studio: httpx.Client, folder: Path) -> None:
     studio.post("/api/new", json={"name": "more.ecl"}).raise_for_status()
-    studio.post("/api/change", json={"name": "more.ecl", "text": "monitor m = repeat { push(p) { transfer } }"}).raise_for_status()
+    studio.post(
+        "/api/change", json={"name": "more.ecl", "text": "monitor m = repeat { push(p) { transfer } }"}
+    ).raise_for_status()
     assert not (folder / "more.ecl").exists()
     assert {f["name"]: f["changed"] for f in studio.get("/api/session").json()["files"]}["more.ecl"] is True
     studio.post("/api/save", json={"name": "more.ecl"}).raise_for_status()

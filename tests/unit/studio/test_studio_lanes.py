@@ -11,7 +11,7 @@ from coincide.studio.lanes import BUCKETS, MOST, OTHERS, lanes_of
 INSTANTS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5_000)), min_size=1, max_size=60)
 
 
-def lanes(entries: list[tuple[str, int]], stable: bool = False):  # noqa: ANN201
+def lanes(entries: list[tuple[str, int]], stable: bool = False):
     kinds = list(dict.fromkeys(kind for kind, _ in entries))
     codes = np.array([kinds.index(kind) for kind, _ in entries], np.int32)
     return lanes_of(kinds, codes, np.array([time for _, time in entries], np.int64), stable)
