@@ -65,6 +65,21 @@ export function characters(text: string, unit: number): number {
   return [...text.slice(0, unit)].length;
 }
 
+/** The little Markdown that explanations have: paragraphs, `code`, **bold**, and blocks of code. */
+function explained(text: string): HTMLElement[] {
+  return text.split(/```\w*\n([\s\S]*?)```/).flatMap((part, n): HTMLElement[] => {
+    if (n % 2) return [h("pre", {}, part.trimEnd())];
+    return part.split(/\n\n+/).filter((each) => each.trim()).map((each) => h("p", {}, ...inline(each.trim())));
+  });
+}
+
+function inline(text: string): (HTMLElement | string)[] {
+  return text.split(/(`[^`]*`|\*\*[^*]*\*\*)/).map((part) => {
+    if (part.startsWith("`") && part.length > 1) return h("code", {}, part.slice(1, -1));
+    return part.startsWith("**") && part.length > 4 ? h("b", {}, part.slice(2, -2)) : part;
+  });
+}
+
 export class Editor {
   readonly element: HTMLElement;
   private readonly view: EditorView;
@@ -237,7 +252,7 @@ export class Editor {
       pos: at(told.start),
       end: at(told.end),
       above: true,
-      create: () => ({ dom: h("div", { class: "hover" }, words) }),
+      create: () => ({ dom: h("div", { class: "hover" }, ...explained(words)) }),
     };
   }
 

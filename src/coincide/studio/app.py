@@ -15,6 +15,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from coincide import __version__
+from coincide.editing import formatted
 from coincide.errors import CoincideError, InputError
 from coincide.model.event import record
 from coincide.serve.answers import Refused, answer
@@ -22,6 +23,7 @@ from coincide.serve.guard import Guard, Limits
 from coincide.serve.http import answering
 from coincide.serve.metrics import Metrics
 from coincide.studio.cases import write_case
+from coincide.studio.hints import completions_at, hover_at, tokens_of
 from coincide.studio.lanes import HIGHEST, Lanes
 from coincide.studio.near import near_misses
 from coincide.studio.pictures import graph_of, picture_of, plan_of
@@ -255,16 +257,22 @@ class Api:
     # What an editor asks.
 
     async def tokens(self, request: Request) -> Response:
-        return answer({"tokens": []})
+        given = await _given(request, Change)
+        return answer({"tokens": await asyncio.to_thread(tokens_of, self.session, given.name, given.text)})
 
     async def complete(self, request: Request) -> Response:
-        return answer({"completions": []})
+        given = await _given(request, Place)
+        found = await asyncio.to_thread(completions_at, self.session, given.name, given.text, given.offset)
+        return answer({"completions": found})
 
     async def hover(self, request: Request) -> Response:
-        return answer({"text": None})
+        given = await _given(request, Place)
+        return answer(await asyncio.to_thread(hover_at, self.session, given.name, given.text, given.offset))
 
     async def format(self, request: Request) -> Response:
-        return answer({"text": None})
+        given = await _given(request, Change)
+        source = self.session.files.source(given.name, given.text)
+        return answer({"text": await asyncio.to_thread(formatted, source)})
 
     # Pictures.
 
@@ -288,6 +296,12 @@ class Named(msgspec.Struct):
 class Change(msgspec.Struct):
     name: str
     text: str
+
+
+class Place(msgspec.Struct):
+    name: str
+    text: str
+    offset: int
 
 
 class Loading(msgspec.Struct):

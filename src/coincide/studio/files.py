@@ -107,7 +107,11 @@ class Files:
         texts = {name: self.text(name) for name in self.loaded}
         if changed is not None and changed[0] in texts:
             texts[changed[0]] = changed[1]
-        return [SourceText(str(self.root / name), text) for name, text in texts.items() if text.strip()]
+        return [self.source(name, text) for name, text in texts.items() if text.strip()]
+
+    def source(self, name: str, text: str) -> SourceText:
+        self.rule_path(name)
+        return SourceText(str(self.root / name), text)
 
     # What there is.
 

@@ -51,4 +51,4 @@ def graph_of(book: Rulebook) -> dict[str, Any]:
 
 def plan_of(book: Rulebook) -> str:
     """How they will be run, in words."""
-    return explanation(book)
+    return str.__str__(explanation(book))

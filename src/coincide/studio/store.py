@@ -23,6 +23,8 @@ from coincide.studio.lanes import Codes, Instants, Lanes, lanes_of
 
 KEPT = 8
 """Filters whose rows are remembered."""
+SAMPLE = 1_000
+"""Events from which names are learnt."""
 SMALL = 4_096
 """Events of batches that are joined."""
 
@@ -42,6 +44,7 @@ class Store:
     _starts: list[int] = field(default_factory=lambda: [0])
     _lanes: Lanes | None = None
     _columns: tuple[Instants, Instants] | None = None
+    _sample: list[Event] | None = None
     _masks: OrderedDict[tuple[str, str], tuple[Mask, Lanes]] = field(default_factory=OrderedDict)
 
     def __len__(self) -> int:
@@ -67,7 +70,7 @@ class Store:
                 self._forget_columns()
 
     def _forget_columns(self) -> None:
-        self._lanes, self._columns = None, None
+        self._lanes, self._columns, self._sample = None, None, None
         self._masks.clear()
 
     def ordered(self) -> Store:
@@ -129,6 +132,14 @@ class Store:
                 a, b = np.searchsorted(wanted, (start, end))
                 found += _taken(batch, wanted[a:b] - start)
         return [event.placed(row) for event, row in zip(found, wanted.tolist(), strict=True)]
+
+    @property
+    def sample(self) -> list[Event]:
+        """Some of them, evenly from all."""
+        with self.lock:
+            if self._sample is None:
+                self._sample = self.events(np.unique(np.linspace(0, max(0, len(self) - 1), SAMPLE).astype(np.int64))[: len(self)])
+            return self._sample
 
     def pieces(self, first: int, end: int) -> Iterable[EventBatch]:
         """Batches with the rows from one number up to another."""

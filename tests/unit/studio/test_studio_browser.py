@@ -132,6 +132,21 @@ def test_an_error_stands_in_its_place_and_goes(page: Any, folder: Path, shoot: S
     page.wait_for_selector(".status .good")
 
 
+def test_completion_hover_and_colours(page: Any, shoot: Shoot) -> None:
+    assert page.locator(".cm-content .tok-keyword").count() > 5
+    page.hover(".cm-content .tok-keyword:has-text('followed')")
+    page.wait_for_selector(".cm-tooltip .hover")
+    page.click(".cm-line >> nth=3")
+    page.keyboard.type("Report big when tra", delay=20)
+    page.wait_for_selector(".cm-tooltip-autocomplete :text('transfer')")
+    shoot(page, "completion")
+    page.keyboard.press("Escape")
+    for _ in range(30):
+        page.keyboard.press("Control+z")
+    page.wait_for_function("() => !document.querySelector('.cm-content').innerText.includes('big')")
+    page.wait_for_selector(".status .good")
+
+
 def in_view(page: Any) -> float:
     """Seconds."""
     return float(page.evaluate("(({ from, to }) => (to - from) / 1e6)(document.querySelector('canvas.timeline').dataset)"))

@@ -138,3 +138,25 @@ def test_files_are_saved_and_made(studio: httpx.Client, folder: Path) -> None:
     studio.post("/api/load", json={"name": "more.ecl", "loaded": False}).raise_for_status()
     assert run(studio)["detections"] == 20
     assert studio.post("/api/new", json={"name": "more.ecl"}).status_code == 422
+
+
+def test_what_an_editor_asks(studio: httpx.Client) -> None:
+    text = studio.get("/api/file", params={"name": "guessing.say"}).json()["text"]
+    tokens = studio.post("/api/tokens", json={"name": "guessing.say", "text": text}).json()["tokens"]
+    kinds = {text[token["start"] : token["end"]]: token["kind"] for token in tokens}
+    assert (kinds["Report"], kinds["login"]) == ("keyword", "event")
+    half = "Report found when tra"
+    offered = studio.post("/api/complete", json={"name": "guessing.say", "text": half, "offset": len(half)}).json()["completions"]
+    (own,) = [each for each in offered if each["label"] == "transfer"]
+    assert half[own["start"] : own["end"]] == "tra"
+    where = "Report big when transfer where me"
+    offered = studio.post("/api/complete", json={"name": "guessing.say", "text": where, "offset": len(where)}).json()[
+        "completions"
+    ]
+    assert "megabytes" in [each["label"] for each in offered]
+    told = studio.post("/api/hover", json={"name": "guessing.say", "text": text, "offset": text.index("followed") + 2}).json()
+    assert "followed by" in told["text"]
+    laid_out = studio.post("/api/format", json={"name": "guessing.say", "text": "Report   x   when login."}).json()["text"]
+    assert laid_out == "Report x when login.\n"
+    for path in ("tokens", "format"):
+        assert studio.post(f"/api/{path}", json={"name": "../x.say", "text": ""}).status_code == 422
