@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.read import open_events
 from coincide.detection.selection.fieldtests import FieldTests, regex_literal
+from coincide.detection.selection.groups import Groups
 from coincide.detection.selection.tests import tester as function_of
 from coincide.detection.selection.units import Root, Unit, part
-from coincide.detection.selection.windows import Sum, percentile_of
+from coincide.detection.selection.windows import Latest, Sum, percentile_of
 from coincide.engines.embedded import Engine
 from coincide.engines.graph import Graph
 from coincide.expr.print import expression_text
@@ -169,6 +170,17 @@ def test_groups_that_are_over_are_gone_from_what_is_told(kind: str) -> None:
         again = graph.with_changes(base, parts)
         assert graph.plans[0].essence(again.states[0]) == graph.plans[0].essence(state.states[0])
     assert len(again.states[0].groups[0].by_key) < 1_500
+
+
+def test_what_nobody_asks_for_is_not_kept() -> None:
+    """Changes were asked for once. Who asks again is told all, and what changes after that."""
+    groups = Groups(Latest)
+    groups.told({})
+    for n in range(20_000):
+        groups.at((("int", n),)).last = n
+        groups.sweep(n - 10)
+    assert len(groups.over) + len(groups.touched) < 10_000
+    assert groups.epoch == 0
 
 
 def test_types_that_the_mapping_names_are_all_that_is_looked_at() -> None:

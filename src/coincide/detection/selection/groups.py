@@ -46,6 +46,8 @@ class Groups:
                 self.touched.pop(number, None)
                 self.over.append(number)
         self._many = max(MANY, 2 * len(self.by_key))
+        if len(self.over) > 4 * self._many:  # nobody has asked for long: who does will be told all
+            self.epoch, self.touched, self.over = 0, {}, []
 
     def told(self, touched: Mapping[int, Key]) -> None:
         """The state of these groups, and all else that has changed, is known."""
