@@ -10,7 +10,7 @@ from coincide.causes import Cause, Causes, clock
 from coincide.misses.edits import Add, Change, Edit, Edits, Move, Remove, edited
 from coincide.misses.proposals import Hints
 from coincide.misses.search import Search
-from coincide.misses.trial import Question, Trial
+from coincide.misses.trial import Question, Trial, quietly
 from coincide.misses.words import Words, value_text
 from coincide.model.event import HEARTBEAT, Event, Value, plain, record
 from coincide.model.numbers import is_number
@@ -173,7 +173,8 @@ class _Inquiry:
 
     def _miss(self, edits: Edits) -> Miss | None:
         """What is told has been tried with all events, not only with those near."""
-        events, made = self.trial.whole(edits)
+        with quietly():
+            events, made = self.trial.whole(edits)
         causes = Causes(self.trial.book, events, made)
         detection = next((d for d in made if self._meets(causes, d)), None)
         if detection is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, islice, permutations, product
+from itertools import count, islice, pairwise, permutations, product
 
 from coincide.expr.tree import Expr, Reference
 from coincide.lang.shared.reads import ATTRIBUTE, KEY
 from coincide.lang.shared.wants import Slot, Wants
-from coincide.misses.edits import Add, Change, Edit, Edits, Move, Remove
+from coincide.misses.edits import Add, Change, Edit, Edits, Move, Remove, with_attributes
 from coincide.misses.trial import Trial, same
 from coincide.misses.values import Assignment, constants, satisfying, ways
 from coincide.model.event import HEARTBEAT, Event, Value, primitive
@@ -53,6 +53,11 @@ class Hints:
     @cached_property
     def tests(self) -> list[Expr]:
         return [tree for wants in self._wants for tree in (*wants.tests, *(t for slot in wants.slots for t in slot.tests))]
+
+    @cached_property
+    def joint(self) -> list[Expr]:
+        """Those of several events together."""
+        return [tree for wants in self._wants for tree in wants.tests]
 
     @cached_property
     def bounds(self) -> list[int]:
@@ -129,10 +134,27 @@ class Proposals:
     def witnesses(self) -> Iterator[list[Event]]:
         """Events that should make a detection by themselves: those that a rule waits for, in order, so many of each as it
         asks for; then perhaps what ends it all."""
-        for chain, step, (end, beat) in product(self._chains(), self._steps, self._ends):
-            first = end - step * (len(chain) - 1)
-            made = [self.event(template, first + step * n) for n, template in enumerate(chain)]
-            yield made if beat is None else [*made, self.heartbeat(beat).event]
+        for chain, step, slope in product(self._chains(), self._steps, self._slopes):
+            length = step * len(chain)
+            for end, beat in self._ends(length):
+                first = end - length + step
+                made = [self._sloping(self.event(template, first + step * n), slope * n) for n, template in enumerate(chain)]
+                yield made if beat is None else [*made, self.heartbeat(beat).event]
+
+    @cached_property
+    def _slopes(self) -> tuple[int, ...]:
+        """Where events are compared with one another, numbers that grow or fall from one to the next may be asked for."""
+        return (0, 1, -1) if self._compared else (0,)
+
+    @cached_property
+    def _compared(self) -> frozenset[str]:
+        """Attributes that stand in tests of several events."""
+        return frozenset(node.name for tree in self.hints.joint for node in walk(tree) if isinstance(node, Reference))
+
+    def _sloping(self, event: Event, by: int) -> Event:
+        """The attributes that are compared, so much higher."""
+        own = {name: v + by if name in self._compared and is_number(v) else v for name, v in event.attributes.items()}
+        return with_attributes(event, own) if by else event
 
     def _chains(self) -> Iterator[list[Template]]:
         """Sequences of what is waited for."""
@@ -150,16 +172,22 @@ class Proposals:
         yield from (list(some) for length in (2, 3) for some in islice(product(self.templates[:6], repeat=length), 216))
 
     @cached_property
-    def _steps(self) -> list[int]:
-        """Between the events of a chain."""
-        within = [bound // 10 for bound in self.hints.bounds if bound >= 10 * MILLISECOND]
-        return list(dict.fromkeys((MILLISECOND, *within[:1])))
+    def _step(self) -> int:
+        """What is just before or behind an event: a millisecond, or less where events are closer than that."""
+        times = sorted({event.hi for event in self.trial.near})
+        least = min((later - earlier for earlier, later in pairwise(times)), default=LIMIT)
+        return MILLISECOND if least > MILLISECOND else max(1, least // 10)
 
     @cached_property
-    def _ends(self) -> list[tuple[int, int | None]]:
-        """When the last of them happens, and how long one waits then."""
+    def _steps(self) -> list[int]:
+        """Between the events of a chain."""
+        within = [bound // 10 for bound in self.hints.bounds if bound >= 10 * self._step]
+        return list(dict.fromkeys((self._step, *within[:1])))
+
+    def _ends(self, length: int) -> list[tuple[int, int | None]]:
+        """When the last of a chain so long happens, and how far time goes on then."""
         first, last = self.trial.span
-        behind = (self.trial.near[-1].hi if self.trial.near else first) + 100 * MILLISECOND
+        behind = (self.trial.near[-1].hi if self.trial.near else first) + length
         question = self.trial.question
         ends = [e for e in dict.fromkeys((behind, last, (first + last) // 2)) if question.lo <= e <= question.hi] or [last]
         waits = [(e, e + bound) for e in ends for bound in self.hints.bounds if e + bound <= question.hi]
@@ -170,9 +198,10 @@ class Proposals:
 
     @cached_property
     def templates(self) -> list[Template]:
-        """Those that are waited for first, then what stops."""
+        """Those that are waited for first, then what stops, then such as are there."""
         slots = sorted(self.hints.slots, key=lambda slot: slot.refused)
         found = [template for slot in dict.fromkeys(slots) for template in self._of(slot)]
+        found += [self._like(event) for event in reversed(self.trial.near[-NEIGHBOURS:])]
         return list({repr((t.type, sorted(t.attributes.items(), key=str))): t for t in found}.values())
 
     def _of(self, slot: Slot) -> list[Template]:
@@ -185,6 +214,9 @@ class Proposals:
                 found += [Template(slot, kind, {**base, **own}) for base in self._bases]
         return found
 
+    def _like(self, event: Event) -> Template:
+        return Template(Slot(event.type), event.type, {n: v for n in self.hints.names if (v := value_of(event, n)) is not None})
+
     @cached_property
     def _usual_type(self) -> str:
         kinds = [event.type for event in self.trial.near or self.trial.events[-1:]]
@@ -192,22 +224,16 @@ class Proposals:
 
     @cached_property
     def _bases(self) -> list[Assignment]:
-        """Attributes of an event as those near have them: those of the last, of the first, and what is usual."""
-        found = []
-        for model in (*self.trial.near[-1:], *self.trial.near[:1], None):
-            base = {name: self._usual(name, model) for name in self.hints.names}
-            known = {name: value for name, value in base.items() if value is not None}
-            found.append({**known, **self.trial.question.key})
-        return [base for n, base in enumerate(found) if base not in found[:n]][:2]
+        """Attributes of an event as those near have them, the last first; and whatever they are."""
+        known = {name: self._usual(name) for name in self.hints.names}
+        plain = {name: DEFAULTS.get(self.hints.kind(name), 1.0) for name in self.hints.names if name != "source"}
+        given = self.trial.question.key
+        bases = [{**plain, **{name: v for name, v in known.items() if v is not None}, **given}, {**plain, **given}]
+        return bases if bases[0] != bases[1] else bases[:1]
 
-    def _usual(self, name: str, model: Event | None) -> Value:
-        if model is not None and (own := value_of(model, name)) is not None:
-            return own
+    def _usual(self, name: str) -> Value:
         there = (value_of(event, name) for event in reversed(self.trial.near))
-        return next(
-            (value for value in there if value is not None),
-            DEFAULTS.get(self.hints.kind(name), None if name == "source" else 1.0),
-        )
+        return next((value for value in there if isinstance(value, str | float | int)), None)
 
     def values(self, event: Event, name: str) -> list[Value]:
         """Other values of an attribute: those that tests ask for, those that other events have, and around these."""
@@ -243,9 +269,10 @@ class Proposals:
         return [time for time in dict.fromkeys(found) if time <= question.hi] or [last]
 
     def _around(self, hi: int) -> Iterator[int]:
-        yield from (hi + MILLISECOND, hi - MILLISECOND)
+        step = self._step
+        yield from (hi + step, hi - step, hi)
         for bound in self.hints.bounds:
-            yield from (hi + bound, hi - bound, hi + bound - MILLISECOND, hi + bound + MILLISECOND, hi - bound + MILLISECOND)
+            yield from (hi + bound, hi - bound, hi + bound - step, hi + bound + step, hi - bound + step)
 
     # Events that are not there.
 

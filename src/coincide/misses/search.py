@@ -43,7 +43,7 @@ class Search:
         found = list(self._found)
         self._found = []
         for edits in found:
-            self._within_tries(lambda edits=edits: self._found.append(self._small(edits)))  # type: ignore[misc]
+            self._within_tries(lambda edits=edits: self._found.append(self._fewest(self._small(edits))))  # type: ignore[misc]
         return self._found
 
     def _within_tries(self, step: Callable[[], object]) -> None:
