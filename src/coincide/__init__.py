@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from coincide.api import detect, explain, run, why
+    from coincide.api import detect, explain, held, run, why
     from coincide.engines.embedded import Engine
     from coincide.errors import DataWarning
     from coincide.rulebook import Rulebook, load, loads
@@ -28,6 +28,7 @@ __all__ = [
     "action",
     "detect",
     "explain",
+    "held",
     "load",
     "loads",
     "match_recognize",
@@ -42,6 +43,7 @@ _HOMES = {
     "DataWarning": "coincide.errors",
     "detect": "coincide.api",
     "explain": "coincide.api",
+    "held": "coincide.api",
     "run": "coincide.api",
     "why": "coincide.api",
     "Engine": "coincide.engines.embedded",

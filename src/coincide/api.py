@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
@@ -25,6 +26,7 @@ from coincide.rulebook import Rulebook, RuleSource, rulebook
 if TYPE_CHECKING:
     from coincide.adapters.report import Intake
     from coincide.causes import Cause, Causes, Observed
+    from coincide.engines.holdings import Holding
     from coincide.explanation import Explanation
     from coincide.misses.answer import Answer
     from coincide.misses.asking import Key
@@ -270,6 +272,35 @@ def _cause(
     if found is None:
         raise InputError("these rules do not make this detection of these events")
     return causes.of(found)
+
+
+def held(
+    rules: Rules,
+    events: Events,
+    at: Until = None,
+    *,
+    rule: str | None = None,
+    key: Sequence[Any] | None = None,
+    mapping: FieldMapping = DEFAULT,
+) -> Holding:
+    """What rules hold at an instant of a run over these events (by default, at the last): open lifespans, matches in progress, what
+    windows hold, timers. `record` is plain data.
+
+    >>> import coincide
+    >>> rules = coincide.loads("detect pair = ([a(k = ?k)], [b(k = ?k)]) T = 10s", "opera")
+    >>> events = [{"type": "a", "time": 0, "k": 1}, {"type": "a", "time": 4000, "k": 2}, {"type": "b", "time": 6000, "k": 1}]
+    >>> for each in coincide.held(rules, events, at=5000).unfinished:
+    ...     print(each.rule, each.key, each.what, each.due)
+    pair (1.0,) 1 event matched 10000000
+    pair (2.0,) 1 event matched 14000000
+    """
+    from coincide.engines.holdings import holding_at
+
+    book, instant = rulebook(rules), until_microseconds(at)
+    if instant == inf:
+        raise InputError("what rules hold is told of an instant, not of the end of all time")
+    batches = in_order(events, book.fields(mapping))
+    return holding_at(book, batches, None if instant is None else int(instant)).of(rule, key)
 
 
 def observed(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+import coincide
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.order import sort_batch
 from coincide.adapters.read import open_events
@@ -14,6 +16,7 @@ from coincide.detection.base import Unfinished
 from coincide.engines.embedded import Engine
 from coincide.engines.holdings import snapshot_holdings
 from coincide.engines.policies import PolicyEngine
+from coincide.errors import InputError
 from coincide.model.batch import EventBatch, merged
 from coincide.model.event import primitive
 from coincide.rulebook import loads
@@ -38,6 +41,11 @@ def held(case: Case) -> list[Unfinished]:
     return found
 
 
+def ids_of(case: Case) -> set[str]:
+    assert case.events is not None
+    return {str(event.id) for batch in open_events(case.events, case.book().fields(DEFAULT)) for event in batch.events}
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_cases(language: str) -> None:
     """The rules that are named are those of the case, and times are those of its events or later."""
@@ -48,6 +56,7 @@ def test_cases(language: str) -> None:
             told += 1
             assert each.rule in {d.name for d in case.book().detectors}
             assert each.due is None or each.since is None or each.due >= each.since
+            assert {key[4] for key in each.origin} <= ids_of(case)
     assert told
 
 
@@ -70,9 +79,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["state", str(state), str(rules), "--limit", "2"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "clock 1970-01-01T00:00:00.029Z, 0 events waiting",
-        "  rule   key  what       since  due",
-        "  pairs  0    under way",
-        "  pairs  1    under way",
+        "  rule   key  what                    since  due  events",
+        "  pairs  0    under way: waits for B",
+        "  pairs  1    under way: waits for B",
         "  … of 30: pairs 30",
     ]
     assert main(["state", str(state), str(rules), "--json", "--rule", "pairs"]) == 0
@@ -81,3 +90,51 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "give the rules" in capsys.readouterr().err
     assert main(["state", str(tmp_path), str(rules)]) == 2
     assert "holds no checkpoints" in capsys.readouterr().err
+
+
+RULES = "detect pair = ([a(k = ?k)], [b(k = ?k)]) T = 10s"
+GIVEN = [{"type": "a", "time": 0, "k": 1}, {"type": "a", "time": 4000, "k": 2}, {"type": "b", "time": 6000, "k": 1}]
+
+
+def test_at_any_instant_of_a_run() -> None:
+    """By rule and key; a timer that is due by then has been done."""
+    book = loads(RULES, "ce")
+    keys = {at: [each.key for each in coincide.held(book, GIVEN, at).unfinished] for at in (-1, 0, 5000, 6000, 13_999, 14_000)}
+    assert keys == {-1: [], 0: [(1,)], 5000: [(1,), (2,)], 6000: [(2,)], 13_999: [(2,)], 14_000: []}
+    assert coincide.held(book, GIVEN, 5000, key=[2]).record["held"] == [
+        {
+            "rule": "pair",
+            "key": [2],
+            "what": "1 event matched",
+            "since": "1970-01-01T00:00:04.000Z",
+            "due": "1970-01-01T00:00:14.000Z",
+            "from": ["2"],
+        }
+    ]
+    assert not coincide.held(book, GIVEN, 5000, rule="other").unfinished
+    with pytest.raises(InputError, match="of an instant"):
+        coincide.held(book, GIVEN, "inf")
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_of_a_live_engine(tier: str) -> None:
+    engine = Engine(loads(RULES, "ce"), tier)
+    engine.process(GIVEN[:2])
+    assert [(each.key, each.due) for each in engine.unfinished()] == [((1,), 10_000_000), ((2,), 14_000_000)]
+    assert not engine.unfinished("other")
+    engine.process(GIVEN[2])
+    assert [each.key for each in engine.unfinished("pair")] == [(2,)]
+
+
+def test_the_command_with_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules, events = tmp_path / "pair.ce", tmp_path / "events.jsonl"
+    rules.write_text(RULES, encoding="utf-8")
+    events.write_text("".join(f"{json.dumps(event)}\n" for event in GIVEN), encoding="utf-8")
+    assert main(["state", str(rules), "--events", str(events), "--at", "5000", "--key", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "clock 1970-01-01T00:00:05.000Z, 0 events waiting",
+        "  rule  key  what             since                     due                       events",
+        "  pair  2    1 event matched  1970-01-01T00:00:04.000Z  1970-01-01T00:00:14.000Z  2",
+    ]
+    assert main(["state", str(rules), "--events", str(events), "--json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1

@@ -6,9 +6,17 @@ import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from coincide.cli.command import Command, Given, load_rules, rules_argument
+from coincide.cli.command import (
+    Command,
+    Given,
+    field_arguments,
+    field_mapping,
+    load_rules,
+    part_rules_from_events,
+    rules_argument,
+)
 
 if TYPE_CHECKING:
     from coincide.detection.base import Unfinished
@@ -19,29 +27,48 @@ DESCRIPTION = """\
 Show what a kept state holds: open lifespans, matches in progress, timers, by rule and key.
 
 The state is a snapshot (--snapshot), the folder of a live run's checkpoints (--checkpoint), or the checkpoint of a streaming
-query on Spark, which has its rules with it; for the others, give the rules that were run.
+query on Spark, which has its rules with it; for the others, give the rules that were run. With --events there need be no state:
+the rules are run over the events, up to the instant --at.
 
 example:
   coincide state state.bin theft.ecl
+  coincide state theft.ecl --events monday.jsonl --at 2026-03-02T10:15Z
   coincide state /checkpoints/logins --rule Missing
 """
-COLUMNS = ("rule", "key", "what", "since", "due")
+COLUMNS = ("rule", "key", "what", "since", "due", "events")
+SHOWN = 4
+"""Ids of events that are shown."""
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("state", metavar="STATE", type=Path, help="a snapshot, or a folder with checkpoints")
     rules_argument(parser, nargs="*")
+    parser.add_argument("--events", "-e", nargs="+", action="extend", metavar="FILE", help="run the rules over these events")
+    parser.add_argument(
+        "--at", metavar="TIME", help="with --events: at this instant (milliseconds or ISO-8601; default: the end)"
+    )
     parser.add_argument("--rule", metavar="NAME", help="only of this rule")
+    parser.add_argument("--key", metavar="VALUE", action="append", help="only for this key; of several parts, given so often")
     parser.add_argument("--limit", metavar="N", type=int, default=20, help="so many lines of each part (default: 20)")
     parser.add_argument("--json", action="store_true", help="everything, as JSON Lines")
+    field_arguments(parser)
 
 
 def show_state(given: Given) -> int:
-    book = load_rules(given) if given.rules else None
-    found = _holdings(given.state, book)
-    for line in _json(found, given.rule) if given.json else _text(found, given.rule, given.limit):
+    found = _of_events(given) if given.events else _holdings(given.state, load_rules(given) if given.rules else None)
+    own = [holding.of(given.rule, given.key) for holding in found]
+    for line in _json(own) if given.json else _text(own, given.limit):
         print(line)
     return 0
+
+
+def _of_events(given: Given) -> list[Holding]:
+    """What stands first is a rule file then, too."""
+    from coincide import api
+
+    given.rules = [str(given.state), *given.rules]
+    part_rules_from_events(given)
+    return [api.held(load_rules(given), given.events, given.at, mapping=field_mapping(given))]
 
 
 def _holdings(path: Path, book: Rulebook | None) -> list[Holding]:
@@ -66,17 +93,11 @@ def _holdings(path: Path, book: Rulebook | None) -> list[Holding]:
     return checkpoint_holdings(checkpoint.state, checkpoint.changes, book)
 
 
-def _own(holding: Holding, rule: str | None) -> list[Unfinished]:
-    """Those that are due first come first."""
-    own = [each for each in holding.unfinished if rule is None or each.rule == rule]
-    return sorted(own, key=lambda each: (each.due is None, each.due or 0, each.since or 0))
-
-
-def _text(holdings: Sequence[Holding], rule: str | None, limit: int) -> Iterator[str]:
+def _text(holdings: Sequence[Holding], limit: int) -> Iterator[str]:
     from coincide.expr.quantities import counted
 
     for holding in holdings:
-        own = _own(holding, rule)
+        own = holding.unfinished
         name = f"{holding.name}: " if holding.name else ""
         yield f"{name}clock {_instant(holding.clock) or 'not begun'}, {counted(holding.waiting, 'event')} waiting"
         yield from _table([_cells(each) for each in own[:limit]])
@@ -93,32 +114,32 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _cells(each: Unfinished) -> tuple[str, ...]:
-    key = ", ".join(str(part) for part in _key(each))
-    return each.rule, key, each.what, _instant(each.since) or "", _instant(each.due) or ""
+    from coincide.engines.holdings import key_of
+
+    key = ", ".join(str(part) for part in key_of(each))
+    return each.rule, key, each.what, _instant(each.since), _instant(each.due), _events(each)
 
 
-def _key(each: Unfinished) -> list[Any]:
-    from coincide.detection.keys import key_value
-    from coincide.model.event import plain
-
-    return [plain(key_value(part)) for part in each.key]
+def _events(each: Unfinished) -> str:
+    ids = [key[4] for key in each.origin]
+    return ", ".join(ids[:SHOWN]) + (f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else "")
 
 
-def _instant(time: int | None) -> str | None:
+def _instant(time: int | None) -> str:
     from coincide.model.stamp import iso_instant
 
-    return None if time is None else iso_instant(time)
+    return "" if time is None else iso_instant(time)
 
 
-def _json(holdings: Sequence[Holding], rule: str | None) -> Iterator[str]:
+def _json(holdings: Sequence[Holding]) -> Iterator[str]:
     import msgspec
 
+    from coincide.engines.holdings import unfinished_record
+
     for holding in holdings:
-        for each in _own(holding, rule):
-            times = {"since": _instant(each.since), "due": _instant(each.due)}
-            told = {"rule": each.rule, "key": _key(each), "what": each.what, **times}
-            named = {"part": holding.name, **told} if holding.name else told
-            yield msgspec.json.encode({name: value for name, value in named.items() if value is not None}, enc_hook=str).decode()
+        named = {"part": holding.name} if holding.name else {}
+        for each in holding.unfinished:
+            yield msgspec.json.encode({**named, **unfinished_record(each)}, enc_hook=str).decode()
 
 
 STATE = Command("state", DESCRIPTION, _arguments, show_state)

@@ -15,6 +15,7 @@ import msgspec
 
 from coincide.expr.tree import Expr, Literal
 from coincide.model.batch import EventBatch
+from coincide.model.stamp import OrderKey
 from coincide.source import Span
 
 LARGE = 20_000
@@ -54,13 +55,15 @@ class Clock(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Something that a rule has begun and not ended, for people: an open lifespan, a match in progress, what a window holds."""
+    """Something that a rule has begun and not ended, for people: an open lifespan, a match in progress, what a window holds.
+    `origin` are the primitive events in it."""
 
     rule: str
     key: tuple[object, ...]
     what: str
     since: int | None = None
     due: int | None = None
+    origin: tuple[OrderKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.order import sort_batch
 from coincide.adapters.records import BadRecord, event_of
+from coincide.detection.base import Unfinished
 from coincide.detection.snapshots import damaged, reading_state
 from coincide.engines.choice import TIERS, Until, check_name, until_microseconds
 from coincide.engines.compilation import is_ready
@@ -142,6 +143,13 @@ class Engine:
     def statistics(self) -> dict[str, Any]:
         """Counts of the run so far, as `--stats` writes them."""
         return self._graph.statistics(self._state)
+
+    def unfinished(self, rule: str | None = None) -> list[Unfinished]:
+        """What rules, or one of them, have begun and not ended: open lifespans, matches in progress, what windows hold, by key,
+        with the instant that is waited for."""
+        graph = Graph(self._graphs.book.plans("interpreter"))
+        held = graph.unfinished(graph.decode(self.snapshot()))
+        return [each for each in held if rule in (None, each.rule)]
 
     def snapshot(self) -> bytes:
         """The state, to be kept anywhere and given to `restore`."""

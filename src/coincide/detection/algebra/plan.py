@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import msgspec
+
 from coincide.detection.algebra import state as states
 from coincide.detection.algebra.given import given
 from coincide.detection.algebra.interpreter import Interpreter
 from coincide.detection.algebra.nodes.aggregate import WindowNode
-from coincide.detection.algebra.occurrence import SPACE_FIELDS
+from coincide.detection.algebra.nodes.prefix import Prefix
+from coincide.detection.algebra.occurrence import SPACE_FIELDS, Occurrence
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons, shape
 from coincide.detection.algebra.shape.shapes import Operators
@@ -29,6 +32,7 @@ from coincide.detection.base import (
     Ticking,
     Unfinished,
 )
+from coincide.expr.quantities import counted
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, with_aliases
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.definition import Filter, Ref, With, trees_of
@@ -189,7 +193,26 @@ class AlgebraPlan(PlanOfSeveral):
         dues = {(number, key): at for at, some in sorted(state.wakes.items(), reverse=True) for number, key in some}
         for number, (program, copies) in enumerate(zip(self.programs, state.copies, strict=True)):
             for key, copy in copies.items():
-                yield Unfinished(program.name, key, "under way", copy.start, dues.get((number, key)))
+                kept = [*_occurrences(copy.states)]
+                what = f"{counted(len(kept), 'occurrence')} kept" if kept else "under way"
+                since = min((occurrence.lo for occurrence in kept), default=copy.start)
+                origin = tuple(sorted({each for occurrence in kept for each in occurrence.origin}))
+                yield Unfinished(program.name, key, what, since, dues.get((number, key)), origin)
+
+
+def _occurrences(state: object) -> Iterator[Occurrence]:
+    """All that the states of nodes keep."""
+    if isinstance(state, Occurrence):
+        yield state
+    elif isinstance(state, Prefix):
+        yield state.occurrence
+    elif isinstance(state, msgspec.Struct):
+        yield from _occurrences([getattr(state, name) for name in state.__struct_fields__])
+    elif isinstance(state, dict):
+        yield from _occurrences(list(state.values()))
+    elif isinstance(state, list | tuple):
+        for part in state:
+            yield from _occurrences(part)
 
 
 # Push-down.

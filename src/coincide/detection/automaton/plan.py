@@ -21,7 +21,7 @@ from coincide.detection.parts import tables_of, with_tables
 from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Literal, Or, Reference
 from coincide.model.batch import EventBatch
-from coincide.model.event import ENVELOPE
+from coincide.model.event import ENVELOPE, united_origin
 from coincide.syntax import walk
 
 
@@ -131,7 +131,8 @@ class AutomatonPlan(PlanOfOne):
             for run in (run for runs in instance.runs for some in runs.values() for run in some.values()):
                 events, dues = run.match.events, [timer.due for timer in run.timers]
                 since = min((event.lo for event in events), default=None)
-                yield Unfinished(self.name, key, f"{counted(len(events), 'event')} matched", since, min(dues, default=None))
+                what = f"{counted(len(events), 'event')} matched"
+                yield Unfinished(self.name, key, what, since, min(dues, default=None), united_origin(events))
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -193,7 +193,8 @@ class CorrelationPlan(PlanOfOne):
         for instance in (instance for live in state.live for instance in live.instances.values()):
             messages = [*instance.mapped]
             since = min((message.lo for message in messages), default=None)
-            yield Unfinished(self.name, (), f"{counted(len(messages), 'message')} matched", since)
+            origin = sorted({key for message in messages for key in message.origin})
+            yield Unfinished(self.name, (), f"{counted(len(messages), 'message')} matched", since, origin=tuple(origin))
         for timer in state.timers.live():
             yield Unfinished(self.name, (), "a time event is set", due=timer.due)
 

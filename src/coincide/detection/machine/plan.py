@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar
 
 from coincide.detection.base import (
@@ -19,9 +20,11 @@ from coincide.detection.base import (
     State,
     Unfinished,
 )
+from coincide.detection.keys import Key
 from coincide.detection.machine import state as states
 from coincide.detection.machine.interpreter import Interpreter
 from coincide.detection.machine.program import MonitorGroup
+from coincide.detection.machine.transducer import Configuration, Transducer
 from coincide.expr.tree import Call, Expr, Literal, Or, Reference
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
@@ -116,9 +119,21 @@ class MonitorPlan(PlanOfSeveral):
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         """Machines that have left their start."""
-        begun = {(monitor, key): None for column in state for monitor, _ in column.parts for key in column.configurations}
-        for monitor, key in begun:
-            yield Unfinished(self.detectors[monitor].name, key, "under way")
+        moved: dict[tuple[int, Key], list[str]] = {}
+        for column in state:
+            machine = self.group.programs[column.program].transducer
+            for (monitor, _), (key, configuration) in product(column.parts, column.configurations.items()):
+                moved.setdefault((monitor, key), []).extend(_moving(machine, configuration))
+        for (monitor, key), labels in moved.items():
+            what = f"under way: waits for {' or '.join(dict.fromkeys(labels))}" if labels else "has ended"
+            yield Unfinished(self.detectors[monitor].name, key, what)
+
+
+def _moving(machine: Transducer, configuration: Configuration) -> Iterator[str]:
+    """The predicates that, satisfied alone, move a machine on."""
+    for number, predicate in enumerate(machine.labels):
+        if machine.step(configuration, 1 << number) != (configuration, ()):
+            yield predicate.label
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

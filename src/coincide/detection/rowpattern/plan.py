@@ -19,7 +19,7 @@ from coincide.expr.tree import Compare, Expr, Literal, Reference
 from coincide.lang.matchrecognize.definition import Clause, Query
 from coincide.lang.matchrecognize.functions import lowered
 from coincide.model.batch import EventBatch
-from coincide.model.event import ENVELOPE
+from coincide.model.event import ENVELOPE, united_origin
 from coincide.syntax import walk
 
 
@@ -165,7 +165,8 @@ class RowPatternPlan(PlanOfOne):
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for key, partition in state.partitions.items():
             if partition.rows:
-                yield Unfinished(self.name, key, f"{counted(len(partition.rows), 'row')} kept", partition.rows[0].lo)
+                rows = partition.rows
+                yield Unfinished(self.name, key, f"{counted(len(rows), 'row')} kept", rows[0].lo, origin=united_origin(rows))
 
 
 def _names(trees: Sequence[Expr]) -> set[str]:

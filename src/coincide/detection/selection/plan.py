@@ -164,7 +164,10 @@ class SelectionPlan(PlanOfSeveral):
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for correlation, groups in zip(self.program.correlations, state.groups, strict=True):
             for key, group in groups.by_key.items():
-                yield Unfinished(correlation.name, key, f"{counted(len(group), 'event')} in the window")
+                units = [unit for _, unit in group.rows(since_last=False)]
+                since, origin = min((u.lo for u in units), default=None), sorted({each for u in units for each in u.origin})
+                what = f"{counted(len(group), 'event')} in the window"
+                yield Unfinished(correlation.name, key, what, since, origin=tuple(origin))
 
 
 def attributes_of(linked: Linked) -> frozenset[str] | None:

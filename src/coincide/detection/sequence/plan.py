@@ -156,11 +156,15 @@ class SequencePlan(PlanOfOne):
         for key, own in state.keys.items():
             for stage, pending in enumerate(own.slots, 1):
                 if pending is not None:
-                    yield Unfinished(self.name, key, f"{counted(stage, 'event')} matched", pending.first)
+                    matched = f"{counted(stage, 'event')} matched"
+                    yield Unfinished(self.name, key, matched, pending.first, origin=pending.trace.origin)
             for waiting in own.waiting:
-                yield Unfinished(self.name, key, "complete but for what must not come", waiting.pending.first, waiting.timer.due)
-            if taken := sum(map(len, own.taken)):
-                yield Unfinished(self.name, key, f"{counted(taken, 'event')} kept")
+                pending, due = waiting.pending, waiting.timer.due
+                what = "complete but for what must not come"
+                yield Unfinished(self.name, key, what, pending.first, due, pending.trace.origin)
+            if kept := [trace for taken in own.taken for _, trace in taken]:
+                since, origin = min(trace.lo for trace in kept), [each for trace in kept for each in trace.origin]
+                yield Unfinished(self.name, key, f"{counted(len(kept), 'event')} kept", since, origin=tuple(sorted(set(origin))))
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

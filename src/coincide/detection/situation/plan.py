@@ -33,6 +33,7 @@ from coincide.expr.tree import Expr, Literal, Reference
 from coincide.lang.amit.definition import SituationAttribute
 from coincide.lang.amit.resolve import Resolved
 from coincide.model.batch import EventBatch
+from coincide.model.event import united_origin
 
 SOME: dict[str, float | str | bool] = {"number": 0.0, "string": "", "boolean": False}
 COUNTED = ("candidates", "conditions", "accesses")
@@ -142,9 +143,10 @@ class SituationPlan(PlanOfSeveral):
             for situation in program.situations:
                 content = lifespan.contents.get(situation.number)
                 partitions = () if content is None else content.partitions.values()
-                candidates = sum(len(some) for partition in partitions for some in partition.candidates)
-                what = f"lifespan {program.definition.name}, {counted(candidates, 'candidate')}"
-                yield Unfinished(situation.name, lifespan.key, what, lifespan.opened, min(dues, default=lifespan.due))
+                candidates = [event for partition in partitions for some in partition.candidates for event in some]
+                what = f"lifespan {program.definition.name}, {counted(len(candidates), 'candidate')}"
+                due = min(dues, default=lifespan.due)
+                yield Unfinished(situation.name, lifespan.key, what, lifespan.opened, due, united_origin(candidates))
 
     def statistics(self, state: State) -> dict[str, Any]:
         """AMIT-63, as far as this plan goes: a lifespan of situations in several plans is counted in one of them."""
