@@ -283,8 +283,8 @@ def held(
     key: Sequence[Any] | None = None,
     mapping: FieldMapping = DEFAULT,
 ) -> Holding:
-    """What rules hold at an instant of a run over these events (by default, at the last): open lifespans, matches in progress, what
-    windows hold, timers. `record` is plain data.
+    """What rules hold at an instant of a run over these events (by default, at the last): open lifespans, matches in progress,
+    what windows hold, timers. `record` is plain data.
 
     >>> import coincide
     >>> rules = coincide.loads("detect pair = ([a(k = ?k)], [b(k = ?k)]) T = 10s", "opera")

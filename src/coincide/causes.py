@@ -7,18 +7,22 @@ events are shown that the rule looked at, for the detection's key, since its las
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from itertools import chain
+from itertools import chain, permutations
 from typing import Any
 
 from coincide.detection.base import Detector
-from coincide.expr.scalar import EventScope, condition, event_field
+from coincide.expr.print import expression_text
+from coincide.expr.scalar import AliasScope, EventScope, condition, event_field
+from coincide.expr.tree import Expr, Reference, without_aliases
+from coincide.lang.shared.wants import Wants, conjuncts, holds
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, Place, Value, plain, primitive, record
 from coincide.model.stamp import OrderKey, format_instant, milliseconds
 from coincide.rulebook import Rulebook
+from coincide.syntax import walk
 
 SHOWN = 5
 """Causes of one detection that are told; of more, the last ones."""
@@ -37,6 +41,32 @@ Key = tuple[Value, ...]
 
 
 @dataclass(frozen=True)
+class Met:
+    """A condition of the rule that is true, with the values that make it so."""
+
+    text: str
+    values: Mapping[str, Value]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {"condition": self.text, "values": {name: plain(value) for name, value in self.values.items()}}
+
+
+@dataclass(frozen=True)
+class Due:
+    """What made a detection due: a timer, a lifespan … (`what`) that was set by an event, if it is known by which."""
+
+    what: str
+    time: int
+    set_by: Event | None = None
+
+    @property
+    def record(self) -> dict[str, Any]:
+        told = {"what": self.what, "time": milliseconds(self.time)}
+        return told if self.set_by is None else {**told, "set_by": record(self.set_by)}
+
+
+@dataclass(frozen=True)
 class Cause:
     """An event or a detection, with what brought it about. `str` of it is the tree."""
 
@@ -44,6 +74,8 @@ class Cause:
     parts: tuple[Cause, ...] = ()
     note: str = ""
     known: bool = True  # or only by its id: it was read before this run began
+    conditions: tuple[Met, ...] = ()
+    due: Due | None = None
 
     @property
     def record(self) -> dict[str, Any]:
@@ -53,8 +85,11 @@ class Cause:
     @property
     def tree(self) -> dict[str, Any]:
         """All of it as plain data."""
-        told = {"event": self.record, "note": self.note, "known": self.known, "parts": [part.tree for part in self.parts]}
-        return {name: value for name, value in told.items() if value or name == "event"}
+        told: dict[str, Any] = {"event": self.record, "note": self.note}
+        told["due"] = None if self.due is None else self.due.record
+        told["conditions"] = [met.record for met in self.conditions]
+        told["parts"] = [part.tree for part in self.parts]
+        return {name: value for name, value in told.items() if value} | ({} if self.known else {"known": False})
 
     @property
     def events(self) -> list[Event]:
@@ -71,8 +106,15 @@ class Cause:
     def lines(self) -> Iterator[Words]:
         """The tree, line by line, first the detection itself."""
         form = _clock([self.event, *self._everything()])
-        yield [(form(self.event), "dim"), (f"  {self.event.type}", "bold red"), (_attributes(self.event), "")]
+        yield [(form(self.event), "dim"), (f"  {self.event.type}", "bold red"), (_attributes(self.event), ""), *self._met()]
         yield from self._below("  ", form, set())
+        if self.due is not None and self.due.set_by is not None:
+            set_by = self.due.set_by
+            yield [(f"  due by {self.due.what}, set by {set_by.type} at {form(set_by)}", "dim")]
+
+    def _met(self) -> Words:
+        """The conditions that it meets: their values stand before."""
+        return [(f"  [{', '.join(met.text for met in self.conditions)}]", "dim")] if self.conditions else []
 
     def _everything(self) -> Iterator[Event]:
         for part in self.parts:
@@ -93,7 +135,7 @@ class Cause:
     def _line(self, begin: str, form: Form, whole: Event, outer: bool, again: bool) -> Words:
         what = f"  {self.event.type}" if self.known else f"  event {self.event.id}, of before this run"
         style = "red" if self.event.id is None else ""
-        words: Words = [(f"{begin}{form(self.event)}", "dim"), (what, style), (_attributes(self.event), "")]
+        words: Words = [(f"{begin}{form(self.event)}", "dim"), (what, style), (_attributes(self.event), ""), *self._met()]
         if self.note and (outer or self.event.hi != whole.hi):
             words.append((f"  ← {self.note}{'' if self.event.hi == whole.hi else f' {form(whole)}'}", "green"))
         return [*words, ("  (as above)", "dim")] if again else words
@@ -154,7 +196,9 @@ class Causes:
 
     def of(self, detection: Event) -> Cause:
         if id(detection) not in self._trees:
-            self._trees[id(detection)] = Cause(detection, tuple(self._parts(detection)))
+            parts = tuple(self._parts(detection))
+            met = tuple(self._met_together(detection, [part.event for part in parts]))
+            self._trees[id(detection)] = Cause(detection, parts, conditions=met, due=self._due(detection))
         return self._trees[id(detection)]
 
     def constituents(self, detection: Event) -> list[Event]:
@@ -167,26 +211,64 @@ class Causes:
     def _parts(self, detection: Event) -> list[Cause]:
         detector = self.detector_of(detection)
         if self.book.compiled.languages[detector.language].forgetful or not detection.origin:
-            return self._noted(self._looked_at(detection, detector), detection, "nothing more until")
+            return self._noted(self._looked_at(detection, detector), detection, detector, "nothing more until")
         built_of = self._built_of(detection, detector)
         end = self._completing(detection)
         if end is not None and _closes(end, detection, detector) and end not in built_of:
             built_of.append(end)
-        return self._noted(built_of, detection, "then time passed until")
+        return self._noted(built_of, detection, detector, "then time passed until")
 
-    def _noted(self, built_of: Sequence[Event], detection: Event, waiting: str) -> list[Cause]:
+    def _noted(self, built_of: Sequence[Event], detection: Event, detector: Detector, waiting: str) -> list[Cause]:
         """With a word on what completed it."""
         if not built_of:
             return []
         completing = self._completing(detection)
         last = next((event for event in built_of if event is completing), built_of[-1])
         note = "completes it" if last.hi == detection.hi else waiting
-        return [self._part(event, note if event is last else "") for event in built_of]
+        return [self._part(event, note if event is last else "", detector) for event in built_of]
 
-    def _part(self, event: Event, note: str) -> Cause:
+    def _part(self, event: Event, note: str, detector: Detector) -> Cause:
         if event.id is not None:
-            return Cause(event, (), note, self._is_known(event))
-        return Cause(event, self.of(event).parts, note)
+            return Cause(event, (), note, self._is_known(event), tuple(self._met_alone(event, detector)))
+        return replace(self.of(event), note=note)
+
+    # What made it due, and the conditions that are met.
+
+    def _due(self, detection: Event) -> Due | None:
+        """By its place: that of a timer tells where it was set."""
+        due, is_timer, setting, generation, *_ = detection.place
+        if not is_timer or generation > 1:
+            return None
+        detector = self.detector_of(detection)
+        what = self.book.compiled.languages[detector.language].waits_by(detector)
+        return Due(what, due, self._by_place.get(setting[:-3]))
+
+    def _wants(self, detector: Detector) -> Wants:
+        if detector.order not in self._wanted:
+            self._wanted[detector.order] = self.book.compiled.languages[detector.language].wants(detector)
+        return self._wanted[detector.order]
+
+    @cached_property
+    def _wanted(self) -> dict[int, Wants]:
+        return {}
+
+    def _met_alone(self, event: Event, detector: Detector) -> Iterator[Met]:
+        """Tests of one event, of the first that the rule waits for and that this one is."""
+        for slot in self._wants(detector).slots:
+            if slot.type in (None, event.type) and not slot.refused and all(holds(test, event) for test in slot.tests):
+                for test in (part for tree in slot.tests for part in conjuncts(tree)):
+                    values = {n.name: event_field(n.name)(event) for n in walk(test) if isinstance(n, Reference)}
+                    if values.keys() - {"type"}:
+                        yield Met(expression_text(without_aliases(test)), values)
+                return
+
+    def _met_together(self, detection: Event, events: Sequence[Event]) -> Iterator[Met]:
+        """Tests of several events, with those of them for which they are true."""
+        for test in (part for tree in self._wants(self.detector_of(detection)).tests for part in conjuncts(tree)):
+            aliases = sorted({n.alias for n in walk(test) if isinstance(n, Reference) and n.alias is not None})
+            if 1 < len(aliases) <= len(events) <= SHOWN and (chosen := _chosen(test, aliases, events)) is not None:
+                read = {n.text: event_field(n.name)(chosen[n.alias]) for n in walk(test) if isinstance(n, Reference)}
+                yield Met(expression_text(test), read)
 
     def _completing(self, detection: Event) -> Event | None:
         """The detection, if there is one, or the event at which it was made."""
@@ -281,6 +363,16 @@ class Explained(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)  # what it knows does not travel
+
+
+def _chosen(test: Expr, aliases: Sequence[str], events: Sequence[Event]) -> dict[str | None, Event] | None:
+    """The events that the aliases can stand for: the test is true of them."""
+    try:
+        is_true = condition(test, AliasScope())
+        ways = (dict[str | None, Event](zip(aliases, some, strict=True)) for some in permutations(events, len(aliases)))
+        return next((way for way in ways if is_true(way)), None)
+    except Exception:  # a function, or a node, that the shared language does not have
+        return None
 
 
 def _closes(end: Event, detection: Event, detector: Detector) -> bool:

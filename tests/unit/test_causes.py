@@ -68,6 +68,45 @@ def test_the_end_of_a_lifespan_is_told() -> None:
     assert str(cause).splitlines()[1:] == ["  ├ 2  a", "  ├ 3  a", "  └ 4  e  ← completes it"]
 
 
+EXPIRING = """<amit><event name="o"/><event name="a"><eventAttribute name="v" type="number"/></event>
+    <lifespan name="l"><initiator><eventInitiator event="o"/></initiator>
+      <terminator><expirationInterval timeInterval="5"/></terminator></lifespan>
+    <situation name="s" lifespan="l">
+      <all detectionMode="deferred" where="x.v &lt; y.v">
+        <operandAll event="a" as="x"/><operandAll event="a" as="y"/></all></situation>
+    </amit>"""
+
+
+@pytest.mark.parametrize(
+    ("rules", "given", "what", "setter"),
+    [
+        (SourceText("r.ce", "detect X = ([a], [T in {T, b}]) T = 5ms"), "a1 c3", "timer", "a1"),
+        (SourceText("r.eql", "sequence with maxspan=5ms [a where true] ![b where true]"), "a1 c9", "maxspan", "a1"),
+        (SourceText("r.amit.xml", EXPIRING), "o1 a2 a3", "lifespan l", "o1"),
+    ],
+)
+def test_what_made_it_due(rules: SourceText, given: str, what: str, setter: str) -> None:
+    book = coincide.load(rules)
+    (cause, *_) = observed(book, [{**e, "v": e["time"]} for e in events(given)], "inf").all()
+    assert cause.due is not None
+    assert (cause.due.what, cause.due.time) == (what, 6_000)
+    assert cause.due.set_by is not None
+    assert cause.due.set_by.id == setter
+    assert cause.tree["due"] == {"what": what, "time": 6, "set_by": {"type": setter[0], "id": setter, "time": 1, "v": 1}}
+    assert str(cause).splitlines()[-1] == f"  due by {what}, set by {setter[0]} at 1"
+
+
+def test_conditions_with_their_values() -> None:
+    """Those of one event stand beside it, those of several beside the detection."""
+    given = [{**e, "v": e["time"]} for e in events("a1 b2 a4")]
+    (cause, *_) = observed(coincide.loads("detect X = (b{v > 1} ; a{v >= 3 and v < 8})", "ecco"), given).all()
+    assert [met.record for met in cause.parts[0].conditions] == [{"condition": "v > 1", "values": {"v": 2}}]
+    assert [met.text for met in cause.parts[1].conditions] == ["v >= 3", "v < 8"]
+    assert str(cause).splitlines()[1] == "  ├ 2  b  v=2  [v > 1]"
+    (cause, *_) = observed(coincide.load(SourceText("r.amit.xml", EXPIRING)), [*given, {"type": "o", "time": 0}], "inf").all()
+    assert cause.tree["conditions"] == [{"condition": "x.v < y.v", "values": {"x.v": 1, "y.v": 4}}]
+
+
 def test_long_and_repeated_causes_are_told_in_short() -> None:
     rules = "detect A = [a]\ndetect B = [A] ; [A]\ndetect C = [B] [B]"
     assert "(as above)" in str(observed(coincide.loads(rules, "opera"), events("a1 a2 a3")).all()[-1])

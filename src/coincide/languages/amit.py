@@ -87,6 +87,9 @@ class Amit(Language):
     def reads(self, detector: Detector) -> Reads:
         return reads_of(detector.definition)
 
+    def waits_by(self, detector: Detector) -> str:
+        return f"lifespan {detector.definition.lifespan.name}"
+
     def wants(self, detector: Detector) -> Wants:
         return wants_of(detector.definition)
 

@@ -95,6 +95,10 @@ class Language(ABC):
     def wants(self, detector: Detector) -> Wants:
         """What a definition waits for, event by event."""
 
+    def waits_by(self, detector: Detector) -> str:
+        """What its language calls that which makes a detection due."""
+        return "timer"
+
     def about(self, detector: Detector) -> About:
         """What a definition says of itself to those who read what it found."""
         return About(detector.name)

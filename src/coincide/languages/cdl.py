@@ -90,6 +90,9 @@ class Cdl(Language):
                     found.append(Mention(ATTRIBUTE, a.name, a.span, KINDS[a.type]))
         return Reads(tuple(found), gives=frozenset(a.name for event in cd.events for a in event.attributes))
 
+    def waits_by(self, detector: Detector) -> str:
+        return "time event"
+
     def wants(self, detector: Detector) -> Wants:
         return wants_of(detector.definition)
 

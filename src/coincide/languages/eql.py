@@ -83,6 +83,9 @@ class Eql(Language):
         given = {node.name for tree in query.trees() for node in walk(tree) if isinstance(node, Reference)}
         return Reads(tuple(found), (), frozenset(query.fields) | given)
 
+    def waits_by(self, detector: Detector) -> str:
+        return "maxspan"
+
     def wants(self, detector: Detector) -> Wants:
         query: Query = detector.definition
         slots = [Slot(i.filter.category, (i.filter.condition,), i.missing or i is query.until, i.runs) for i in query.everything]

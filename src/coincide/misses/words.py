@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from coincide.expr.print import expression_text
-from coincide.expr.scalar import EventScope, condition
 from coincide.expr.tree import Between, Compare, Expr, In, Like, Reference, without_aliases
+from coincide.lang.shared.wants import holds
 from coincide.misses.edits import Add, Change, Edit, Move, Remove
 from coincide.model.event import HEARTBEAT, Event, Value, plain
 from coincide.model.numbers import is_number
@@ -82,14 +82,14 @@ class Words:
         """What it would have to have, in the rule's words where it has any."""
         for name, value in event.attributes.items():
             if name not in self.key:
-                tests = [node for node in self._about(name) if _holds(node, event)]
+                tests = [node for node in self._about(name) if holds(node, event)]
                 yield expression_text(without_aliases(tests[0])) if tests else f"{name} {value_text(value)}"
 
     def broken(self, edit: Edit) -> Iterator[str]:
         """The comparisons of the rule that do not hold, but would with the new value."""
         if isinstance(edit, Change):
             now = edit.changed(edit.event)
-            flipped = [n for n in self._about(edit.attribute) if not _holds(n, edit.event) and _holds(n, now)]
+            flipped = [n for n in self._about(edit.attribute) if not holds(n, edit.event) and holds(n, now)]
             yield from map(expression_text, flipped[:1])
 
     def _about(self, attribute: str) -> Iterator[Expr]:
@@ -97,13 +97,6 @@ class Words:
         for node in (node for tree in self.tests for node in walk(tree) if isinstance(node, TESTS)):
             if {inner.name for inner in walk(node) if isinstance(inner, Reference)} == {attribute}:
                 yield node
-
-
-def _holds(tree: Expr, event: Event) -> bool:
-    try:
-        return condition(without_aliases(tree), EventScope())(event)
-    except Exception:  # a function, or a node, that only some language has
-        return False
 
 
 def value_text(value: Value) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from coincide.expr.tree import Expr, Reference, transform
+from coincide.expr.scalar import EventScope, condition
+from coincide.expr.tree import And, Expr, Reference, transform, without_aliases
 from coincide.model.compound import Single
+from coincide.model.event import Event
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,22 @@ class Wants:
     tests: tuple[Expr, ...] = ()
     bounds: tuple[int, ...] = ()
     counts: tuple[int, ...] = ()
+
+
+def holds(tree: Expr, event: Event) -> bool:
+    """Is it true of one event, whatever alias stands for it? Of tests that only some language has, that is not known."""
+    try:
+        return condition(without_aliases(tree), EventScope())(event)
+    except Exception:  # a function, or a node, that the shared language does not have
+        return False
+
+
+def conjuncts(tree: Expr) -> Iterator[Expr]:
+    if isinstance(tree, And):
+        for operand in tree.operands:
+            yield from conjuncts(operand)
+    else:
+        yield tree
 
 
 def present(*trees: Expr | None) -> tuple[Expr, ...]:
