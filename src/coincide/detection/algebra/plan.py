@@ -39,7 +39,7 @@ from coincide.lang.ecco.definition import Filter, Ref, With, trees_of
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.link import Linked, Setting
 from coincide.model.batch import EventBatch
-from coincide.model.event import ENVELOPE
+from coincide.model.event import ENVELOPE, united_origin
 from coincide.syntax import walk
 
 
@@ -198,6 +198,9 @@ class AlgebraPlan(PlanOfSeveral):
                 since = min((occurrence.lo for occurrence in kept), default=copy.start)
                 origin = tuple(sorted({each for occurrence in kept for each in occurrence.origin}))
                 yield Unfinished(program.name, key, what, since, dues.get((number, key)), origin)
+            for instant, events in state.waiting.items():
+                what = f"{counted(len(events), 'event')} of an instant that is not over"
+                yield Unfinished(program.name, (), what, instant, instant, united_origin(events))
 
 
 def _occurrences(state: object) -> Iterator[Occurrence]:
