@@ -1,4 +1,4 @@
-"""The gallery: rules of every language that can be drawn, from the examples and the conformance cases, and what they find."""
+"""The gallery: rules of every language that can be drawn, from the conformance cases, and what they find."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from coincide.rulebook import load
 PAGE = "gallery.md"
 HEAD = """# Gallery
 
-Rules as `coincide draw` draws them, and what they find in a few events. All are of the examples and the
-conformance cases; [Pictures](drawing.md) says how to draw your own.
+Rules as `coincide draw` draws them, and what they find in a few events. All are conformance cases;
+[Pictures](drawing.md) says how to draw your own.
 """
 SHOWN = {
     ("Opera", "opera.md", "ce"): ("network-five-alarms", "scenario-1", "parallel", "timing-not-within"),
@@ -37,7 +37,7 @@ def files(root: Path) -> Iterator[tuple[str, str]]:
     """The page and its pictures."""
     parts = [HEAD]
     for (language, page, lexer), cases in SHOWN.items():
-        parts.append(f"## {language}\n\n[{language}]({page}) by example.\n")
+        parts.append(f"## {language}\n\n[The language by example]({page})\n")
         for case in cases:
             folder = root / "tests" / "conformance" / "cases" / FOLDERS.get(language, language.lower()) / case
             rules = next(path for path in sorted(folder.iterdir()) if is_rule_file(path.name))
