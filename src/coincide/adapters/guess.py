@@ -20,13 +20,16 @@ LOOKED_AT = 2_000
 """Records."""
 
 NAMES = {
-    "type": "type event_type eventtype kind event_id eventid event_code code action category event name operation method level",
+    "type": "type event_name eventname event_type eventtype kind event_id eventid event_code code action category event name operation method level",
     "time": "time @timestamp timestamp ts datetime date_time event_time eventtime time_created systemtime timecreated created_at "
     "created date start started_at",
-    "id": "id _id uuid guid event_uuid record_id recordid eventrecordid",
+    "id": "id _id uuid guid event_uuid record_id recordid eventrecordid event_id eventid",
     "source": "source host hostname host.name computer computername device sensor node agent.name server",
 }
 """Names of fields, the likeliest first; a nested field is known by its last part as well."""
+
+OF_ANYTHING = frozenset("type kind code action category name operation method level id uuid guid created created_at date start".split())
+"""What such a word says inside an object, it says of that object (`userIdentity.type`), unless the object is the event."""
 
 MANY_TYPES = 200
 
@@ -103,12 +106,16 @@ def _best(part: str, profiles: list[Profile]) -> Profile | None:
 
 
 def _rank(part: str, name: str) -> int | None:
+    """Below all others, but better than nothing: a word that may speak of another object than the event."""
     known = NAMES[part].split()
     whole = _plain(name)
-    for rank, wanted in enumerate(known):
-        if whole == wanted or whole.rpartition(".")[2] == wanted:
-            return rank
-    return None
+    path, _, last = whole.rpartition(".")
+    if whole in known:
+        return known.index(whole)
+    if last not in known:
+        return None
+    of_another = last in OF_ANYTHING and path.rpartition(".")[2] != "event"
+    return known.index(last) + (len(known) if of_another else 0)
 
 
 def _plain(name: str) -> str:

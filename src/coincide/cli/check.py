@@ -55,9 +55,8 @@ def check(given: Given) -> int:
     if given.json:
         return analyse(given)
     book = load_rules(given)
-    told = (*book.warnings, *book.remarks)
+    told = [*book.warnings, *book.remarks, *book.told_of_streams]
     show_warnings(told)
-    show_warnings(book.told_of_streams)
     left_out = len(book.compiled.left_out())
     more = f", {_counted(left_out, 'rule')} left out" if left_out else ""
     print(f"{_counted(len(book.detectors), 'detector')}, {_counted(len(told), 'warning')}{more}")

@@ -19,6 +19,11 @@ WINDOWS = [
      "event_data": {"TargetUserName": "eve"}}, "host": {"name": "pc1"}, "message": "An account failed to log on."}
     for n in range(3)
 ]  # fmt: skip
+CLOUDTRAIL = [
+    {"eventTime": f"2026-05-04T08:00:0{n}Z", "eventName": name, "eventType": "AwsApiCall", "eventID": f"e{n}",
+     "userIdentity": {"type": kind}, "requestParameters": {"name": name, "type": "x"}}
+    for n, (name, kind) in enumerate([("ConsoleLogin", "Root"), ("CreateUser", "IAMUser")])
+]  # fmt: skip
 CSV = "ts,kind,device,value\n1767225600,temp,s1,20.5\n1767225601,hum,s2,40\n"
 
 
@@ -37,6 +42,10 @@ def file(path: Path, text: str) -> str:
         ),
         ("w.json", json.dumps(WINDOWS, indent=2), FieldMapping(type="winlog.event_id", time="@timestamp", id="winlog.record_id",
          source="host.name")),
+        ("c.json", json.dumps({"Records": CLOUDTRAIL}), FieldMapping(type="eventName", time="eventTime", id="eventID")),
+        ("nested.jsonl", '{"ts":1767225600000,"payload":{"type":"a"}}\n', FieldMapping(type="payload.type", time="ts")),
+        ("of-another.jsonl", '{"ts":1767225600000,"user":{"type":"a"},"action":"b"}\n', FieldMapping(type="action", time="ts")),
+        ("ecs.jsonl", '{"ts":1767225600000,"user":{"type":"a"},"event":{"action":"b"}}\n', FieldMapping(type="event.action", time="ts")),
         ("r.csv", CSV, FieldMapping(type="kind", time="ts", source="device", unit="s")),
         ("p.jsonl", '{"type":"a","time":1,"v":2}\n', FieldMapping()),
         ("n.jsonl", '{"epoch":1767225600000000,"v":2}\n', FieldMapping(time="epoch", unit="us", constant_type="event")),

@@ -43,6 +43,13 @@ def test_check_for_people(coincide: Coincide, tmp_path: Path) -> None:
     assert "\x1b" not in outcome.out + outcome.err
 
 
+def test_check_counts_what_it_shows(coincide: Coincide, tmp_path: Path) -> None:
+    query = "SELECT * FROM events MATCH_RECOGNIZE (ORDER BY time MEASURES COUNT(*) AS n PATTERN (A+) DEFINE A AS v > 1)"
+    outcome = coincide("check", written(tmp_path / "rules.mr.sql", query))
+    assert "on a stream" in outcome.err
+    assert outcome.out == f"1 detector, {outcome.err.count(': warning: ')} warnings\n".replace(" 1 warnings", " 1 warning")
+
+
 def test_check_of_many_monitors_compares_them_only_when_asked(coincide: Coincide, tmp_path: Path) -> None:
     text = "".join(f"monitor m{n} = repeat {{ push(out{n}) {{ a and v > {n} }} }}\n" for n in range(70))
     rules = written(tmp_path / "rules.ecl", text)

@@ -22,7 +22,7 @@ def named(cases: list[Case]) -> pytest.MarkDecorator:
 
 
 def test_the_cases_are_there() -> None:
-    assert len(REFUSED) == 19
+    assert len(REFUSED) == 20
     assert len(WARNED) == 3
     assert len(ACCEPTED) >= 61
 

@@ -45,6 +45,9 @@ from coincide.source import SourceText, room_for_recursion
 
 MOST_WAYS = 200
 
+UNARY = ("first", "last", "once")
+SELECTIONS = (*UNARY, *(name.lower() for name in AGGREGATES), "less", "more")
+"""What may stand behind `^`."""
 
 MOST_WINDOWS = 10_000
 """That an event may be in at once: each of them gives a result."""
@@ -224,7 +227,16 @@ class _Parser(StatementReader):
             return self._some_of()
         if token.text.lower() == "null":
             raise self.tokens.fail(token, "NULL must stand between two operands of ';'")
+        self._check_call(token)
         return Ref(self.name("an event expression").text, span=self.span(token))
+
+    def _check_call(self, token: Token) -> None:
+        """`FIRST(a)` would be something of the type FIRST that is followed by a: nobody means that."""
+        behind = self.tokens.peek(1)
+        if token.kind == "name" and token.text.lower() in SELECTIONS and (behind.text, behind.start) == ("(", token.end):
+            word = token.text.upper()
+            hint = f"write (…)^{word}; an event type of this name stands in back quotes"
+            raise self.tokens.fail(token, f"{word} stands behind what it selects from", hint)
 
     def _some_of(self) -> Expression:
         """`2 of (A, B, C) within T`: any two of them, each pair a conjunction within T."""
@@ -319,8 +331,8 @@ class _Parser(StatementReader):
             if number == 0:
                 raise self.tokens.fail(token, "must be positive")
             return Sel(operand, "NTH", number=float(number), word=span)
-        word = self.expect("first", "last", "once", *(name.lower() for name in AGGREGATES), "less", "more").text.upper()
-        if word in ("FIRST", "LAST", "ONCE"):
+        word = self.expect(*SELECTIONS).text.upper()
+        if word.lower() in UNARY:
             return Sel(operand, word, word=span)
         argument = None
         if word in ("AVG", "MIN", "MAX", "DISTINCT"):
