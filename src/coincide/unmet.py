@@ -1,4 +1,5 @@
-"""What rules read and no event has: a name that is mistyped makes no error, only silence.
+"""What rules read and no event has: a name that is mistyped makes no error, only silence. Nor does a comparison of texts with
+numbers.
 
 `Unmet` is asked twice: with the schema of a table, before anything is run, and with what was there, when all events have gone by.
 It tells nothing twice. A type or an attribute that some rule makes is not missed."""
@@ -10,11 +11,12 @@ from functools import cached_property, partial
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.seen import Seen
+from coincide.adapters.timeunits import time_warning
 from coincide.detection.suppression import awaited_types
 from coincide.errors import Diagnostic, RuleError, nearest_name
-from coincide.expr.functions import FUNCTIONS
-from coincide.expr.tree import Call, Expr, Reference
-from coincide.expr.typing import infer
+from coincide.expr.functions import NUMBER, TEXT
+from coincide.expr.tree import Expr, Reference
+from coincide.expr.typing import Types, infer, is_common
 from coincide.lang.opera.definition import Limit
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, keys_of
 from coincide.rulebook import Rulebook
@@ -27,14 +29,18 @@ MOST = 20
 LOOKED_AT, NAMES = 200, 2_000
 """For so many of them something near is looked for, among so many names that are there: rules come in thousands, too."""
 
+ENVELOPE_KINDS = {"type": TEXT, "id": TEXT, "source": TEXT, "time": NUMBER}
+
 
 class Unmet:
     """Compares what the rules of a book read with what is there, by this mapping."""
 
     def __init__(self, book: Rulebook, mapping: FieldMapping = DEFAULT) -> None:
         self._book = book
+        self._mapping = mapping
         self._serves = mapping.serves
         self._told: set[tuple[bool, str]] = set()
+        self._of_other_kinds: set[str | Expr] = set()
 
     # Before the run.
 
@@ -43,8 +49,7 @@ class Unmet:
         known (number, string, boolean)."""
         missing = list(self._missing((KEY, ATTRIBUTE), kinds))
         found = _shortened([self._no_column(mention, kinds) for mention in missing[:LOOKED_AT]], len(missing) - LOOKED_AT)
-        found += _shortened([_other_kind(m, kinds[m.name]) for m in self._declared_otherwise(kinds)])
-        return found + _shortened(list(self._clashes(kinds)))
+        return found + self._mistyped(kinds, "the column '{}' holds a {}")
 
     def _no_column(self, mention: Mention, kinds: Mapping[str, object]) -> Diagnostic:
         if mention.name in self._serves:
@@ -60,23 +65,6 @@ class Unmet:
             f"by the mapping '{mention.name}' is the {name} of events, and no attribute", mention, f"rules read it as '{name}'"
         )
 
-    def _declared_otherwise(self, kinds: Mapping[str, str | None]) -> list[Mention]:
-        declared = [m for m in self._mentions((KEY, ATTRIBUTE)) if m.kind is not None and kinds.get(m.name) is not None]
-        return list({m.name: m for m in declared if m.kind != kinds[m.name]}.values())
-
-    def _clashes(self, kinds: Mapping[str, str | None]) -> Iterator[Diagnostic]:
-        """Comparisons that are null for every event."""
-        for reads in self._book.reads:
-            made = self._given_to(reads)
-            known = {name: kind for name, kind in kinds.items() if name not in made} if made else kinds
-            for tree in dict.fromkeys(tree for tree in reads.tests if _is_common(tree)):
-                try:
-                    infer(tree, partial(_kind, known))
-                except RuleError as clash:
-                    (told,) = clash.diagnostics
-                    hint = "so say the types of the table's columns; such a comparison is null"
-                    yield Diagnostic(told.message, told.span or tree.span, "warning", hint, "types")
-
     # After the run.
 
     def after(self, seen: Seen, *, part: bool = False) -> list[Diagnostic]:
@@ -84,28 +72,74 @@ class Unmet:
         is told only if there is something like it."""
         if not seen.events:
             return [] if part else [Diagnostic("there were no events", severity="warning")]
+        told = [] if (warning := self._other_unit(seen)) is None else [warning]
         attributes = {name: count for name, count in seen.attributes.items() if count}
         types: Mapping[str, int] = seen.types
         missing = [(m, types, "types of events") for m in self._missing((TYPE,), types)]
         missing += [(m, attributes, "attributes") for m in self._missing((KEY, ATTRIBUTE), attributes)]
+        missing += [(m, attributes, "attributes") for m in self._typed_in_vain(attributes)]
         found = [
-            self._in_envelope(m) if m.what != TYPE and m.name in self._serves else _not_there(m, there, words, part or m.refused)
+            self._in_envelope(m)
+            if m.what != TYPE and m.name in self._serves
+            else _not_there(m, there, words, part or m.refused or m.elsewhere in attributes)
             for m, there, words in missing[:LOOKED_AT]
         ]
-        return _shortened([told for told in found if told is not None], 0 if part else len(missing) - LOOKED_AT)
+        told += _shortened([told for told in found if told is not None], 0 if part else len(missing) - LOOKED_AT)
+        return told + self._mistyped(seen.kinds, "'{}' was a {} in all events")
+
+    def _other_unit(self, seen: Seen) -> Diagnostic | None:
+        if seen.earliest is None or seen.latest is None:
+            return None
+        return time_warning(seen.earliest, seen.latest, self._mapping.unit)
+
+    def _typed_in_vain(self, there: Collection[str]) -> Iterator[Mention]:
+        """Columns of CSV whose type is given, and that are not there."""
+        for name in self._mapping.column_types:
+            if name not in there and name not in self._mapping.envelope and (False, name) not in self._told:
+                self._told.add((False, name))
+                yield Mention(ATTRIBUTE, name)
 
     def unused(self, types: Collection[str]) -> list[Diagnostic]:
         """Of these types no event came that the conditions of the rules let through. Of rows that were filtered no more is
         known. What rules refuse may well be missing."""
         hint = "detect(…, report=Report()) tells which types there are"
-        missing = (m for m in self._missing((TYPE,), self.names(TYPE) - frozenset(types)) if not m.refused)
+        missing = (
+            m for m in self._missing((TYPE,), self.names(TYPE) - frozenset(types)) if not m.refused and m.elsewhere is None
+        )
         return _shortened([_warning(f"no event that the rules could use had the type '{m.name}'", m, hint) for m in missing])
+
+    # Values of another kind than the rules want: of what a table holds, or of what was there.
+
+    def _mistyped(self, kinds: Mapping[str, str | None], words: str) -> list[Diagnostic]:
+        """Each attribute, and each comparison, once. `words` say of a name which kind it has."""
+        otherwise = [_warning(_other_kind(m, words.format(m.name, kinds[m.name])), m) for m in self._declared_otherwise(kinds)]
+        return _shortened(otherwise) + _shortened(list(self._clashes(kinds, words)))
+
+    def _declared_otherwise(self, kinds: Mapping[str, str | None]) -> Iterator[Mention]:
+        for m in self._mentions((KEY, ATTRIBUTE)):
+            if None not in (m.kind, kind := kinds.get(m.name)) and m.kind != kind and m.name not in self._of_other_kinds:
+                self._of_other_kinds.add(m.name)
+                yield m
+
+    def _clashes(self, kinds: Mapping[str, str | None], words: str) -> Iterator[Diagnostic]:
+        """Comparisons that are null for every event."""
+        for reads in self._book.reads:
+            made = self._given_to(reads)
+            known = {name: kind for name, kind in kinds.items() if name not in made} if made else kinds
+            for tree in dict.fromkeys(tree for tree in reads.tests if is_common(tree)):
+                for part, clash in _clashes(tree, partial(_kind, known)):
+                    if part not in self._of_other_kinds:
+                        self._of_other_kinds.add(part)
+                        hint = "; ".join([*_read(part, known, words), "such a comparison is null"])
+                        yield Diagnostic(clash.message, clash.span or part.span, "warning", hint, "types")
 
     # What is read, and what is made.
 
     def names(self, *what: str) -> frozenset[str]:
-        """All names of TYPE, KEY or ATTRIBUTE that events must have."""
-        return frozenset(mention.name for mention in self._mentions(what))
+        """All names of TYPE, KEY or ATTRIBUTE that events must have, or may have instead."""
+        found = {mention.name for mention in self._mentions(what)}
+        instead = {m.elsewhere for m in self._mentions((TYPE,)) if m.elsewhere is not None} if ATTRIBUTE in what else set()
+        return frozenset(found | instead)
 
     def _missing(self, what: Collection[str], there: Collection[str]) -> Iterator[Mention]:
         """Each name once, where it is mentioned first; what is refused, after all else."""
@@ -149,15 +183,31 @@ class Unmet:
 
 
 def _kind(kinds: Mapping[str, str | None], reference: Reference) -> str | None:
-    return kinds.get(reference.name)
+    return ENVELOPE_KINDS.get(reference.name) or kinds.get(reference.name)
+
+
+def _clashes(tree: Expr, types: Types) -> Iterator[tuple[Expr, Diagnostic]]:
+    """The innermost parts of a test whose kinds do not go together, and what is wrong with them."""
+    try:
+        infer(tree, types)
+    except RuleError as error:
+        inside = [clash for child in tree.children for clash in _clashes(child, types)]
+        yield from inside or ((tree, told) for told in error.diagnostics)
+
+
+def _read(tree: Expr, kinds: Mapping[str, str | None], words: str) -> list[str]:
+    """What is known of the attributes in a test."""
+    names = dict.fromkeys(node.name for node in walk(tree) if isinstance(node, Reference))
+    always = [f"'{name}' is always a {ENVELOPE_KINDS[name]}" for name in names if name in ENVELOPE_KINDS]
+    return always + [words.format(name, kinds[name]) for name in names if kinds.get(name) and name not in ENVELOPE_KINDS]
 
 
 def _warning(message: str, mention: Mention, hint: str | None = None) -> Diagnostic:
     return Diagnostic(message, mention.span, "warning", hint, "unmet")
 
 
-def _other_kind(mention: Mention, kind: str | None) -> Diagnostic:
-    return _warning(f"attribute '{mention.name}' is a {mention.kind} to the rules, its column holds a {kind}", mention)
+def _other_kind(mention: Mention, fact: str) -> str:
+    return f"attribute '{mention.name}' is a {mention.kind} to the rules, but {fact}"
 
 
 def _not_there(mention: Mention, there: Mapping[str, int], words: str, only_near: bool) -> Diagnostic | None:
@@ -176,11 +226,6 @@ def _shortened(found: list[Diagnostic], more: int = 0) -> list[Diagnostic]:
     if left <= 0:
         return found
     return [*found[:MOST], Diagnostic(f"and {left:,} more of the kind", severity="warning")]
-
-
-def _is_common(tree: Expr) -> bool:
-    """Of functions that every language has."""
-    return all(node.name in FUNCTIONS for node in walk(tree) if isinstance(node, Call))
 
 
 def _there(words: str, names: list[str]) -> str | None:

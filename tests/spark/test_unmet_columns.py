@@ -156,3 +156,13 @@ def test_a_stream_counts_rows_and_shows_rejects(spark: Any, tmp_path: Path) -> N
     counted = [p.observedMetrics["coincide_rows"] for p in query.recentProgress if "coincide_rows" in p.observedMetrics]
     assert [(row["rows"], row["rejected"]) for row in counted if row["rows"]] == [(5, 3)]
     assert len(kept) == 3
+
+
+def test_times_in_another_unit_are_told(spark: Any) -> None:
+    frame = spark.createDataFrame([("login", 1_767_225_600 + n, "eve") for n in range(3)], "type string, time long, user string")
+    rules = loads(RULES["ecco"], "ecco")
+    with pytest.warns(DataWarning, match="all times lie in 1970, if they are taken as ms"):
+        frame.transform(detect(rules)).collect()
+    report = Report()
+    frame.transform(detect(loads(KEYED), report=report)).collect()
+    assert "all times lie in 1970" in str(report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -105,6 +106,73 @@ def test_a_run_without_events_says_only_that() -> None:
     assert list(told(RULES["ecl"], "ecl", [{"type": "heartbeat", "time": 1}])) == ["there were no events"]
 
 
+TEXTS = {
+    "ecl": "monitor m = repeat { push(x) { login and user > 5 } }",
+    "ecco": "detect x = login as a where a.user > 5",
+    "opera": "detect x = [login(user > 5)]",
+    "pretty": "Report x when login where user > 5.",
+    "matchrecognize": "SELECT * FROM events MATCH_RECOGNIZE (ORDER BY time MEASURES COUNT(*) AS n PATTERN (A) "
+    "DEFINE A AS type = 'login' AND A.user > 5)",
+}
+CLASH = "cannot compare a string with a number"
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_texts_that_are_compared_with_numbers_are_told(language: str) -> None:
+    found = told(TEXTS[language], language)
+    assert [(m, d.hint) for m, d in found.items()] == [(CLASH, "'user' was a string in all events; such a comparison is null")]
+    assert not told(TEXTS[language], language, [*EVENTS, {"type": "login", "time": 10, "user": 7}])
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_a_type_that_is_compared_with_a_number_is_told(language: str) -> None:
+    rules = TEXTS[language].replace("a.user", "a.type").replace("A.user", "type").replace("user", "type")
+    assert told(rules, language)[CLASH].hint == "'type' is always a string; such a comparison is null"
+
+
+@pytest.mark.parametrize("language", ["amit", "cdl"])
+def test_values_of_another_kind_than_the_declared_one_are_told(language: str) -> None:
+    right = RULES[language].replace("logn", "login").replace("usr", "user").replace("trys", "tries")
+    assert not told(right, language)
+    assert list(told(right, language, [{**event, "tries": "1"} for event in EVENTS])) == [
+        "attribute 'tries' is a number to the rules, but 'tries' was a string in all events"
+    ]
+
+
+def test_what_the_columns_have_said_is_not_said_again_after_the_run() -> None:
+    with pytest.warns(coincide.DataWarning) as caught:
+        coincide.detect(coincide.loads(TEXTS["ecl"]), FRAME)
+    assert [str(each.message).splitlines()[0].partition("warning: ")[2] for each in caught] == [CLASH]
+
+
+EQL = "sequence by user [logn where true] [logout where true]"
+
+
+def test_a_category_that_no_event_is_of_is_told() -> None:
+    assert list(told(EQL, "eql")) == ["no event had the type 'logn'; did you mean 'login' (3 events)?"]
+    other = EQL.replace("logn", "process")
+    assert list(told(other, "eql")) == ["no event had the type 'process'"]
+    assert not told(other, "eql", [*EVENTS, {"type": "x", "time": 9, "event.category": "process"}])
+
+
+def test_times_in_another_unit_are_told_from_python_too() -> None:
+    seconds = [{**event, "time": 1_767_225_600 + event["time"]} for event in EVENTS]
+    rules = coincide.loads("monitor m = repeat { push(x) { login } }")
+    for events in (seconds, pd.DataFrame(seconds)):
+        with pytest.warns(coincide.DataWarning, match=r"all times lie in 1970, if they are taken as ms\n.*--time-unit s,"):
+            assert len(coincide.detect(rules, events)) == 3
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            coincide.detect(rules, events, mapping=FieldMapping(unit="s"))
+
+
+def test_a_type_for_a_column_that_is_not_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "events.csv").write_text("type,time,user\nlogin,1,007\n")
+    rules = coincide.loads("monitor m by user = repeat { push(x) { login } }")
+    with pytest.warns(coincide.DataWarning, match="no event had the attribute 'usr'; did you mean 'user'"):
+        coincide.detect(rules, tmp_path / "events.csv", mapping=FieldMapping(types=(("usr", "text"),)))
+
+
 FRAME = pd.DataFrame(EVENTS)
 
 
@@ -124,7 +192,9 @@ def test_columns_of_a_table_are_checked_before_the_run(table: Any) -> None:
 
 def test_a_column_of_another_type_than_is_declared() -> None:
     rules = coincide.loads(RULES["amit"].replace("logn", "login").replace("usr", "user").replace("trys", "tries"), "amit")
-    with pytest.warns(coincide.DataWarning, match="attribute 'user' is a string to the rules, its column holds a number"):
+    with pytest.warns(
+        coincide.DataWarning, match="attribute 'user' is a string to the rules, but the column 'user' holds a number"
+    ):
         coincide.detect(rules, FRAME.assign(user=5))
 
 

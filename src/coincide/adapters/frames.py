@@ -103,15 +103,16 @@ def kinds_of(schema: pa.Schema, mapping: FieldMapping) -> dict[str, str | None]:
 
 def _kinds(name: str, kind: pa.DataType) -> Iterator[tuple[str, str | None]]:
     """Fields of a struct go by dotted names."""
-    yield name, _kind(kind)
+    yield name, kind_of(kind)
     if pa.types.is_struct(kind):
         for field in kind:
             yield from _kinds(f"{name}.{field.name}", field.type)
 
 
-def _kind(kind: pa.DataType) -> str | None:
+def kind_of(kind: pa.DataType) -> str | None:
+    """Of the values of a column; None: unknown or mixed."""
     if pa.types.is_dictionary(kind):
-        return _kind(kind.value_type)
+        return kind_of(kind.value_type)
     if is_text(kind) or pa.types.is_boolean(kind):
         return BOOLEAN if pa.types.is_boolean(kind) else TEXT
     temporal = pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_duration(kind)

@@ -20,7 +20,8 @@ LOOKED_AT = 2_000
 """Records."""
 
 NAMES = {
-    "type": "type event_name eventname event_type eventtype kind event_id eventid event_code code action category event name operation method level",
+    "type": "type event_name eventname event_type eventtype kind event_id eventid event_code code action category event name "
+    "operation method level",
     "time": "time @timestamp timestamp ts datetime date_time event_time eventtime time_created systemtime timecreated created_at "
     "created date start started_at",
     "id": "id _id uuid guid event_uuid record_id recordid eventrecordid event_id eventid",
@@ -28,7 +29,10 @@ NAMES = {
 }
 """Names of fields, the likeliest first; a nested field is known by its last part as well."""
 
-OF_ANYTHING = frozenset("type kind code action category name operation method level id uuid guid created created_at date start".split())
+OF_ANYTHING = frozenset((
+    "type", "kind", "code", "action", "category", "name", "operation", "method", "level", "id", "uuid", "guid", "created",
+    "created_at", "date", "start",
+))  # fmt: skip
 """What such a word says inside an object, it says of that object (`userIdentity.type`), unless the object is the event."""
 
 MANY_TYPES = 200

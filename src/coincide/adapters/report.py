@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from coincide.adapters.files import CompleteFile
-from coincide.errors import InputError
+from coincide.errors import Diagnostic, InputError
 
 SHOWN = 5
 """Reasons that a report shows."""
+
+MAPPING_HINT = "a mapping says which fields are meant: mapping=FieldMapping(type=…, time=…) (see coincide guess)"
 
 
 @dataclass
@@ -79,7 +81,7 @@ class Intake:
         if len(report.reasons) < self._shown:
             report.reasons.append(f"{place}: {reason}")
         if self._strict:
-            raise InputError(f"{place}: {reason}")
+            raise InputError(Diagnostic(f"{place}: {reason}", hint=MAPPING_HINT if reason.startswith("missing ") else None))
         if self._file is not None:
             line = raw if isinstance(raw, bytes) else msgspec.json.encode(raw, enc_hook=str)
             self._file.stream.write(line.rstrip(b"\n") + b"\n")

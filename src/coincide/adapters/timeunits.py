@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coincide.adapters.mapping import PER_SECOND
+from coincide.errors import Diagnostic
 from coincide.model.stamp import EPOCH
 
 YEAR = 31_556_952_000_000  # microseconds
@@ -16,6 +17,16 @@ def likely_unit(earliest: int, latest: int, unit: str) -> str | None:
     if not (earliest >= 0 and latest < YEAR) and earliest < 10 * PLAUSIBLE[1]:
         return None
     return next((other for other in PER_SECOND if other != unit and _fits(earliest, latest, unit, other)), None)
+
+
+def time_warning(earliest: int, latest: int, unit: str) -> Diagnostic | None:
+    """Times in the wrong unit are no error, and nearly always a mistake."""
+    if (likely := likely_unit(earliest, latest, unit)) is None:
+        return None
+    first, last = year_of(earliest), year_of(latest)
+    years = f"in {first}" if first == last else f"between {first} and {last}"
+    hint = f"they look like {likely} since 1970: --time-unit {likely}, or in Python mapping=FieldMapping(unit={likely!r})"
+    return Diagnostic(f"all times lie {years}, if they are taken as {unit}", severity="warning", hint=hint)
 
 
 def _fits(earliest: int, latest: int, unit: str, other: str) -> bool:

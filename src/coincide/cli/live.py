@@ -16,7 +16,7 @@ from coincide.cli.actions import action_arguments, open_actions
 from coincide.cli.command import Given, field_mapping
 from coincide.cli.policies import Account, has_policy, late_record, report_policies, warn_of_sources
 from coincide.cli.progress import Progress
-from coincide.cli.report import REFUSED, all_left_out, report_late, report_reading, report_times, show_warnings
+from coincide.cli.report import REFUSED, all_left_out, report_late, report_reading, show_warnings
 from coincide.cli.state import keep_state, report_afresh, restore_state, statistics_file
 
 if TYPE_CHECKING:
@@ -151,7 +151,6 @@ def run_live(book: Rulebook, given: Given) -> int:
         raise received[0]
     if all_left_out(report):
         return REFUSED
-    report_times(seen, mapping)
     part = given.snapshot is not None or given.resume is not None or given.checkpoint is not None
     show_warnings(unmet.after(seen, part=part))
     return 0

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from coincide.adapters.mapping import FieldMapping
     from coincide.adapters.report import ReadReport
-    from coincide.adapters.seen import Seen
     from coincide.errors import Diagnostic
 
 REFUSED = 2
 OUT_OF_RANGE = "time is out of range"
+NOT_JSON = ": not JSON: "
 
 
 def show_warnings(warnings: Iterable[Diagnostic]) -> None:
@@ -49,23 +48,13 @@ def all_left_out(report: ReadReport) -> bool:
     print("error: all records were left out: no event was read", file=sys.stderr)
     if any(reason.endswith(OUT_OF_RANGE) for reason in report.reasons):
         print("    hint: times that are microseconds or nanoseconds need --time-unit us or --time-unit ns", file=sys.stderr)
+    elif any(NOT_JSON in reason for reason in report.reasons):
+        print("    hint: if they are no JSON Lines, --format says what they are (csv, syslog …)", file=sys.stderr)
     elif report.reasons:
         print(
             "    hint: --mapping, --type-field and --time-field say which fields are meant (see coincide guess)", file=sys.stderr
         )
     return True
-
-
-def report_times(seen: Seen, mapping: FieldMapping) -> None:
-    """Times in the wrong unit are no error, and nearly always a mistake."""
-    from coincide.adapters.timeunits import likely_unit, year_of
-
-    if seen.earliest is None or seen.latest is None or (unit := likely_unit(seen.earliest, seen.latest, mapping.unit)) is None:
-        return
-    first, last = year_of(seen.earliest), year_of(seen.latest)
-    years = f"in {first}" if first == last else f"between {first} and {last}"
-    print(f"warning: all times lie {years}, if they are taken as {mapping.unit}", file=sys.stderr)
-    print(f"    hint: they look like {unit} since 1970: --time-unit {unit}", file=sys.stderr)
 
 
 def report_late(late: int) -> None:

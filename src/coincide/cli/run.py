@@ -27,7 +27,7 @@ from coincide.cli.live import check_live_arguments, is_live, live_arguments, out
 from coincide.cli.policies import check_policy_arguments, has_policy, policy_arguments, under_policies
 from coincide.cli.progress import Progress
 from coincide.cli.reasons import explaining
-from coincide.cli.report import REFUSED, all_left_out, report_late, report_reading, report_times, show_warnings
+from coincide.cli.report import REFUSED, all_left_out, report_late, report_reading, show_warnings
 from coincide.cli.state import keep_state, report_afresh, restore_state, statistics_file
 
 if TYPE_CHECKING:
@@ -132,7 +132,6 @@ def run(given: Given) -> int:
     if all_left_out(reader.report):
         return REFUSED
     report.write(seen, mapping)
-    report_times(seen, mapping)
     show_warnings(unmet.after(seen, part=given.snapshot is not None or given.resume is not None))
     return 0
 

@@ -295,5 +295,7 @@ def parse_expression(text: str, name: str = "expression", functions: dict[str, F
         tree = parser.expression()
     end = parser.tokens.peek()
     if end.kind != "end":
-        raise parser.tokens.fail(end, f"expected an operator, found {parser.tokens.shown(end)}")
+        unit = end.kind == "name" and parser.tokens.last is not None and parser.tokens.last.kind == "number"
+        hint = unit_hint(end.text) if unit else None
+        raise parser.tokens.fail(end, f"expected an operator, found {parser.tokens.shown(end)}", hint)
     return tree

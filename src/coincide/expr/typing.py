@@ -29,6 +29,7 @@ from coincide.expr.tree import (
     Reference,
 )
 from coincide.source import Span
+from coincide.syntax import walk
 
 Types = Callable[[Reference], str | None]
 
@@ -47,6 +48,15 @@ def check_condition(tree: Expr, types: Types, functions: Mapping[str, Function] 
         raise _error(tree.span, f"a condition must be a boolean, not a {found}")
 
 
+def is_common(tree: Expr) -> bool:
+    """Has it only nodes and functions that every language has? Of another one `infer` knows nothing."""
+    return all(node.name in FUNCTIONS if isinstance(node, Call) else hasattr(_Inference, _method(node)) for node in walk(tree))
+
+
+def _method(node: Expr) -> str:
+    return "_" + type(node).__name__.lower()
+
+
 class _Inference:
     """One method a node; operands from left to right, then the node itself."""
 
@@ -55,7 +65,7 @@ class _Inference:
         self.functions = functions
 
     def infer(self, tree: Expr) -> str | None:
-        method: Callable[[Any], str | None] = getattr(self, "_" + type(tree).__name__.lower())
+        method: Callable[[Any], str | None] = getattr(self, _method(tree))
         return method(tree)
 
     def _literal(self, node: Literal) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from coincide.adapters.mapping import CATEGORY
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic, RuleError
 from coincide.expr.tree import Expr, Reference
@@ -14,7 +15,7 @@ from coincide.lang.eql.print import print_file as print_text
 from coincide.lang.eql.print import print_query
 from coincide.lang.shared.about import About
 from coincide.lang.shared.digest import digest_of
-from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
+from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, is_attribute
 from coincide.lang.shared.wants import Slot, Wants
 from coincide.languages.base import Language
 from coincide.source import SourceText
@@ -121,6 +122,8 @@ def _shared_fields(query: Query) -> dict[str, bool]:
 
 
 def _mentions(item: Item) -> Iterator[Mention]:
+    if item.filter.category is not None:
+        yield Mention(TYPE, item.filter.category, item.filter.span, None, item.missing, CATEGORY)
     yield from _fields(item.filter.condition, ATTRIBUTE, item.missing)
     for key in item.keys:
         yield from _fields(key.value, KEY, key.optional)

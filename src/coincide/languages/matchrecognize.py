@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
+from coincide.expr.tree import Between, Compare, In, Like
 from coincide.lang.matchrecognize.check import endless_faults, query_warnings, streaming_warnings
 from coincide.lang.matchrecognize.definition import HELD, Column, File, OrderKey, Query
 from coincide.lang.matchrecognize.parse import parse as parse_text
@@ -16,6 +17,7 @@ from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attri
 from coincide.lang.shared.wants import Wants
 from coincide.languages.base import Language
 from coincide.source import SourceText
+from coincide.syntax import walk
 
 NAME = "matchrecognize"
 
@@ -58,7 +60,8 @@ class MatchRecognize(Language):
         found += [Mention(ATTRIBUTE, key.name, key.span) for key in keys if is_attribute(key.name)]
         found += [mention for tree in trees for mention in mentions_of(tree)]
         given = [*(c.name for c in clause.partition), *(m.name for m in clause.measures), *(i.name for i in query.items or ())]
-        return Reads(tuple(found), (), frozenset(given))
+        tests = tuple(node for tree in trees for node in walk(tree) if isinstance(node, (Compare, In, Between, Like)))
+        return Reads(tuple(found), tests, frozenset(given))
 
     def wants(self, detector: Detector) -> Wants:
         return wants_of(detector.definition)

@@ -156,3 +156,22 @@ def test_arrays_are_their_only_value(language: str, tier: str) -> None:
     )
     assert found == wanted
     assert found
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("opera", "detect x = [4625]"),
+        ("ecco", "detect x = 4625 ; a"),
+        ("pretty", "Report x when 4625."),
+        ("amit", "<amit><event name='4625'/></amit>"),
+    ],
+)
+def test_a_type_that_is_a_number_without_quotes_is_told_how_to_write_it(language: str, text: str) -> None:
+    with pytest.raises(RuleError, match=r"back quotes.*: `4625`"):
+        loads(text, language)
+
+
+def test_a_word_behind_a_number_is_told_the_units() -> None:
+    with pytest.raises(RuleError, match="hint: units: us, ms, s, min"):
+        parse_expression("b.time - a.time < 5 mn")

@@ -11,7 +11,6 @@ from math import inf
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from coincide.detection.base import DetectorPlan
 from coincide.engines.identity import digests_of
@@ -21,7 +20,7 @@ from coincide.engines.spark.frame import Layout, Source
 from coincide.engines.spark.groups import WHOLE, Cutting, Group, groups, is_cut
 from coincide.engines.spark.outputs import outputs
 from coincide.engines.spark.policies import arrivals_batch, goes_by_arrival
-from coincide.engines.spark.report import counts, met
+from coincide.engines.spark.report import counts, met, span_of
 from coincide.engines.spark.staging import staged
 from coincide.engines.spark.tables import tables_of
 from coincide.engines.spark.tags import Tagging
@@ -87,12 +86,11 @@ def _span(source: Source, plans: Sequence[DetectorPlan], until: float | None, un
     """Without timers the time of other partitions' events does not matter, and no job is run to find it."""
     if not any(plan.timed for plan in plans):
         return Span(until=until)
-    moment = F.when(source.is_event, source.hi)
-    asked = [] if unmet is None else counts(source, unmet)
-    found = source.frame.agg(F.min(moment).alias("first"), F.max(moment).alias("last"), *asked).collect()[0].asDict()
+    asked = span_of(source) if unmet is None else counts(source, unmet)
+    found = source.frame.agg(*asked).collect()[0].asDict()
     if unmet is not None:
         warn(met(found, unmet, source))
-    return Span(found["first"], found["last"], until)
+    return Span(found["earliest"], found["latest"], until)
 
 
 def _span_for(plans: Sequence[DetectorPlan], span: Span) -> Span:

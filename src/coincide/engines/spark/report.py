@@ -89,7 +89,13 @@ def counts(source: Source, unmet: Unmet) -> list[Any]:
         for name, columns in attributes.items()
         if columns
     ]
-    return [*row_counts(source), *types, *present]
+    return [*row_counts(source), *span_of(source), *types, *present]
+
+
+def span_of(source: Source) -> list[Any]:
+    """Aggregates over all rows: the first and the last moment."""
+    moment = F.when(source.is_event, source.hi)
+    return [F.min(moment).alias("earliest"), F.max(moment).alias("latest")]
 
 
 def met(counted: Mapping[str, Any], unmet: Unmet, source: Source) -> list[Diagnostic]:
@@ -100,6 +106,7 @@ def met(counted: Mapping[str, Any], unmet: Unmet, source: Source) -> list[Diagno
     seen.attributes = Counter(
         {name.removeprefix("attribute "): n for name, n in counted.items() if name.startswith("attribute ")}
     )
+    seen.earliest, seen.latest = counted["earliest"], counted["latest"]
     if rows > rejected and unmet.names(TYPE) - seen.types.keys():
         seen.types = _types(source)
     left_out = f"{rejected:,} of {rows:,} rows have no type or no time: left out"

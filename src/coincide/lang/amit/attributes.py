@@ -71,7 +71,7 @@ class Attributes:
         """A name that is defined here."""
         text = self.text(name)
         if self.values[name].strip() == text and not NAME.fullmatch(text):  # in back quotes, any text is a name
-            raise self.fail(f"'{text}' is not a name", at=name)
+            raise self.fail(f"'{text}' is not a name", at=name, hint=f"in back quotes any text is one: `{text}`")
         return text
 
     def alias(self) -> str | None:

@@ -51,6 +51,7 @@ class Filter:
 
     category: str | None
     condition: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)  # of the category
 
 
 @dataclass(frozen=True)

@@ -112,9 +112,10 @@ class Parser(Conditions):
         return replace(query, fields=tuple(fields))
 
     def _filter(self) -> Filter:
-        category = self._category()
+        start = self.peek()
+        category, place = self._category(), self.span(start)
         self.wanted("where")
-        return Filter(category, self.condition())
+        return Filter(category, self.condition(), place)
 
     def _category(self) -> str | None:
         token = self.peek()

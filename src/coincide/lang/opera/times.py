@@ -95,7 +95,7 @@ def written(text: str) -> str:
 def time_of(text: str) -> TimeSpec:
     """What a text in quotes names. Raises ValueError (no time; a QuantityError if it is meant as a duration) or KeyError (an
     unknown zone)."""
-    if re.match(r"\s*\d+(\.\d+)?\s*([a-z]|$)", text):
+    if re.match(r"\s*\d+(\.\d+)?(\s+[A-Za-z]|[a-z]|\s*$)", text):
         return Duration(parse_duration(text), written(text))
     time = At(text)
     time.check()

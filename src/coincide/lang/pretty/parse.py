@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from coincide.errors import RuleError
 from coincide.expr.parse import COMPARISONS, MAXIMUM_DEPTH, ExpressionParser
-from coincide.expr.quantities import MOST, UNIT_HINT, QuantityError, count_of
+from coincide.expr.quantities import MOST, UNIT_HINT, QuantityError, count_of, microseconds_of
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
 from coincide.lang.opera.definition import (
     Alternation,
@@ -40,7 +40,7 @@ from coincide.lang.opera.definition import (
 )
 from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
 from coincide.lang.opera.resolve import resolve
-from coincide.lang.opera.times import Duration, TimeSpec, time_of
+from coincide.lang.opera.times import Duration, TimeSpec, time_of, written
 from coincide.lang.pretty.parameters import with_parameters
 from coincide.lang.pretty.phrases import KEYWORDS, Phrases, is_name
 from coincide.lang.shared.parser import Parser
@@ -50,6 +50,8 @@ from coincide.source import SourceText, room_for_recursion
 T = TypeVar("T")
 
 MOST_WAYS = 500
+WORDS = frozenset(change(word) for word in KEYWORDS for change in (str.lower, str.upper, str.capitalize))
+"""What may follow a bare number, and is no unit of time."""
 OPERATORS = (*EXPRESSION_OPERATORS, ".", "?")
 
 
@@ -357,6 +359,8 @@ class _Parser(Parser):
 
     def _time(self) -> TimeSpec:
         token = self.tokens.peek()
+        if (milliseconds := self.filters.duration(then=WORDS)) is not None:
+            return Duration(microseconds_of(milliseconds), written(self.since(token).text))
         if token.kind != "text":
             raise self.unexpected("a duration or a time in quotes")
         self.tokens.next()

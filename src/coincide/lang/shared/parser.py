@@ -40,7 +40,7 @@ class Parser:
         token = self.tokens.peek()
         follows = f" after {after}" if after else ""
         message = f"expected {wanted}{follows}, found {self.tokens.shown(token)}"
-        return self.tokens.fail(token, message, hint or nearest(self.spelled(token), known))
+        return self.tokens.fail(token, message, hint or nearest(self.spelled(token), known) or _quoted(token, wanted))
 
     def listed(self, rule: Callable[[], T], separator: str = ",") -> list[T]:
         found = [rule()]
@@ -52,3 +52,9 @@ class Parser:
         """From a token to the last one that was taken."""
         assert self.tokens.last is not None
         return self.tokens.source.span(start.start, self.tokens.last.end)
+
+
+def _quoted(token: Token, wanted: str) -> str | None:
+    """Numbers are types of events, too: of those of Windows, for instance."""
+    number = token.kind == "number" and "event" in wanted
+    return f"an event type that is a number stands in back quotes: `{token.text}`" if number else None

@@ -17,13 +17,15 @@ TYPE, KEY, ATTRIBUTE = "type", "key", "attribute"
 @dataclass(frozen=True)
 class Mention:
     """A name of something that events have: `what` is TYPE, KEY or ATTRIBUTE; `kind` the type that its values are declared to be
-    of, if they are. `refused` is what a definition waits for in vain where all goes well (`unless`, `not`)."""
+    of, if they are. `refused` is what a definition waits for in vain where all goes well (`unless`, `not`); `elsewhere` an
+    attribute that may say instead what is looked for."""
 
     what: str
     name: str
     span: Span | None = None
     kind: str | None = None
     refused: bool = False
+    elsewhere: str | None = None
 
 
 @dataclass(frozen=True)
