@@ -46,7 +46,7 @@ def test_times_in_another_unit_are_told(coincide: Coincide, hits: Path, tmp_path
     events = jsonl(
         tmp_path / "e.jsonl", [{"type": "login", "time": time, "ip": "x"}, {"type": "login", "time": time + 9, "ip": "x"}]
     )
-    assert f"--time-unit {unit}\n" in coincide("run", hits, "--events", events).err
+    assert f"--time-unit {unit}, " in coincide("run", hits, "--events", events).err
     assert "--time-unit" not in coincide("run", hits, "--events", events, "--time-unit", unit).err
 
 
