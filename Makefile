@@ -1,7 +1,7 @@
 # The list of commands. Each makes what it needs first: `.venv` and the packages, from nothing but Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo live network pipeline package vscode test test-all lint format types docs-check notebooks site kill soak faults bench experiments office clean
+.PHONY: help setup demo live network pipeline package vscode test test-all lint format types docs-check notebooks site page kill soak faults bench experiments office clean
 
 PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(shell \
     $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
@@ -68,6 +68,9 @@ notebooks: $(FULL)  ## execute the notebooks among the examples, and keep what t
 
 site: $(FULL)  ## the documentation as a site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo site/index.html
+
+page:  ## build the page of `coincide studio` from its sources in studio/ (needs Node)
+	@cd studio && npm ci && npm run build
 
 kill: $(FULL)  ## kill live runs 200 times with files and 200 times with NATS: nothing may be lost, nothing doubled
 	@COINCIDE_KILLS=200 $(BIN)/python -m pytest -q -n 2 --dist load -rP tests/unit/streams/test_kill.py

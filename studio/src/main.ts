@@ -2,6 +2,7 @@
 
 import { get, post, type CauseTold, type Checked, type DetectionTold, type Diagnostic, type RunTold, type SessionTold } from "./api";
 import { button, fill, h, later } from "./dom";
+import { BlocksView } from "./blocks";
 import { Editor } from "./editor";
 import { alone, asPng, asSvg, ofTable } from "./exporting";
 import { FileTree } from "./files";
@@ -27,6 +28,7 @@ class Studio {
   };
   private readonly timeline = new Timeline(this.showing);
   private readonly editor = new Editor({ run: () => this.run(), save: () => tried(() => this.save())(), checked: (c) => this.checked(c) });
+  private readonly blocks = new BlocksView(this.editor);
   private readonly files = new FileTree({
     rules: (name) => this.open(name),
     events: (session) => this.newEvents(session),
@@ -54,7 +56,14 @@ class Studio {
   private following = 0;
 
   constructor() {
-    this.texts = new Tabs("Rules", [{ name: "text", label: "Text", title: "The text of the rules", content: this.editor.element }]);
+    this.texts = new Tabs(
+      "Rules",
+      [
+        { name: "text", label: "Text", title: "The text of the rules", content: this.editor.element },
+        { name: "blocks", label: "Blocks", title: "The rules of a .say file, drawn", content: this.blocks.element },
+      ],
+      (name) => name === "blocks" && tried(() => this.blocks.show())(),
+    );
     this.views = new Tabs(
       "Pictures",
       [
@@ -180,7 +189,7 @@ class Studio {
   private async open(name: string): Promise<void> {
     const { text } = await get<{ text: string }>("file", { name });
     this.editor.open(name, text);
-    this.texts.show("text");
+    if (!name.endsWith(".say")) this.texts.show("text");
   }
 
   private async save(): Promise<void> {

@@ -47,13 +47,24 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", metavar="NAME", help="of the events, whatever their file is called")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="(default: one that is free)")
     parser.add_argument("--no-browser", action="store_true", help="only print the link")
+    group = parser.add_argument_group("live events")
+    group.add_argument("--delay", metavar="TIME", default="0", help="events may come so much later than later ones, as in 5s")
+    group.add_argument(
+        "--clock", metavar="NAME", help="does time go on when nothing comes? wall (default of brokers): yes; event: no"
+    )
     field_arguments(parser)
 
 
 def studio(given: Given) -> int:
+    from coincide.cli.live import check_durations
     from coincide.cli.serve import need_packages
+    from coincide.engines.choice import check_name
+    from coincide.streams.loop import CLOCKS
 
     part_rules_from_events(given)
+    check_durations(given, "delay")
+    if given.clock is not None:
+        check_name("clock", given.clock, CLOCKS)
     need_packages()
     from coincide.serve.server import bound
     from coincide.studio.server import link, serve
@@ -92,7 +103,7 @@ def _session(given: Given) -> Session:
     if live and len(live) < len(given.events):
         raise InputError("--events: files and live sources cannot be mixed here")
     if live:
-        session.listen(live)
+        session.listen(live, given.delay, given.clock)
     elif given.events:
         session.open(given.events)
     return session

@@ -22,6 +22,7 @@ from coincide.serve.answers import Refused, answer
 from coincide.serve.guard import Guard, Limits
 from coincide.serve.http import answering
 from coincide.serve.metrics import Metrics
+from coincide.studio.blocks import Rule, composed, drawn_rules
 from coincide.studio.cases import write_case
 from coincide.studio.hints import completions_at, hover_at, tokens_of
 from coincide.studio.lanes import HIGHEST, Lanes
@@ -65,6 +66,7 @@ class Api:
             "picture": self.picture,
             "graph": self.graph,
             "plan": self.plan,
+            "blocks": self.blocks,
         }
         post = {
             "change": self.change,
@@ -81,6 +83,7 @@ class Api:
             "complete": self.complete,
             "hover": self.hover,
             "format": self.format,
+            "compose": self.compose,
         }
         return [
             Route("/", page),
@@ -274,6 +277,18 @@ class Api:
         source = self.session.files.source(given.name, given.text)
         return answer({"text": await asyncio.to_thread(formatted, source)})
 
+    # Blocks.
+
+    async def blocks(self, request: Request) -> Response:
+        name = _asked(request, "name")
+        source = self.session.files.source(name, self.session.files.text(name))
+        return answer({"rules": await asyncio.to_thread(drawn_rules, source)})
+
+    async def compose(self, request: Request) -> Response:
+        given = await _given(request, Composing)
+        source = self.session.files.source(given.name, given.text)
+        return answer({"text": await asyncio.to_thread(composed, source, given.number, given.rule)})
+
     # Pictures.
 
     async def picture(self, request: Request) -> Response:
@@ -296,6 +311,13 @@ class Named(msgspec.Struct):
 class Change(msgspec.Struct):
     name: str
     text: str
+
+
+class Composing(msgspec.Struct):
+    name: str
+    text: str
+    number: int
+    rule: Rule
 
 
 class Place(msgspec.Struct):

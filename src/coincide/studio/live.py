@@ -16,7 +16,7 @@ from coincide.streams.arrivals import Arrival
 from coincide.streams.base import Reading, Source
 from coincide.streams.encode import Encoder
 from coincide.streams.registry import open_source
-from coincide.streams.run import LiveRun
+from coincide.streams.run import LiveRun, Pace
 from coincide.studio.running import Run
 from coincide.studio.store import Store
 
@@ -32,6 +32,8 @@ class Live:
 
     urls: Sequence[str]
     mapping: FieldMapping
+    delay: int = 0
+    clock: str | None = None
     store: Store = field(default_factory=lambda: Store(live=True))
     arrived: int = 0
     failure: str | None = None
@@ -52,7 +54,7 @@ class Live:
         self.sources = [open_source(url, reading) for url, reading in zip(self.urls, readings, strict=True)]
         self.store.name = ", ".join(source.name for source in self.sources)
         self.run = Run(book, self.store, self.mapping, number)
-        self._going = LiveRun(LiveEngine(Engine(book)), self.sources, [], Encoder(book))
+        self._going = LiveRun(LiveEngine(Engine(book), self.delay), self.sources, [], Encoder(book), Pace(self.clock))
         self.running, self.failure = True, None
         self._thread = Thread(target=self._work, args=(self._going,), name="live", daemon=True)
         self._thread.start()

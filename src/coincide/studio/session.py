@@ -92,9 +92,9 @@ class Session:
             self._forget_run()
             self.store = store
 
-    def listen(self, urls: Sequence[str]) -> None:
-        """Events will come from there, once the rules run."""
-        self.live = Live(urls, self.mapping)
+    def listen(self, urls: Sequence[str], delay: int = 0, clock: str | None = None) -> None:
+        """Events will come from there, once the rules run: up to `delay` microseconds later than later ones."""
+        self.live = Live(urls, self.mapping, delay, clock)
         self.store = self.live.store
 
     # Runs.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -145,6 +146,30 @@ def test_completion_hover_and_colours(page: Any, shoot: Shoot) -> None:
         page.keyboard.press("Control+z")
     page.wait_for_function("() => !document.querySelector('.cm-content').innerText.includes('big')")
     page.wait_for_selector(".status .good")
+
+
+def test_blocks_write_text_and_follow_it(page: Any, shoot: Shoot) -> None:
+    page.click("[data-tab=blocks]")
+    page.wait_for_selector(".block.times .block.event")
+    assert page.input_value(".block.times .block-count") == "3"
+    shoot(page, "blocks")
+    page.fill(".block.times .block-count", "2")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".status :text('180 detections')")  # bob fails twice, too
+    page.focus(".block[data-path='1']")
+    page.click("[data-kind=event]")
+    page.wait_for_selector(".block.event >> nth=2")
+    page.click("[data-tab=text]")
+    assert "2 times" in page.inner_text(".cm-content")
+    assert "followed by transfer" in page.inner_text(".cm-content")
+    page.click(".cm-line >> nth=1")
+    for _ in range(8):
+        page.keyboard.press("Control+z")
+    page.wait_for_function("() => document.querySelector('.cm-content').innerText.includes('3 times')")
+    page.wait_for_selector(".status :text('60 detections')")
+    page.click("[data-tab=blocks]")
+    page.wait_for_function("() => document.querySelectorAll('.block.event').length === 2")
+    assert page.input_value(".block.times .block-count") == "3"
 
 
 def in_view(page: Any) -> float:
@@ -301,19 +326,53 @@ def test_keys_alone_are_enough(page: Any) -> None:
     page.wait_for_selector("dialog.help", state="detached")
 
 
-def test_a_live_run(browser: Any, tmp_path: Path, shoot: Shoot) -> None:
+@pytest.fixture
+def broker() -> Iterator[int]:
+    """The port of a NATS server."""
+    server = Path(sys.executable).parent / "nats-server"
+    if not server.exists():
+        pytest.skip("there is no nats-server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(server), "-a", "127.0.0.1", "-p", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        yield port
+        process.terminate()
+
+
+class Publisher:
+    """As little of the protocol of NATS as it takes to publish."""
+
+    def __init__(self, port: int, subject: str) -> None:
+        self._subject = subject
+        end = time.monotonic() + 30
+        while True:
+            try:
+                self._socket = socket.create_connection(("127.0.0.1", port))
+                break
+            except ConnectionRefusedError:
+                assert time.monotonic() < end
+                time.sleep(0.1)
+        self._socket.sendall(b'CONNECT {"verbose":false}\r\n')
+
+    def publish(self, lines: list[str]) -> None:
+        parts = [line.strip().encode() for line in lines]
+        self._socket.sendall(b"".join(b"PUB %s %d\r\n%s\r\n" % (self._subject.encode(), len(part), part) for part in parts))
+
+
+def test_a_live_run(browser: Any, broker: int, tmp_path: Path, shoot: Shoot) -> None:
     folder = write_folder(tmp_path / "live", 3)
-    log = folder / "growing.jsonl"
-    lines = (folder / "logins.jsonl").read_text().splitlines(keepends=True)
-    log.write_text("")
+    lines = (folder / "logins.jsonl").read_text().splitlines()
+    publisher = Publisher(broker, "logins")
     troubles: list[str] = []
-    with running(folder, "guessing.say", "--events", f"tail:{log}") as link:
+    with running(folder, "guessing.say", "--events", f"nats://127.0.0.1:{broker}/logins", "--clock", "event") as link:
         page = opened(browser, link, troubles)
         page.click("#run")
         page.wait_for_selector("#stop:visible")
+        page.wait_for_timeout(1_500)  # until it has subscribed
         for begin in range(0, len(lines), 20):
-            with log.open("a") as stream:
-                stream.writelines(lines[begin : begin + 20])
+            publisher.publish(lines[begin : begin + 20])
             time.sleep(0.2)
         page.wait_for_selector(f".status :text('live: {len(lines)} events have come')")
         page.wait_for_selector(".status :text-matches('[23] detections')")

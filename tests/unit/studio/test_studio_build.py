@@ -26,7 +26,7 @@ def digest() -> str:
 
 
 def test_the_page_is_built_of_these_sources() -> None:
-    """If this fails: `npm ci && npm run build` in the folder studio, and commit what it writes."""
+    """If this fails: `make page`, and commit what it writes."""
     assert (PAGE / "sources.sha256").read_text().strip() == digest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from coincide.errors import CoincideError, RuleError
 from coincide.expr.functions import number_text
@@ -91,11 +92,36 @@ def _report(statement: Detect, plain: bool, printer: _Printer) -> str:
     text = f"{manner} {_name(statement.name)} when {printer.at(statement.body, PATTERN)}"
     if printer.parameters:
         text += f" for the same {' and '.join(_name(bind.attribute) for bind in printer.parameters)}"
-    if statement.condition is not None:
-        text += f" if {expression_text(statement.condition.value)}"
+    return f"{text}{_rest(statement, printer)}."
+
+
+def _rest(statement: Detect, printer: _Printer) -> str:
+    """What stands behind the pattern and its keys."""
+    text = "" if statement.condition is None else f" if {expression_text(statement.condition.value)}"
     if statement.attributes:
         text += f" with {', '.join(f'{_name(a.name)} = {expression_text(a.value)}' for a in statement.attributes)}"
-    return f"{text}{printer.limit(statement.name)}{_policy(statement.policy)}."
+    return f"{text}{printer.limit(statement.name)}{_policy(statement.policy)}"
+
+
+class Said(NamedTuple):
+    """A report in its parts, but for the pattern: its name, the attributes that must be the same, and what stands behind them."""
+
+    name: str
+    same: tuple[str, ...]
+    rest: str
+
+
+def said(statement: Detect, file: File) -> Said:
+    """Raises NotExpressible."""
+    printer = _Printer(statement, file)
+    same = tuple(_name(bind.attribute) for bind in printer.parameters)
+    return Said(_name(statement.name), same, _rest(statement, printer).strip())
+
+
+def event_text(events: EventSet, statement: Detect, file: File) -> tuple[str, str]:
+    """What an event is called, and the condition behind `where`. Raises NotExpressible."""
+    name, _, test = _Printer(statement, file)._one(events).partition(" where ")
+    return name, test
 
 
 def _policy(policy: Policy | None) -> str:
