@@ -43,7 +43,7 @@ class Mark(NamedTuple):
         return (self.kind, self.name, self.scope) == (other.kind, other.name, other.scope)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def marks_of(source: SourceText) -> tuple[Mark, ...]:
     """In the order of the text; none overlaps another. A file that is none of ours has none."""
     if not may_be_rules(source):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from xml.sax.saxutils import escape
 
 from coincide.editing.marks import ATTRIBUTE, DETECTOR, EVENT, Mark, mark_at, marks_of
 from coincide.editing.words import parts_of
 from coincide.errors import Diagnostic, RuleError
 from coincide.expr.tokens import back_quoted, name_text
+from coincide.lang.amit.attributes import NAME
 from coincide.languages.registry import language_name
 from coincide.source import SourceText, Span
 
@@ -134,12 +136,21 @@ def _written(source: SourceText, mark: Mark, name: str) -> str:
     before = source.text[mark.start - 1 : mark.start]
     if old.strip("`\"'") != mark.name and old.upper() != mark.name:
         raise RuleError(Diagnostic(f"'{mark.name}' is made of what stands here", source.span(mark.start, mark.end)))
+    if source.name.endswith(".xml"):
+        return escape(name if mark.kind == EVENT and language == "cdl" else _in_back_quotes(name), {'"': "&quot;"})
     if before in ("'", '"') and source.text[mark.end : mark.end + 1] == before:
         return name.replace(before, before * 2)
     if language == "matchrecognize":
         return name if name.isidentifier() and name.isascii() and old[:1] not in '"`' else '"' + name.replace('"', '""') + '"'
-    if language in ("sigma", "amit", "cdl"):
+    if language in ("sigma", "cdl"):
         return name
+    if language == "amit":
+        return _in_back_quotes(name)
     if language == "eql":
         return back_quoted(name) if mark.kind == ATTRIBUTE and not name.replace(".", "_").isidentifier() else name
     return name_text(name, parts_of(language))
+
+
+def _in_back_quotes(name: str) -> str:
+    """If it could not stand without them."""
+    return name if NAME.fullmatch(name) else back_quoted(name)

@@ -16,7 +16,7 @@ from coincide.rulebook import mapping_path
 from coincide.source import SourceText
 
 SETTINGS_FILE = "coincide.json"
-MANY = 2_000
+MANY = 500
 """Rule files of a folder that are read."""
 PASSED_OVER = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
 
@@ -74,12 +74,14 @@ class Folders:
         own = Path(path).parent
         return next((folder for folder in (own, *own.parents) if (folder / SETTINGS_FILE).is_file()), own)
 
-    def beside(self, path: str) -> list[SourceText]:
-        """The other rules that are loaded together with those of a file."""
-        found = dict.fromkeys(_rule_files(self.root(path)))
-        found.update(dict.fromkeys(name for name in self.opened if Path(name).is_relative_to(self.root(path))))
-        texts = (self.text(name) for name in found if name != path)
-        return [text for text in texts if text is not None and is_rules(text)]
+    def beside(self, path: str) -> Iterator[SourceText]:
+        """The other rules that are loaded together with those of a file. Nothing is read before it is asked for."""
+        root = self.root(path)
+        found = dict.fromkeys(name for name in self.opened if Path(name).is_relative_to(root))
+        for name in (*found, *(file for file in _rule_files(root) if file not in found)):
+            text = None if name == path else self.text(name)
+            if text is not None and is_rules(text):
+                yield text
 
     def names(self, path: str) -> Names:
         """Learnt from what the settings name."""

@@ -47,7 +47,7 @@ class Server(LanguageServer):
     def at(self, params: Any) -> tuple[SourceText, int, list[SourceText]]:
         """The text, the place in it, and the texts beside it."""
         source = self.source(params.text_document.uri)
-        return source, self.terms.offset(source, params.position), self.folders.beside(source.name)
+        return source, self.terms.offset(source, params.position), list(self.folders.beside(source.name))
 
     # Texts and what is wrong with them
 
@@ -109,6 +109,11 @@ def _add_texts(server: Server) -> None:
     @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     def reconfigured(params: lsp.DidChangeConfigurationParams) -> None:
         server.configured(params.settings)
+
+    @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def on_disk(_: lsp.DidChangeWatchedFilesParams) -> None:
+        for path in server.folders.opened:
+            server.check_soon(path)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     async def opened(params: lsp.DidOpenTextDocumentParams) -> None:

@@ -87,6 +87,16 @@ def test_renaming_a_variable_of_sql() -> None:
     assert "PATTERN (up) DEFINE up AS up.at > 3" in made["reads.mr.sql"]
 
 
+def test_renaming_in_xml_and_yaml() -> None:
+    xml = SourceText("a.amit.xml", '<amit><event name="a"/><key name="k"><eventKey event="a" attribute="x"/></key></amit>')
+    made = applied(xml.text, rename(xml, place(xml, 'a"/><key'), "a b"))
+    assert made == '<amit><event name="`a b`"/><key name="k"><eventKey event="`a b`" attribute="x"/></key></amit>'
+    yaml = SourceText("a.amit.yaml", "events:\n  a: {x: number}\nkeys: {k: {a: x}}\n")
+    assert applied(yaml.text, rename(yaml, place(yaml, "a: {"), "b")) == "events:\n  b: {x: number}\nkeys: {k: {b: x}}\n"
+    with pytest.raises(RuleError, match="cannot stand here"):
+        rename(xml, place(xml, 'a"/><key'), "a<b")
+
+
 @pytest.mark.parametrize(
     ("word", "name", "message"),
     [

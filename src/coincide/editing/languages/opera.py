@@ -58,7 +58,7 @@ class OperaWalk(Walk):
         if self.text(at) in ("per", "every", "until") and self.owner(at) == -1:
             return role(KEYWORD)
         before = [self.text(n) for n in range(first, at)]
-        if "until" in before or self.content(self.owner(at)) == TERMS:
+        if "until" in before or self.content(at) == TERMS:
             return self._within(at, "")
         return role(ATTRIBUTE)
 
@@ -72,7 +72,7 @@ class OperaWalk(Walk):
             return role(ATTRIBUTE, True)
         if self.text(at - 1) == "policy" and self.text(at) in POLICIES:
             return role(KEYWORD)
-        content = TERMS if clause else self.content(self.owner(at))
+        content = TERMS if clause else self.content(at)
         if self.text(at - 1) == "?":
             return role(PARAMETER, at == self._parameters.get((self.first(at), self.named(at))), self.scope(at))
         if content == TERMS:
@@ -83,26 +83,20 @@ class OperaWalk(Walk):
             return role(TIMER, True, self.scope(at))
         return self._set(at) if content == SETS else self._inlined(at)
 
-    def content(self, bracket: int) -> str:
-        """What stands directly in a bracket."""
-        if bracket == -1 or not self.tokens:
-            return SETS
+    def content(self, at: int) -> str:
+        """What the bracket holds that a place is in."""
+        bracket = self.owner(at)
+        if bracket == -1:
+            return SETS if self.text(self.first(at)) in ("set", "limit") else BODY
         if self.text(bracket) in ("[", "{"):
             return SETS
-        outer = self.content(self.owner(bracket)) if self.owner(bracket) != -1 else self._outside(bracket)
+        outer = TERMS if self.owner(bracket) == -1 and self._clause(bracket) else self.content(bracket)
         if outer == TERMS:
             return TERMS
         behind_set = self.is_name(bracket - 1) or self.text(bracket - 1) == "all"
         return TERMS if behind_set and outer == SETS else BODY
 
-    def _outside(self, at: int) -> str:
-        if self._clause(at):
-            return TERMS
-        return SETS if self.text(self.first(at)) in ("set", "limit") else BODY
-
     def _set(self, at: int) -> Role:
-        if self.owner(at) == -1 and self._outside(at) == BODY:
-            return self._inlined(at)
         name = self.named(at)
         if (self.first(at), name) in self._timers:
             return role(TIMER, False, self.scope(at))
