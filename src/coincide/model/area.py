@@ -84,7 +84,7 @@ class Boxes:
     def add(self, box: Box, number: int) -> None:
         x0, y0, x1, y1 = box
         extent = max(x1 - x0, y1 - y0, SMALLEST)
-        size = 2.0 ** min(ceil(log2(extent)), 1023)
+        size = 2.0 ** ceil(min(log2(extent), 1023))  # the extent of a box around all numbers is infinite
         cells = self.grids.setdefault(size, {})
         for cell in {(x // size, y // size) for x in (x0, x1) for y in (y0, y1)}:
             cells.setdefault(cell, []).append((box, number))

@@ -64,3 +64,10 @@ def test_a_grid_looks_only_where_a_point_is() -> None:
     assert sorted(grid.at(4.5, 4.5)) == [1, 2, 3]
     assert sorted(grid.at(7, 7)) == [2, 3]
     assert sorted(grid.at(-7, 7)) == [3]
+
+
+def test_a_circle_around_everything() -> None:
+    """Its extent is beyond the largest number."""
+    rules = loads("detect flat = a @ circle(0, 0, 1e308)", "ecco")
+    events = [{"type": "a", "time": time, "space": {"x": x, "y": 1}} for time, x in enumerate((-3, 7))]
+    assert [found["time"] for found in detect(rules, events)] == [0, 1]
