@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, log2
+from math import ceil, inf, log2
 
 Point = tuple[float, float]
 Ring = tuple[Point, ...]
@@ -16,6 +16,7 @@ Box = tuple[float, float, float, float]
 Edge = tuple[float, float, float, float]
 
 EDGES_A_BAND, MOST_BANDS = 4, 256
+LARGEST = 2.0**1023
 SMALLEST = 1e-9
 
 
@@ -84,7 +85,7 @@ class Boxes:
     def add(self, box: Box, number: int) -> None:
         x0, y0, x1, y1 = box
         extent = max(x1 - x0, y1 - y0, SMALLEST)
-        size = 2.0 ** ceil(min(log2(extent), 1023))  # the extent of a box around all numbers is infinite
+        size = 2.0 ** ceil(log2(extent)) if extent <= LARGEST else inf  # four cells, for all numbers
         cells = self.grids.setdefault(size, {})
         for cell in {(x // size, y // size) for x in (x0, x1) for y in (y0, y1)}:
             cells.setdefault(cell, []).append((box, number))
