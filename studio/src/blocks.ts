@@ -151,7 +151,7 @@ export class BlocksView {
       return;
     }
     const name = this.field(rule.name, "name", "Name of what is reported", (value) => this.change({ ...rule, name: value }));
-    const same = this.field((rule.same ?? []).join(", "), "same", "The same in all events: attributes", (value) =>
+    const same = this.field((rule.same ?? []).join(", "), "same", "attributes", (value) =>
       this.change({ ...rule, same: value.split(/[,\s]+/).filter(Boolean) }),
     );
     const rest = this.field(rule.rest ?? "", "rest", "Behind that: with …, if …, at most once every …", (value) => this.change({ ...rule, rest: value }));
@@ -174,7 +174,7 @@ export class BlocksView {
     const made = h("input", {
       class: `block-${kind}`,
       title,
-      attrs: { value, placeholder: title, "aria-label": title, list, spellcheck: "false", size: Math.max(kind === "rest" ? 40 : 4, value.length + 1) },
+      attrs: { value, placeholder: title, "aria-label": title, list, spellcheck: "false", size: Math.max({ rest: 44, same: 14 }[kind] ?? 4, value.length + 1) },
       on: {
         change: () => commit(made.value.trim()),
         click: (event) => event.stopPropagation(),

@@ -12,6 +12,7 @@ export interface Showing {
   detection(number: number): void;
   event(row: number): void;
   reveal(time: number): void;
+  span(from: number, to: number): void;
   problem(problem: Diagnostic): void;
   rule(name: string): void;
 }
@@ -27,6 +28,11 @@ export function attributes(record: Record<string, unknown>): HTMLElement {
     list.append(h("dt", {}, name), h("dd", {}, typeof value === "string" ? value : JSON.stringify(value)));
   }
   return list;
+}
+
+function spanOf(cause: CauseTold): [number, number] {
+  const ends = cause.parts.map(spanOf);
+  return [Math.min(cause.lo, ...ends.map(([lo]) => lo)), Math.max(cause.hi, ...ends.map(([, hi]) => hi))];
 }
 
 /** The tree of what led to a detection. */
@@ -57,6 +63,7 @@ export class CausesView {
       h("b", { class: "found" }, `◆ ${detection.record.type}`),
       h("span", { class: "faint" }, told(detection.hi, lastTime())),
       button(detection.rule, "Show the rule", () => this.showing.rule(detection.rule), { class: "link" }),
+      button("zoom", "Show it with all that led to it", () => this.showing.span(...spanOf(causes)), { class: "small", id: "zoom-to" }),
       accept,
     );
     const tree = h("ul", { class: "cause-tree", attrs: { role: "tree", "aria-label": "Causes" } });

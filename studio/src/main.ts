@@ -23,6 +23,7 @@ class Studio {
     detection: (number: number) => tried(() => this.choose(number))(),
     event: (row: number) => tried(() => this.showEvent(row))(),
     reveal: (time: number) => this.timeline.reveal(time),
+    span: (from: number, to: number) => this.timeline.around(from, to),
     problem: (problem: Diagnostic) => tried(() => this.goTo(problem))(),
     rule: (name: string) => tried(() => this.showRule(name))(),
   };
@@ -421,7 +422,7 @@ class Studio {
     fill(
       this.status,
       h("span", { class: errors ? "bad" : "good" }, state),
-      h("span", {}, `${session?.events.name || "no events"}: ${(session?.events.count ?? 0).toLocaleString("en")} events${rejected}`),
+      h("span", {}, session?.events.name ? `${session.events.name}: ${session.events.count.toLocaleString("en")} events${rejected}` : "no events"),
       h("span", {}, run?.number ? `${run.detections.toLocaleString("en")} detections` : ""),
       h("span", { class: "faint" }, progress),
       h("span", { class: "spring" }),

@@ -78,8 +78,14 @@ export class PictureView {
       this.size();
       this.light();
     } catch (error) {
-      fill(this.box, h("p", { class: "hint" }, error instanceof Error ? error.message : String(error)));
+      await this.showPlan(rule.name, error instanceof Error ? error.message : String(error));
     }
+  }
+
+  /** What cannot be drawn is told. */
+  private async showPlan(rule: string, why: string): Promise<void> {
+    const { plan } = await get<{ plan: string }>("plan", { rule }).catch(() => ({ plan: "" }));
+    fill(this.box, h("p", { class: "hint" }, why), h("pre", { class: "plan" }, plan));
   }
 
   /** As wide as there is room, but never so small that it cannot be read. */

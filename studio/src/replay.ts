@@ -48,7 +48,7 @@ export class Replay {
       this.speed,
     );
     when(["run"], () => this.renew());
-    this.tell();
+    this.renew();
   }
 
   private get last(): number {

@@ -153,6 +153,13 @@ export class Timeline {
     }
   }
 
+  /** Let a stretch of time be seen, with some room beside it. */
+  around(from: number, to: number): void {
+    const room = Math.max(1_000, (to - from) * 0.25);
+    this.follows = false;
+    this.show(from - room, to + room);
+  }
+
   /** Other events, or another run. */
   renew(layer: Layer): void {
     this.tiles[layer].forget();
@@ -295,6 +302,10 @@ export class Timeline {
       }
       this.paintLit(on);
     });
+    if (!this.lanes("events").length) {
+      on.text(LABELS + 16, AXIS + 58, "No events yet: choose a file of events on the left, or begin with --events FILE.", c.faint);
+      return;
+    }
     this.paintAxis(on, bottom);
     this.paintClock(on, bottom);
     this.paintWindow(on, bottom);
@@ -571,7 +582,9 @@ export class Timeline {
       else if (!ended && event.offsetX < LABELS) this.toggle(event.offsetY);
     });
     this.canvas.addEventListener("dblclick", (event) => {
-      if (event.offsetX >= LABELS && event.offsetY < this.height - OVERVIEW) this.zoom(0.25, this.time(event.offsetX));
+      const row = this.rowAt(event.offsetY);
+      if (event.offsetX < LABELS && row?.kind === "lane") this.solo(row.layer, row.name);
+      else if (event.offsetX >= LABELS && event.offsetY < this.height - OVERVIEW) this.zoom(0.25, this.time(event.offsetX));
     });
     this.canvas.addEventListener("pointerleave", () => this.leave());
     this.canvas.addEventListener("keydown", (event) => this.key(event));

@@ -222,7 +222,7 @@ class Api:
         number = _whole(request, "number", 0, max(0, len(run.detections) - 1))
         if not run.detections:
             raise InputError("there are no detections")
-        tree = await asyncio.to_thread(lambda: told(cause_of(run, number), run))
+        tree = await asyncio.to_thread(lambda: told(cause_of(run, number), run, number))
         return answer({"detection": self._detection(run, number), "causes": tree})
 
     async def moment(self, request: Request) -> Response:
@@ -301,7 +301,8 @@ class Api:
         return answer(await asyncio.to_thread(lambda: graph_of(self.session.book())))
 
     async def plan(self, request: Request) -> Response:
-        return answer({"plan": await asyncio.to_thread(lambda: plan_of(self.session.book()))})
+        rule = request.query_params.get("rule")
+        return answer({"plan": await asyncio.to_thread(lambda: plan_of(self.session.book(), rule))})
 
 
 class Named(msgspec.Struct):

@@ -9,7 +9,7 @@ from coincide.detection.base import Detector
 from coincide.draw.rules import drawing
 from coincide.draw.svg import svg
 from coincide.errors import CoincideError
-from coincide.explanation import explanation
+from coincide.explanation import explanation, plan_outline
 from coincide.rulebook import Rulebook
 
 
@@ -49,6 +49,8 @@ def graph_of(book: Rulebook) -> dict[str, Any]:
     return {"nodes": nodes, "edges": [[n, reader] for n, readers in edges.items() for reader in readers]}
 
 
-def plan_of(book: Rulebook) -> str:
-    """How they will be run, in words."""
+def plan_of(book: Rulebook, rule: str | None = None) -> str:
+    """How they will be run, in words; or one of them, tests and all."""
+    if rule is not None:
+        return "\n".join(plan_outline(book, {rule}))
     return str.__str__(explanation(book))

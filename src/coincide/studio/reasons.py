@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from coincide.studio.store import equal_to
 
 LOOKED_AT = 5_000
 """Events before a detection among which those are looked for that its rule has looked at."""
+SHOWN = 100
+"""Causes of one detection that are told."""
 EARLIER = 2_000
 """Detections before it, likewise."""
 
@@ -81,11 +83,17 @@ def _spelt(value: Any) -> str:
     return str(shown).lower() if isinstance(shown, bool) else str(shown)
 
 
-def told(cause: Cause, run: Run) -> dict[str, Any]:
-    """The tree as JSON: events by their row, detections by their number."""
+def told(cause: Cause, run: Run, number: int) -> dict[str, Any]:
+    """The tree of the detection with this number as JSON: events by their row, detections by their number."""
+    first = max(0, number - EARLIER)
+    numbers = {id(detection): n for n, detection in enumerate(run.detections[first : number + 1], first)}
+    return _told(cause, numbers)
+
+
+def _told(cause: Cause, numbers: Mapping[int, int]) -> dict[str, Any]:
     event = cause.event
-    own = {"row": event.place[2]} if event.id is not None and event.place else {"detection": _number(run, event)}
-    parts = [told(part, run) for part in cause.parts[-100:]]
+    own = {"row": event.place[2]} if event.id is not None and event.place else {"detection": numbers.get(id(event))}
+    parts = [_told(part, numbers) for part in cause.parts[-SHOWN:]]
     more = {"left_out": len(cause.parts) - len(parts)} if len(parts) < len(cause.parts) else {}
     return {
         "type": event.type,
@@ -98,7 +106,3 @@ def told(cause: Cause, run: Run) -> dict[str, Any]:
         **own,
         **more,
     }
-
-
-def _number(run: Run, detection: Event) -> int | None:
-    return next((n for n, other in enumerate(run.detections) if other is detection), None)

@@ -4,6 +4,7 @@ snapshots at intervals, from which the state at any moment is made."""
 from __future__ import annotations
 
 import time
+from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import numpy as np
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.engines.embedded import Engine
+from coincide.engines.policies import names_policies
 from coincide.errors import CoincideError, Diagnostic, RunError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
@@ -49,6 +51,9 @@ class Run:
     detections: list[Event] = field(default_factory=list)
     moments: list[int] = field(default_factory=list)
     snapshots: list[tuple[int, bytes]] = field(default_factory=list)
+    _kinds: dict[str, int] = field(default_factory=dict)
+    _codes: array[int] = field(default_factory=lambda: array("i"))
+    _ends: array[int] = field(default_factory=lambda: array("q"))
     _cursor: tuple[int, Engine] | None = None
     _lock: Lock = field(default_factory=Lock)
     _lanes: tuple[int, Lanes] | None = None
@@ -83,16 +88,23 @@ class Run:
             self.consumed = min(size, first + every)
             self._keep_snapshot(engine)
         self._keep(engine.finish())
-        self.warnings = Unmet(self.book, self.mapping).after(self.store.seen)
+        self.warnings = [*Unmet(self.book, self.mapping).after(self.store.seen), *self._under_policies()]
+
+    def _under_policies(self) -> list[Diagnostic]:
+        if not names_policies(self.book):
+            return []
+        return [Diagnostic("rules name stability policies: here events are taken in total order", severity="warning")]
 
     def add(self, batch: EventBatch) -> None:
         """What a live run has made."""
         self._keep(batch)
 
     def _keep(self, batch: EventBatch | None) -> None:
-        made = () if batch is None else batch.events
-        self.detections += made
-        self.moments += [self._moment(event) for event in made]
+        for event in () if batch is None else batch.events:
+            self.moments.append(self._moment(event))
+            self._codes.append(self._kinds.setdefault(event.type, len(self._kinds)))
+            self._ends.append(event.hi)
+            self.detections.append(event)
 
     def _moment(self, detection: Event) -> int:
         """An event that completes it is consumed at the next moment; a timer fires when an event behind it comes."""
@@ -113,10 +125,8 @@ class Run:
         """Of the detections, one a type."""
         count = len(self.detections)
         if self._lanes is None or self._lanes[0] != count:
-            kinds: dict[str, int] = {}
-            codes = np.array([kinds.setdefault(d.type, len(kinds)) for d in self.detections[:count]], np.int32)
-            ends = np.array([d.hi for d in self.detections[:count]], np.int64)
-            self._lanes = count, lanes_of(list(kinds), codes, ends, stable=True)
+            codes, ends = np.array(self._codes[:count], np.int32), np.array(self._ends[:count], np.int64)
+            self._lanes = count, lanes_of(list(self._kinds), codes, ends, stable=True)
         return self._lanes[1]
 
     @property

@@ -197,11 +197,11 @@ def test_a_click_on_a_detection_shows_its_causes(page: Any, shoot: Shoot) -> Non
     text = page.inner_text("#causes")
     assert "eve7" in text
     assert "completes it" in text
-    for _ in range(9):
-        page.click("#zoom-in")
-        page.wait_for_timeout(40)
+    page.click("#zoom-to")
+    page.wait_for_function("() => document.querySelector('canvas.timeline').dataset.single === 'true'")
     page.wait_for_timeout(600)
-    assert pixels(page)[2] > 50, "its events are lit"
+    assert in_view(page) == pytest.approx(20 * 1.5, rel=0.01)
+    assert pixels(page)[2] > 200, "its events are lit"
     shoot(page, "causes")
     page.click("#theme")
     shoot(page, "dark")
