@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from coincide.editing import outlines
@@ -12,9 +12,11 @@ from coincide.editing.files import may_be_rules
 from coincide.editing.learning import Names
 from coincide.editing.marks import ATTRIBUTE, COMMENT, EVENT, FILE, FUNCTION, KEYWORD, NUMBER, TEXT, Mark, mark_at, marks_of
 from coincide.editing.navigation import unwritten
+from coincide.editing.walking import Walk
 from coincide.editing.words import Word, words_of
-from coincide.expr.tokens import name_text
-from coincide.languages.registry import language_name
+from coincide.errors import RuleError
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, name_text
+from coincide.languages.registry import language_name, language_of
 from coincide.model.event import ENVELOPE
 from coincide.source import SourceText, Span
 
@@ -23,7 +25,7 @@ HERE = "zzq"
 BESIDE_EVENTS = frozenset({EVENT, "predicate", "set", "expression", "timer"})
 """Kinds that stand where types of events do."""
 STATEMENT = "statement"
-_BLANK = re.compile(r"[\s-]*[\w@.-]*")
+_WORDS = re.compile(r"[\w~]+|[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -136,31 +138,79 @@ class _Place:
     # Words
 
     def _words(self, mark: Mark) -> Iterator[Completion]:
-        """Statements where a line begins; functions where a value may stand."""
-        before = self.source.text[self.source.text.rfind("\n", 0, self.offset) + 1 : self.offset]
-        begins = _BLANK.fullmatch(before) is not None or self.source.text[: self.offset].rstrip().endswith((";", "."))
+        """Those that the parser takes here, behind what the statement says so far."""
         span = self.span(mark)
+        before = self._statement(span.start)
+        begins = not before.strip() or self._faultless(before)
+        fault = self._fault(before + HERE)
+        valued = mark.kind == ATTRIBUTE and (fault is None or fault >= len(before + HERE))  # any word may be a name here
         for word in words_of(self.language):
-            if word.group == "function":
-                yield _word(word, FUNCTION, span, 3)
-            elif word.group != STATEMENT or begins:
-                yield _word(word, KEYWORD, span, 0 if begins and word.group == STATEMENT else 2)
+            function, statement = word.group == FUNCTION, word.group == STATEMENT
+            possible = (statement and begins) or function or not valued or word.name.lower() in EXPRESSION_KEYWORDS
+            rest = _rest(word.name, before)
+            if possible and self._fits(before, replace(word, name=rest)):
+                rank = 3 if function else 0 if statement or rest != word.name else 2
+                yield Completion(word.name, FUNCTION if function else KEYWORD, rest, span, word.sentence, rank)
+
+    def _statement(self, end: int) -> str:
+        """The text of the statement up to a place: of the last one that begins before it."""
+        walk: Walk = import_module(f"coincide.editing.languages.{self.language}").walk_of(SourceText("", self.source.text[:end]))
+        start = walk.tokens[walk.statements[-1]].start if walk.tokens else end
+        return self.source.text[start:end]
+
+    def _fits(self, before: str, word: Word) -> bool:
+        """It is read as the word that it is, and the parser finds no fault with it."""
+        function = word.group == FUNCTION
+        text = word.name + "(" * function
+        mark = mark_at(SourceText(self.source.name, before + text), len(before) + 1)
+        if mark is None or mark.kind != (FUNCTION if function else KEYWORD):
+            return False
+        return (word.group == STATEMENT and not before.strip()) or self._takes(before, text)
+
+    def _takes(self, before: str, text: str) -> bool:
+        """Does the parser go on behind this text?"""
+        fault = self._fault(before + text)
+        return fault is None or not len(before) <= fault < len(before + text.rstrip("("))
+
+    def _faultless(self, text: str) -> bool:
+        """Is nothing missing at the end?"""
+        fault = self._fault(text)
+        return fault is None or fault < len(text.rstrip())
+
+    def _fault(self, text: str) -> int | None:
+        """Where the parser stops."""
+        tried = SourceText(self.source.name, text)
+        try:
+            language_of(tried.name).parse(tried)
+        except RuleError as error:
+            span = error.diagnostics[0].span
+            return None if span is None else span.start
+        return None
 
     # Elements, attributes and keys
 
     def _offered(self, asked: outlines.Asked) -> Iterator[Completion]:
-        details = {word.name: word for word in words_of(self.language) if word.group != "function"}
+        details = {word.name: word for word in words_of(self.language) if word.group != FUNCTION}
         span = self.source.span(asked.start, self.offset)
         for name in asked.names:
             yield Completion(name, KEYWORD, asked.written(name), span, details[name].sentence if name in details else "", 0)
 
     def _choices(self, mark: Mark) -> Iterator[Completion]:
         if mark.kind == ATTRIBUTE:
-            yield from (_word(w, FUNCTION, self.span(mark), 3) for w in words_of(self.language) if w.group == "function")
+            yield from (_word(w, FUNCTION, self.span(mark), 3) for w in words_of(self.language) if w.group == FUNCTION)
         start = mark.start if mark.kind in (KEYWORD, TEXT) else self.offset
         span = self.source.span(min(start, self.offset), self.offset)
         for name in outlines.choices(self.source, self.offset, HERE):
             yield Completion(name, KEYWORD, name, span, "", 0)
+
+
+def _rest(phrase: str, before: str) -> str:
+    """What is missing of several words that belong together, where the first of them stand already."""
+    parts, said = phrase.split(), _WORDS.findall(before.lower())
+    for count in range(len(parts) - 1, 0, -1):
+        if said[-count:] == [part.lower() for part in parts[:count]]:
+            return " ".join(parts[count:])
+    return phrase
 
 
 def _word(word: Word, kind: str, span: Span, rank: int) -> Completion:

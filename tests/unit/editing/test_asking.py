@@ -36,6 +36,8 @@ def completed(name: str, text: str, choice: str) -> str:
     return whole[: found.span.start] + found.text + whole[found.span.end :]
 
 
+ENDINGS = (".ecl", ".ce", ".say", ".ecco", ".eql", ".mr.sql")
+
 # Diagnostics
 
 
@@ -122,6 +124,30 @@ def test_names_of_other_files() -> None:
     found = offered("a.ce", "detect x = [|]", NAMES, (other,))
     assert found["jam"] == EVENT
     assert "speed" in offered("a.ce", "detect x = [jam(|)]", NAMES, (other,))
+
+
+@pytest.mark.parametrize("language", ["ecl", "opera", "pretty", "ecco", "eql", "matchrecognize"])
+def test_words_are_offered_where_they_stand_in_rules(language: str) -> None:
+    """But for a few that the parser takes only with what follows, such as `NULL` between two operands."""
+    chance = random.Random(language)
+    looked, missed = 0, []
+    for source in chance.sample([text for text in texts(language) if text.name.endswith(ENDINGS)], 20):
+        marks = [m for m in tokens(source) if m.kind in (KEYWORD, FUNCTION) and source.text[m.start] != "@"]
+        for mark in chance.sample(marks, min(3, len(marks))):
+            before, word = source.text[: mark.start], source.text[mark.start : mark.end].lower()
+            found = {part.lower() for c in completions(SourceText(source.name, before), mark.start) for part in c.name.split()}
+            missed += [] if word in found | {name + "~" for name in found} else [(source.name, before[-80:], word)]
+            looked += 1
+    assert looked > 20
+    assert len(missed) <= looked / 10, missed
+
+
+def test_words_that_the_parser_would_refuse_are_not_offered() -> None:
+    assert set(offered("a.ecco", "option |")) == {"maybe", "offset", "policy", "semantics", "skew"}
+    assert "push" in offered("a.ecl", "machine m { initial a; t1: a on open -> | }")
+    assert "sequential" not in offered("a.ecl", "machine m { initial a; t1: a on open -> | }")
+    assert not {"detect", "restart", "as"} & set(offered("a.ce", "detect x = [open(|)]"))
+    assert {"within", "followed by"} <= set(offered("a.say", "Report x when open then close |"))
 
 
 def test_what_is_being_written_is_not_offered() -> None:

@@ -22,8 +22,12 @@ VARIABLE, TABLE = "variable", "table"
 EVERYTHING = "events"
 
 
+def walk_of(source: SourceText) -> SqlWalk:
+    return SqlWalk(list(lexed(source, lambda text, offset: SqlScanner(text, offset=offset), NOTES)))
+
+
 def marks(source: SourceText) -> Iterator[Mark]:
-    walk = SqlWalk(list(lexed(source, lambda text, offset: SqlScanner(text, offset=offset), NOTES)))
+    walk = walk_of(source)
     yield from walk.types()
     yield from walk.marks()
 
