@@ -231,24 +231,16 @@ def why(
         return _cause(about, *given, policy=policy, mapping=mapping)
     rules, events, until, *_ = (about, *given, None, None)
     if detection is not None:
-        return _keyed(observed(rules, events, until, policy=policy, mapping=mapping), detection)
+        from coincide.engines.identity import with_key
+
+        causes = observed(rules, events, until, policy=policy, mapping=mapping)
+        return causes.of(with_key(causes.book, causes.detections, detection))
     from coincide.misses.answer import why_not
     from coincide.misses.asking import question
 
     book = rulebook(rules)
     read = [event for batch in in_order(events, book.fields(mapping)) for event in batch.events]
     return why_not(book, read, question(book, read, rule, key, at), until_microseconds(until), tries=tries)
-
-
-def _keyed(causes: Causes, key: str) -> Cause:
-    from coincide.engines.identity import Keys, digests_of
-
-    keys = Keys(digests_of(causes.book)).of(EventBatch(causes.detections))
-    found = next((d for d, own in zip(causes.detections, keys, strict=True) if own == key), None)
-    if found is None:
-        hint = "keys are those of `detect(…, keys=True)` and `coincide run --keys`, of the same rules and events"
-        raise InputError(Diagnostic(f"no detection has the key '{key}'", hint=hint))
-    return causes.of(found)
 
 
 def _cause(

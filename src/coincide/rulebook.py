@@ -126,6 +126,14 @@ class Rulebook:
             needed |= more
         return self.only({self.detectors[number].order for number in needed})
 
+    @cached_property
+    def independent_names(self) -> tuple[str, ...]:
+        """Attributes on whose values all that its detectors do is independent."""
+        languages = self.compiled.languages
+        if any(d.partition is None or languages[d.language].several_keys for d in self.detectors):
+            return ()
+        return tuple(sorted(set.intersection(*(set(d.partition or ()) for d in self.detectors))))
+
     def plans(
         self, tier: str = "interpreter", size: int = 0, is_ready: Callable[[str], bool] | None = None
     ) -> list[DetectorPlan]:

@@ -3,6 +3,7 @@
 from coincide.connectors.formats import register
 from coincide.connectors.messages import decoded
 from coincide.connectors.reading import events
+from coincide.connectors.reasons import why
 from coincide.connectors.sinks import by_batch, by_key
 from coincide.engines.spark.bytype import by_type
 from coincide.engines.spark.detect import detect
@@ -31,4 +32,5 @@ __all__ = [
     "split",
     "sql",
     "watched",
+    "why",
 ]

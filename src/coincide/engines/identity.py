@@ -5,11 +5,12 @@ detections that are equal in all of these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
 
+from coincide.errors import Diagnostic, InputError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, plain
 from coincide.rulebook import Rulebook
@@ -99,6 +100,16 @@ class Keys:
             attributes = [(name, plain(value)) for name, value in sorted(event.attributes.items()) if value is not None]
             ids = [key[4] for key in event.origin]
             yield _encode((event.type, self._digests.get(maker(event), ""), event.lo, event.hi, ids, attributes))
+
+
+def with_key(book: Rulebook, detections: Sequence[Event], key: str) -> Event:
+    """The one of all detections of a run, in the order made, that has this key. Raises InputError."""
+    keys = Keys(digests_of(book)).of(EventBatch(detections))
+    found = next((detection for detection, own in zip(detections, keys, strict=True) if own == key), None)
+    if found is None:
+        hint = "keys are those of `detect(…, keys=True)` and `coincide run --keys`, of the same rules and events"
+        raise InputError(Diagnostic(f"no detection has the key '{key}'", hint=hint))
+    return found
 
 
 def versions_of(digests: Digests, made: EventBatch) -> list[str | None]:

@@ -102,11 +102,7 @@ class Trial:
     @cached_property
     def independent(self) -> Mapping[str, Value]:
         """The part of the key on whose values detection is independent, all along the way."""
-        detectors = self.book.detectors
-        if any(d.partition is None or self.book.compiled.languages[d.language].several_keys for d in detectors):
-            return {}
-        shared = set.intersection(*(set(d.partition or ()) for d in detectors))
-        return {name: value for name, value in self.question.key.items() if name in shared}
+        return {name: value for name, value in self.question.key.items() if name in self.book.independent_names}
 
     @cached_property
     def _fields(self) -> list[tuple[object, Value]]:
