@@ -94,8 +94,8 @@ class AlgebraPlan(PlanOfSeveral):
 
     @cached_property
     def relevant(self) -> Expr | None:
-        """Events of the types that are read; where nothing counts events before filters, those that pass a filter. Under new stamps
-        any event may be the first or the last one."""
+        """Events of the types that are read; where nothing counts events before filters, those that pass a filter. Under new
+        stamps any event may be the first or the last one."""
         if self.inputs.external is None or self._linked_setting.stamps:
             return None
         plain = not self._linked_setting.duplicates and not any(map(_counts, self._linked))
