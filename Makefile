@@ -10,6 +10,7 @@ BASE := .venv/.base
 FULL := .venv/.full
 LIVE := .venv/.live
 PARALLEL := -n 2 --durations 10
+BROWSER := command -v chromium >/dev/null || echo "the studio is not tried in a browser: there is no chromium (apt-get install chromium)"
 CHECKED := src tests examples website $(wildcard benchmarks experiments)
 
 help:  ## this list
@@ -41,12 +42,14 @@ test: $(FULL)  ## lint, types, and the tests; what to run before every commit
 	@$(BIN)/ruff check $(CHECKED)
 	@$(BIN)/ruff format --check $(CHECKED)
 	@$(BIN)/mypy
+	@$(BROWSER)
 	@$(BIN)/python -m pytest $(PARALLEL) -m "not matrix"
 
 test-all: $(FULL)  ## the same with all cases on all engines and tiers: minutes
 	@$(BIN)/ruff check $(CHECKED)
 	@$(BIN)/ruff format --check $(CHECKED)
 	@$(BIN)/mypy
+	@$(BROWSER)
 	@$(BIN)/python -m pytest $(PARALLEL)
 
 lint: $(FULL)  ## style only

@@ -7,7 +7,7 @@ import { now, set, when } from "./state";
 import { CanvasSurface, SvgSurface, type Surface } from "./surface";
 import { colours } from "./theme";
 import { BUCKETS, Tiles } from "./tiles";
-import { duration, short, ticks, told } from "./time";
+import { duration, short, ticks, told, type Tick } from "./time";
 
 const LABELS = 186;
 const AXIS = 22;
@@ -296,6 +296,7 @@ export class Timeline {
     const c = colours();
     on.rect(0, 0, this.width, this.height, c.paper);
     const bottom = this.height - OVERVIEW;
+    this.paintGrid(on, bottom);
     on.clipped(0, AXIS, this.width, bottom - AXIS, () => {
       for (const row of this.rows()) {
         if (row.y + row.height >= AXIS && row.y <= bottom) this.paintRow(on, row);
@@ -312,14 +313,17 @@ export class Timeline {
     this.paintOverview(on, bottom);
   }
 
+  private get ticks(): Tick[] {
+    return ticks(this.from, this.to, this.plotWidth / 90).filter((tick) => this.x(tick.at) >= LABELS);
+  }
+
+  private paintGrid(on: Surface, bottom: number): void {
+    for (const tick of this.ticks) on.line(this.x(tick.at), AXIS - 4, this.x(tick.at), bottom, colours().line);
+  }
+
   private paintAxis(on: Surface, bottom: number): void {
     const c = colours();
-    for (const tick of ticks(this.from, this.to, this.plotWidth / 90)) {
-      const x = this.x(tick.at);
-      if (x < LABELS) continue;
-      on.line(x, AXIS - 4, x, bottom, c.line);
-      on.text(x + 4, AXIS / 2, tick.label, c.faint);
-    }
+    for (const tick of this.ticks) on.text(this.x(tick.at) + 4, AXIS / 2, tick.label, c.faint);
     on.line(0, AXIS - 0.5, this.width, AXIS - 0.5, c.line);
     on.line(LABELS - 0.5, 0, LABELS - 0.5, bottom, c.line);
   }

@@ -104,8 +104,10 @@ class Api:
     async def check(self, request: Request) -> Response:
         return answer(await asyncio.to_thread(self._checked))
 
-    def _checked(self) -> dict[str, Any]:
-        book, found = self.session.checked()
+    def _checked(self, name: str | None = None) -> dict[str, Any]:
+        """The rules that are run, and the file with this name, if that is none of them."""
+        book, told = self.session.checked()
+        found = [*told, *(() if name is None else self.session.beside(name))]
         rules = [] if book is None else [self._rule(detector) for detector in book.detectors]
         return {"valid": book is not None, "rules": rules, "diagnostics": [self.session.told(each) for each in found]}
 
@@ -117,7 +119,7 @@ class Api:
     async def change(self, request: Request) -> Response:
         given = await _given(request, Change)
         await asyncio.to_thread(self.session.files.change, given.name, given.text)
-        return answer(await asyncio.to_thread(self._checked))
+        return answer(await asyncio.to_thread(self._checked, given.name))
 
     async def save(self, request: Request) -> Response:
         given = await _given(request, Named)

@@ -45,6 +45,10 @@ class Lanes:
     def _sorted(self) -> list[Instants]:
         return [self.times[rows] for rows in self.rows]
 
+    def sort(self) -> None:
+        """Now, so that the first tile need not wait for it."""
+        _ = self._sorted
+
     @property
     def span(self) -> tuple[int, int] | None:
         return (int(self.times.min()), int(self.times.max())) if len(self.times) else None

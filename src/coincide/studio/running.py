@@ -25,7 +25,7 @@ from coincide.studio.lanes import Lanes, lanes_of
 from coincide.studio.store import Store
 from coincide.unmet import Unmet
 
-PARTS, LEAST = 100, 500
+PARTS, LEAST = 200, 500
 """So many snapshots of a run, and so many events between two at least."""
 ROOM = 256 << 20
 """Bytes of snapshots; where they are more, every second one goes."""

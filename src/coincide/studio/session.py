@@ -8,6 +8,7 @@ from typing import Any
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.detection.base import Detector
+from coincide.editing import diagnostics
 from coincide.errors import CoincideError, Diagnostic, InputError, nearest
 from coincide.rulebook import Rulebook, load
 from coincide.studio.files import Files
@@ -54,6 +55,12 @@ class Session:
         except RecursionError:
             return None, (Diagnostic("the rules are too deeply nested"),)
 
+    def beside(self, name: str) -> list[Diagnostic]:
+        """What there is to say of a file that is not among those that are run, together with them."""
+        if name in self.files.loaded:
+            return []
+        return diagnostics(self.files.source(name, self.files.text(name)), self.files.sources())
+
     def book(self) -> Rulebook:
         """Raises RuleError."""
         book, told = self.checked()
@@ -88,9 +95,13 @@ class Session:
         book = self.checked()[0]
         mapping = self.mapping if book is None else book.fields(self.mapping)
         store = opened(names, mapping, self.format)
+        store.lanes.sort()
+        live = self.live
+        if live is not None:
+            live.stop()
         with self.lock:
             self._forget_run()
-            self.store = store
+            self.live, self.store = None, store
 
     def listen(self, urls: Sequence[str], delay: int = 0, clock: str | None = None) -> None:
         """Events will come from there, once the rules run: up to `delay` microseconds later than later ones."""

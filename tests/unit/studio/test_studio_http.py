@@ -84,6 +84,15 @@ def test_errors_stand_at_their_places(studio: httpx.Client) -> None:
     assert studio.post("/api/change", json={"name": "guessing.say", "text": text}).json()["valid"] is True
 
 
+def test_a_file_that_is_not_run_is_checked_too(studio: httpx.Client, folder: Path) -> None:
+    (folder / "aside.ecl").write_text("monitor m = push(p) { a }")
+    told = studio.post("/api/change", json={"name": "aside.ecl", "text": "monitor m = pusch(p) { a }"}).json()
+    assert told["valid"] is True
+    assert [each["file"] for each in told["diagnostics"]] == ["aside.ecl"]
+    told = studio.post("/api/change", json={"name": "aside.ecl", "text": "monitor m = push(p) { a }"}).json()
+    assert not [each for each in told["diagnostics"] if each["severity"] == "error"]
+
+
 def test_a_run_and_what_led_to_a_detection(studio: httpx.Client) -> None:
     told = run(studio)
     assert (told["detections"], told["lanes"]) == (20, [["guessed", 20]])
