@@ -69,7 +69,7 @@ def why(
     most: int = MOST,
 ) -> Cause | Answer:
     """What led to a detection of `detect(rules, df, keys=True)`: a row of it, or its `_key`; or for a rule and a key, why there
-    is none. `df` are the events that were read, with ids of their own. Of a row, or a key, only events of that key are fetched."""
+    is none. `df` are the events that were read, with ids of their own. Of a row, or a key, only its events are fetched."""
     book, end = rulebook(rules), until_microseconds(until)
     if df.isStreaming:
         raise InputError("give the events that the stream has read as a batch: why() fetches those of one key")
