@@ -93,16 +93,27 @@ class Studio {
 
   private lay(into: Element): void {
     this.stopButton.hidden = true;
+    this.texts.tools.append(
+      button("format", "Lay the text out (Shift+Alt+F)", tried(() => this.editor.layOut()), { class: "small", id: "format" }),
+      button("save", "Save (Ctrl+S)", tried(() => this.save()), { class: "small", id: "save" }),
+    );
+    const upper = h(
+      "div",
+      { class: "upper" },
+      this.files.element,
+      border("--files", "x", 1, 120, () => 420),
+      this.texts.element,
+      border("--pictures", "x", -1, 220, () => innerWidth - 520),
+      this.views.element,
+    );
+    const side = border("--inspector", "x", -1, 240, () => innerWidth - 420);
+    const lower = h("div", { class: "lower" }, this.lineOfTime(), side, this.inspector.element);
+    into.append(this.topBar(), upper, border("--lower", "y", -1, 140, () => innerHeight - 240), lower, this.status);
+  }
+
+  private topBar(): HTMLElement {
     const theme = startTheme(() => this.timeline.draw());
-    const exporting = h("select", { id: "export", title: "Export a view", attrs: { "aria-label": "Export" } });
-    const choices = ["Export …", "Timeline as SVG", "Timeline as PNG", "Rule as SVG", "Rule as PNG", "Detectors as SVG", "Detectors as PNG", "Statistics as SVG", "Statistics as PNG"];
-    for (const label of choices) exporting.append(h("option", {}, label));
-    exporting.addEventListener("change", () => {
-      const [view, form] = exporting.value.split(" as ");
-      exporting.selectedIndex = 0;
-      if (view && form) tried(() => this.export(view.toLowerCase(), form))();
-    });
-    const top = h(
+    return h(
       "header",
       { class: "top" },
       h("h1", {}, "coincide ", h("span", {}, "studio")),
@@ -111,10 +122,26 @@ class Studio {
       this.replay.element,
       h("span", { class: "spring" }),
       button("Expect → case", "Write what is expected as a case for `coincide test`", tried(() => this.writeCase()), { id: "case" }),
-      exporting,
+      this.exports(),
       button("?", "Keys", () => this.help(), { class: "small", id: "help" }),
       button("◐", "Light or dark", theme, { class: "small", id: "theme" }),
     );
+  }
+
+  private exports(): HTMLElement {
+    const made = h("select", { id: "export", title: "Export a view", attrs: { "aria-label": "Export" } }, h("option", {}, "Export …"));
+    for (const view of ["Timeline", "Rule", "Detectors", "Statistics"]) {
+      made.append(h("option", {}, `${view} as SVG`), h("option", {}, `${view} as PNG`));
+    }
+    made.addEventListener("change", () => {
+      const [view, form] = made.value.split(" as ");
+      made.selectedIndex = 0;
+      if (view && form) tried(() => this.export(view.toLowerCase(), form))();
+    });
+    return made;
+  }
+
+  private lineOfTime(): HTMLElement {
     const filter = h("input", {
       id: "filter",
       title: "Only events whose attribute has a value, such as user=eve",
@@ -132,27 +159,12 @@ class Studio {
       button("−", "Zoom out (−)", () => this.timeline.zoom(2), { class: "small", id: "zoom-out" }),
       button("fit", "All of it (0)", () => this.timeline.fit(), { class: "small", id: "fit" }),
     );
-    const line = h(
+    return h(
       "section",
       { class: "panel", attrs: { "aria-label": "Line of time" } },
       h("header", {}, h("span", { class: "root" }, "Line of time"), tools),
       h("div", { class: "panel-body" }, this.timeline.element),
     );
-    this.texts.tools.append(
-      button("format", "Lay the text out (Shift+Alt+F)", tried(() => this.editor.layOut()), { class: "small", id: "format" }),
-      button("save", "Save (Ctrl+S)", tried(() => this.save()), { class: "small", id: "save" }),
-    );
-    const upper = h(
-      "div",
-      { class: "upper" },
-      this.files.element,
-      border("--files", "x", 1, 120, () => 420),
-      this.texts.element,
-      border("--pictures", "x", -1, 220, () => innerWidth - 520),
-      this.views.element,
-    );
-    const lower = h("div", { class: "lower" }, line, border("--inspector", "x", -1, 240, () => innerWidth - 420), this.inspector.element);
-    into.append(top, upper, border("--lower", "y", -1, 140, () => innerHeight - 240), lower, this.status);
   }
 
   private listen(): void {
