@@ -11,7 +11,7 @@ from coincide.errors import Diagnostic
 from coincide.lang.opera.definition import Limit
 from coincide.lang.shared.about import About
 from coincide.lang.shared.reads import Reads
-from coincide.lang.shared.wants import Wants
+from coincide.lang.shared.wants import Slot, Wants
 from coincide.source import SourceText
 
 
@@ -91,9 +91,10 @@ class Language(ABC):
     def reads(self, detector: Detector) -> Reads:
         """What a definition reads of events, and where it says so."""
 
-    @abstractmethod
     def wants(self, detector: Detector) -> Wants:
-        """What a definition waits for, event by event."""
+        """What a definition waits for, event by event; whoever says no more than which types it reads waits for one of each."""
+        inputs = detector.inputs
+        return Wants(tuple(Slot(type) for type in sorted((inputs.external or frozenset()) | inputs.detections)))
 
     def waits_by(self, detector: Detector) -> str:
         """What its language calls that which makes a detection due."""
