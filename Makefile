@@ -13,6 +13,14 @@ PARALLEL := -n 2 --durations 10
 BROWSER := command -v chromium >/dev/null || echo "the studio is not tried in a browser: there is no chromium (apt-get install chromium)"
 CHECKED := src tests examples website $(wildcard benchmarks experiments)
 
+# Kernels are compiled, where they are not yet, beside the check of types: each worker would compile them by itself.
+define CHECKS
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/ruff format --check $(CHECKED)
+	@$(BIN)/coincide warm & $(BIN)/mypy; checked=$$?; wait; exit $$checked
+	@$(BROWSER)
+endef
+
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
@@ -39,18 +47,12 @@ vscode: $(FULL)  ## the extension for Visual Studio Code, as editors/vscode/coin
 setup: $(FULL)  ## the environment for all that follows, in .venv
 
 test: $(FULL)  ## lint, types, and the tests; what to run before every commit
-	@$(BIN)/ruff check $(CHECKED)
-	@$(BIN)/ruff format --check $(CHECKED)
-	@$(BIN)/mypy
-	@$(BROWSER)
+	$(CHECKS)
 	@$(BIN)/python -m pytest $(PARALLEL) -m "not matrix"
 
-test-all: $(FULL)  ## the same with all cases on all engines and tiers: minutes
-	@$(BIN)/ruff check $(CHECKED)
-	@$(BIN)/ruff format --check $(CHECKED)
-	@$(BIN)/mypy
-	@$(BROWSER)
-	@$(BIN)/python -m pytest $(PARALLEL)
+test-all: $(FULL)  ## the same with all cases on all engines and tiers, all random examples, clusters: an hour
+	$(CHECKS)
+	@$(BIN)/python -m pytest $(PARALLEL) --in-full
 
 lint: $(FULL)  ## style only
 	@$(BIN)/ruff check $(CHECKED)
@@ -87,6 +89,7 @@ faults: $(FULL)  ## networks and Spark queries whose nodes, links, clocks, broke
 
 bench: $(FULL)  ## measure; see benchmarks/
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks.alternatives docs/performance.md
 
 experiments: $(FULL)  ## the papers' experiments on distribution: tables, and plots in experiment-output/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[experiments]'

@@ -37,6 +37,7 @@ AMIT = """<amit>
     <not detectionMode="deferred"><operandNot event="payment"/></not>
   </situation>
 </amit>"""
+ECL = "monitor refunds by k = push(refunded) { sequential { order, payment, refund } }"
 EQL = "sequence by k with maxspan=30d [order where true] [payment where true] [refund where true]"
 OPERA = "detect K = ([order(k = ?k)], [payment(k = ?k)] [refund(k = ?k)]) T = 30d"
 ROWS = """SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY time MEASURES LAST(R.time) AS refunded
@@ -66,7 +67,7 @@ correlation: {type: event_count, rules: [order, payment], group-by: [k], timespa
 name: twice
 correlation: {type: temporal_ordered, rules: [order, payment, order, payment], group-by: [k], timespan: 30d}
 """
-RULES = {"amit": AMIT, "eql": EQL, "ce": OPERA, "matchrecognize": ROWS, "ecco": ECCO, "cdl.xml": CDL, "sigma": SIGMA}
+RULES = {"amit": AMIT, "ecl": ECL, "eql": EQL, "ce": OPERA, "matchrecognize": ROWS, "ecco": ECCO, "cdl.xml": CDL, "sigma": SIGMA}
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 TOUCHED = 1_000
 TIMES = 9

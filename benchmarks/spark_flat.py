@@ -18,6 +18,7 @@ import pyarrow as pa
 from benchmarks.measure import show
 from benchmarks.snapshots import AMIT, batch
 from coincide.engines.spark.bucket import Arrived, Bucket
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import to_bytes
@@ -60,7 +61,7 @@ class Stream:
         self._second += 1
         keys = self._random.choice(KEYS, events, replace=False)
         kinds = self._random.choice(["order", "payment"], events)
-        Bucket(self.task, BELIEVED, True, ([], 1, PAGES), self.store).advance(arrived(kinds, keys, self._second))
+        Bucket(self.task, BELIEVED, True, Division([], 1, PAGES), self.store).advance(arrived(kinds, keys, self._second))
 
     @property
     def stored(self) -> int:

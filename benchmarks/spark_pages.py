@@ -1,8 +1,10 @@
 """On Spark, does a micro-batch that touches a thousand keys cost the same whatever is open?
 
-A bucket as Spark's workers have it, with its state in memory instead of Spark's store: Amit's lifespans wait for what is absent,
-and each micro-batch closes a thousand of them and opens others. What is measured are micro-batches, and the first one of a worker
-that has just started."""
+    python -m benchmarks.spark_pages [LANGUAGE …]
+
+A bucket as Spark's workers have it, with its state in memory instead of Spark's store: every key has something open (Amit's
+lifespans wait for what is absent, the others have a beginning), and each micro-batch goes on with a thousand of them. What is
+measured are micro-batches, and the first one of a worker that has just started."""
 
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measure import show
-from benchmarks.snapshots import AMIT, SIZES, TOUCHED, batch, timed
+from benchmarks.snapshots import RULES, SIZES, TOUCHED, batch, timed
 from coincide.engines.spark import pages
 from coincide.engines.spark.bucket import Arrived, Bucket
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import to_bytes
@@ -28,6 +31,8 @@ sys.path.append(str(Path(__file__).parents[1] / "tests/spark"))
 FIELDS = ("hi", "lo", "type", "id", ".k")
 PAGES = 8
 TIMES = 5
+MONITOR = "monitor m by k = repeat { push(refunded) { sequential { order, payment, refund } } }"
+LANGUAGES = RULES | {"ecl": MONITOR}
 
 
 def arrived(kind: str, keys: np.ndarray, second: int) -> Arrived:
@@ -38,16 +43,16 @@ def arrived(kind: str, keys: np.ndarray, second: int) -> Arrived:
     return Arrived([(now, now, 1)], [to_bytes(pa.table(columns))])
 
 
-def measured(size: int) -> tuple[float, float, int]:
+def measured(language: str, size: int) -> tuple[float, float, int]:
     """Milliseconds of CPU: a micro-batch, the first of a worker that has just started; bytes that are stored for one."""
     from support import Memory
 
-    rules = loads(AMIT, "amit")
+    rules = loads(LANGUAGES[language], language)
     task = Task(sources_of(rules), tuple(d.order for d in rules.detectors), "kernel", Layout(FIELDS), Outputs(()))
     store, random = Memory(), np.random.default_rng(1)
 
     def take(kind: str, keys: np.ndarray, second: int) -> None:
-        Bucket(task, BELIEVED, True, ([], 1, PAGES), store).advance(arrived(kind, keys, second))
+        Bucket(task, BELIEVED, True, Division([], 1, PAGES), store).advance(arrived(kind, keys, second))
 
     def touch(second: int) -> None:
         keys = random.choice(size, TOUCHED, replace=False)
@@ -64,11 +69,22 @@ def measured(size: int) -> tuple[float, float, int]:
     return statistics.median(times), cold, more
 
 
-def main(sizes: tuple[int, ...] = SIZES) -> None:
-    measured(TOUCHED)  # compiled and warm
-    rows = {size: measured(size) for size in sizes}
+def question(language: str, sizes: tuple[int, ...]) -> None:
+    measured(language, TOUCHED)  # compiled and warm
+    rows = {size: measured(language, size) for size in sizes}
     figures = {}
     for size, (warm, cold, stored) in rows.items():
         figures[f"{size:,} open: two micro-batches of {TOUCHED:,} events"] = f"{warm:,.0f} ms, {stored:,} bytes"
         figures[f"  {size:,}: in a worker that has just started"] = f"{cold:,.0f} ms"
-    show("Amit's state on Spark", figures, f"1,000,000 open / 10,000: {rows[sizes[-1]][0] / rows[sizes[1]][0]:.2f} (at most 1.5)")
+    warm, cold = (rows[sizes[-1]][n] / rows[sizes[1]][n] for n in (0, 1))
+    aim = f"{sizes[-1]:,} open / {sizes[1]:,}: {warm:.2f}, just started {cold:.2f} (at most 1.5)"
+    show(f"State on Spark of a rule in {language}", figures, aim)
+
+
+def main(languages: tuple[str, ...] = (*LANGUAGES,), sizes: tuple[int, ...] = SIZES) -> None:
+    for language in languages:
+        question(language, sizes)
+
+
+if __name__ == "__main__":
+    main(*([tuple(sys.argv[1:])] if sys.argv[1:] else []))

@@ -10,10 +10,10 @@ from coincide.model.table import EventTable
 THREE_STEPS = "monitor m by k = repeat { push(x) { sequential { t0, t1, t2 } } }"
 
 
-def keyed(events: int, keys: int, types: int, seed: int = 1) -> EventTable:
+def keyed(events: int, keys: int, types: int, seed: int = 1, start: int = 0) -> EventTable:
     """Events of `types` types t0, t1 … and `keys` keys k0, k1 …, both even, with a value v from 0 to 100."""
     random = np.random.default_rng(seed)
-    hi = np.cumsum(random.integers(1, 2000, events)).astype(np.int64)
+    hi = start + np.cumsum(random.integers(1, 2000, events)).astype(np.int64)
     fields = {
         "type": _coded(random.integers(0, types, events), [f"t{n}" for n in range(types)]),
         "id": pa.array(np.arange(1, events + 1)),

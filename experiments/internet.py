@@ -159,7 +159,7 @@ def outcome(policy: str, brokers: Brokers, asked: Sequence[Request], routes: Rou
 def _hears(planner: Planner, name: str, streams: Flows, late: Mapping[str, float]) -> float:
     """A new detector hears its inputs where it is: the latest of them decides."""
     here, made_at = planner.places[name], {p.type: p.node for p in planner.brokers.publishers} | planner.places
-    kinds = planner.heard(planner.bodies[name])
+    kinds = planner.types_heard(planner.bodies[name])
     return max(late.get(kind, 0.0) + streams.add(kind, made_at[kind], planner.rate_of_type(kind), here) for kind in kinds)
 
 
@@ -173,7 +173,7 @@ def at_one_place(brokers: Brokers, asked: Sequence[Request], routes: Routes) -> 
         streams.add(publisher.type, publisher.node, publisher.rate, centre)
     for request in asked:
         planner = Planner(brokers, request, routes=routes)
-        heard = max(routes.dist(nodes[kind], centre) for kind in planner.heard(planner.wanted.body))
+        heard = max(routes.dist(nodes[kind], centre) for kind in planner.types_heard(planner.wanted.body))
         rate = planner.rate(planner.wanted.body)
         found.delays.append(heard + streams.add(request.expr, centre, rate, planner.here))
     found.detectors = len({request.expr for request in asked})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +18,54 @@ settings.register_profile("patient", patient)
 settings.register_profile("same-each-time", patient, derandomize=True)
 settings.load_profile("same-each-time" if os.environ.get("CI") else "patient")
 
+SHARING = re.compile("spark|test_together|test_cli_policies|test_extraction|test_shuffled")
+"""Tests that use the session of Spark: the process that hands them out knows only their names."""
+
+BRIEF = 25
+"""So many examples a random test draws at most, unless all are wanted."""
+
+HASTY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
+"""For Java wherever Spark starts it: its jobs here are tiny and many, and to compile them takes longer than to interpret them."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--in-full", action="store_true", help="all random examples, each case by itself on Spark, which compiles its queries"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    sys.dont_write_bytecode = False  # hundreds of processes would compile the package again
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if not config.getoption("in_full"):
+        os.environ["SPARK_SUBMIT_OPTS"] = HASTY
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker takes all that share a Spark, so that there is one; what one function is parametrized for stays together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if SHARING.search(nodeid) else nodeid.partition("[")[0]
+
+    return Scheduling(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and not SHARING.search(item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid} shares the session of Spark: SHARING should find it by its name")
+        if not config.getoption("in_full"):
+            _shorten(getattr(item, "obj", None))
+
+
+def _shorten(test: Any) -> None:
+    own = getattr(test, "_hypothesis_internal_use_settings", None)
+    if own is not None and own.max_examples > BRIEF:
+        test._hypothesis_internal_use_settings = settings(own, max_examples=BRIEF)
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
@@ -26,3 +76,11 @@ def spark() -> Iterator[Any]:
     made = session("coincide tests", "local[2]", spark__sql__shuffle__partitions="2")
     yield made
     made.stop()
+
+
+@pytest.fixture
+def compiling(spark: Any) -> Iterator[None]:
+    """What Spark cannot interpret: rows of its catalog."""
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    yield
+    spark.conf.unset("spark.sql.codegen.factoryMode")

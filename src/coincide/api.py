@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
@@ -24,7 +25,8 @@ from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook, RuleSource, rulebook
 
 if TYPE_CHECKING:
-    from coincide.adapters.report import Intake
+    from coincide.adapters.read import EventReader
+    from coincide.adapters.report import Intake, ReadReport
     from coincide.causes import Cause, Causes, Observed
     from coincide.engines.holdings import Holding
     from coincide.explanation import Explanation
@@ -51,6 +53,8 @@ def detect(
     end: str = "closed",
     why: bool = False,
     keys: bool = False,
+    jobs: int = 1,
+    max_detections: int | None = None,
 ) -> Detections:
     """All detections that the rules make of the events, as records, in the order made: a list, which notebooks show as a table.
 
@@ -64,7 +68,11 @@ def detect(
 
     The `end` of the input also ends the tables of row patterns (MATCH_RECOGNIZE); with 'open', what is undecided stays so.
 
+    With several `jobs`, rules with keys divide the events among so many threads; the detections are the same, in the same order.
+
     With `why`, everything that `coincide.why` needs to tell what led to a detection is kept with the detections.
+
+    Where each event goes with each other there can be very many: more than `max_detections` are a RunError that names the rule.
 
     With a `policy` (best-effort, guaranteed or 'probabilistic 0.95'; also where rules name one) events are taken in the order
     in which they stand, as they arrived.
@@ -83,6 +91,8 @@ def detect(
     >>> coincide.detect(rules, events)
     [{'type': 'intrusion', 'time': 3000, 'from': ['4'], 'host': 'db1', 'user': 'eve'}]
     """
+    if max_detections is not None:
+        rules = _bounded(rulebook(rules), max_detections, engine, policy)
     if why:
         if engine != "embedded":
             raise InputError("what led to a detection is kept by the embedded engine only")
@@ -91,8 +101,16 @@ def detect(
         causes = observed(rules, events, until, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end)
         return Detections(causes.explained(), causes)
     events = list(events) if isinstance(events, Iterator) and not _is_table(events) else events  # all of them, in any order
-    made = run(rules, events, until, engine=engine, tier=tier, policy=policy, mapping=mapping, strict=strict, end=end, keys=keys)
-    return Detections(made)
+    asked: dict[str, Any] = {"engine": engine, "tier": tier, "policy": policy, "mapping": mapping}
+    return Detections(run(rules, events, until, **asked, strict=strict, end=end, keys=keys, jobs=jobs))
+
+
+def _bounded(book: Rulebook, most: int, engine: str, policy: str | None) -> Rulebook:
+    from coincide.engines.policies import names_policies
+
+    if engine != "embedded" or policy is not None or names_policies(book):
+        raise InputError("max_detections= is for the embedded engine, without policies")
+    return replace(book, max_detections=most)
 
 
 def run(
@@ -108,6 +126,7 @@ def run(
     end: str = "closed",
     keys: bool = False,
     delay: Duration = 0,
+    jobs: int = 1,
 ) -> Iterator[dict[str, Any]]:
     """The same as `detect`, one detection at a time: for inputs whose detections need not all be in memory.
 
@@ -129,7 +148,7 @@ def run(
 
     book = rulebook(rules)
     told = Keys(digests_of(book))
-    made = _detected(book, events, until, None, engine, tier, policy, mapping, strict, end)
+    made = _detected(book, events, until, None, engine, tier, policy, mapping, strict, end, jobs)
     if (
         isinstance(events, Iterator)
         and not _is_table(events)
@@ -327,6 +346,7 @@ def _detected(
     mapping: FieldMapping,
     strict: bool,
     end: str,
+    jobs: int = 1,
 ) -> Iterator[EventBatch]:
     from coincide.adapters.order import in_total_order
     from coincide.adapters.seen import Seen
@@ -336,16 +356,16 @@ def _detected(
 
     check_name("end", end, ("closed", "open"))
     bound, unmet, seen = until_microseconds(until), Unmet(book, mapping), Seen()
-    batches = _batches(events, book.fields(mapping), strict)
-    if (kinds := getattr(batches, "kinds", None)) is not None:
-        warn(unmet.in_table(kinds))
-    batches = batches if kept is None else kept.reading(batches)
+    reader = _batches(events, book.fields(mapping), strict)
+    if reader.kinds is not None:
+        warn(unmet.in_table(reader.kinds))
+    batches = reader if kept is None else kept.reading(reader)
     if policy is not None or names_policies(book):
         made = _as_they_arrived(book, seen.watch(batches), bound, policy, engine, tier)
     else:
-        made = detections(book, in_total_order(seen.watch(batches)), bound, engine, tier, end == "closed")
+        made = detections(book, in_total_order(seen.watch(batches)), bound, engine, tier, end == "closed", jobs)
     yield from made if kept is None else kept.making(made)
-    warn(unmet.after(seen))
+    warn([*unmet.after(seen), *_lost_digits(reader.report, book)])
 
 
 def _live(
@@ -374,7 +394,11 @@ def _live(
             yield from live.arrive(batch)
             live.latecomers()
     yield from live.finish(until, closed)
-    warn([*unmet.after(seen), *live.late_warnings()])
+    warn([*unmet.after(seen), *live.late_warnings(), *_lost_digits(intake.report, book)])
+
+
+def _lost_digits(report: ReadReport, book: Rulebook) -> list[Diagnostic]:
+    return [Diagnostic(text, severity="warning") for text in report.warnings_about(book.attributes)]
 
 
 def _as_they_arrived(
@@ -440,17 +464,15 @@ def _ecl_file(book: Rulebook) -> Any:
     return files[0] if len(files) == 1 else File((), tuple(d for file in files for d in file.detectors))
 
 
-def _batches(events: Events, mapping: FieldMapping, strict: bool) -> Iterable[EventBatch]:
+def _batches(events: Events, mapping: FieldMapping, strict: bool) -> EventReader:
     """Batches of whatever names events, in the order of the input."""
-    if isinstance(events, EventBatch):
-        return [events]
     if isinstance(events, (str, PathLike)):
         from coincide.adapters.read import open_events
 
         return open_events(events, mapping, strict=strict)
     if _is_table(events):
         return _batches_of_table(events, mapping, strict)
-    return _batches_of_items(list(events), mapping, strict)
+    return _batches_of_items(events if isinstance(events, EventBatch) else list(events), mapping, strict)
 
 
 def _is_table(events: Events) -> bool:
@@ -461,23 +483,28 @@ def _maker(events: Events) -> str:
     return type(events).__module__.partition(".")[0]
 
 
-def _batches_of_table(table: Events, mapping: FieldMapping, strict: bool) -> Iterable[EventBatch]:
+def _batches_of_table(table: Events, mapping: FieldMapping, strict: bool) -> EventReader:
     from coincide.adapters import frames
 
     readers = {"pandas": frames.from_pandas, "polars": frames.from_polars}
     return readers.get(_maker(table), frames.from_arrow)(table, mapping, strict=strict)
 
 
-def _batches_of_items(items: list[Any], mapping: FieldMapping, strict: bool) -> Iterable[EventBatch]:
-    if items and all(isinstance(item, (str, PathLike)) for item in items):
-        from coincide.adapters.read import open_events
-
-        return open_events(items, mapping, strict=strict)
+def _batches_of_items(items: EventBatch | list[Any], mapping: FieldMapping, strict: bool) -> EventReader:
+    from coincide.adapters.read import EventReader, open_events
     from coincide.adapters.report import Intake
 
-    intake = Intake(strict=strict)
-    made = (_event(item, mapping, intake) for item in items)
-    return [EventBatch([event for event in made if event is not None])]
+    if isinstance(items, list) and items and all(isinstance(item, (str, PathLike)) for item in items):
+        return open_events(items, mapping, strict=strict)
+
+    def read(intake: Intake) -> Iterator[EventBatch]:
+        if isinstance(items, EventBatch):
+            yield items
+        else:
+            made = (_event(item, mapping, intake) for item in items)
+            yield EventBatch([event for event in made if event is not None])
+
+    return EventReader(read, Intake(strict=strict))
 
 
 def _event(item: Any, mapping: FieldMapping, intake: Intake) -> Event | None:
@@ -490,7 +517,7 @@ def _event(item: Any, mapping: FieldMapping, intake: Intake) -> Event | None:
     try:
         if not isinstance(item, Mapping):
             raise InputError(f"events must be records, Event objects, paths or a table, not {type(item).__name__}")
-        return event_of(item, mapping, position)
+        return event_of(item, mapping, position, intake.report.huge)
     except BadRecord as bad:
         intake.reject(f"record {position}", str(bad), item)
         return None

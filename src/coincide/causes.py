@@ -426,12 +426,12 @@ def _value(value: Value) -> str:
 
 
 def _clock(events: Iterable[Event]) -> Form:
-    told = clock([event.hi for event in events])
-    return lambda event: told(event.hi)
+    spell = clock([event.hi for event in events])
+    return lambda event: spell(event.hi)
 
 
 def clock(instants: Sequence[int]) -> Callable[[int], str]:
-    """How instants are told: as the time of day where all are of one, as counters where they are no dates."""
+    """How instants are told: as the time of day where all are of one, as counters where they are not dates."""
     if max(instants) < YEAR:
         return lambda instant: str(milliseconds(instant))
     days = {format_instant(instant)[:DAY] for instant in instants}

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from coincide.compile.graph import feeds, stages
-from coincide.detection.base import COMPILED, Detector, DetectorPlan
+from coincide.detection.base import COMPILED, Detector, DetectorPlan, paying_sizes
 from coincide.detection.limits import LimitedPlan, Wrapped
-from coincide.detection.machine.plan import MonitorPlan
 from coincide.detection.suppression import SuppressedPlan
 from coincide.engines.choice import ENGINES, TIERS, check_name
 from coincide.expr.print import expression_text
+from coincide.expr.quantities import counted
 from coincide.lang.opera.definition import Limit
 from coincide.lang.opera.print import statement_text
 from coincide.rulebook import Rulebook
@@ -95,15 +95,7 @@ def plan_outline(book: Rulebook, names: Set[str]) -> Iterator[str]:
             yield f"  outputs   {', '.join(sorted(plan.outputs))}"
             yield f"  key       {', '.join(plan.partition) if plan.partition else 'none'}"
             yield f"  timers    {'yes' if plan.timed else 'no'}"
-            if isinstance(inner := _unlimited(plan), MonitorPlan):
-                yield from _program_lines(inner)
-
-
-def _unlimited(plan: DetectorPlan) -> DetectorPlan:
-    """What stands behind limits."""
-    while isinstance(plan, Wrapped):
-        plan = plan.plan
-    return plan
+            yield from (f"  {line}" for line in plan.outline())
 
 
 def _limits(plan: DetectorPlan) -> Iterator[Limit]:
@@ -113,22 +105,9 @@ def _limits(plan: DetectorPlan) -> Iterator[Limit]:
         plan = plan.plan
 
 
-def _program_lines(plan: MonitorPlan) -> Iterator[str]:
-    for number, test in enumerate(plan.group.tests):
-        yield f"  test {number}    {expression_text(test)}"
-    for number, program in enumerate(plan.group.programs):
-        users = [
-            name for name, parts in zip(plan.definitions, plan.group.parts, strict=True) if number in {p.program for p in parts}
-        ]
-        tests = ", ".join(map(str, program.tests))
-        outputs = ", ".join(output.token for output in program.transducer.outputs)
-        pushes = f"pushes {outputs or 'nothing'}; starts at {program.transducer.start}"
-        yield f"  machine {number} of {', '.join(users)}: tests {tests}; {pushes}"
-
-
 def _summary(book: Rulebook) -> str:
     detectors, files, count = len(book.detectors), len(book.files), len(_by_stage(book))
-    return f"{_counted(detectors, 'detector')} of {_counted(files, 'file')}, in {_counted(count, 'stage')}"
+    return f"{counted(detectors, 'detector')} of {counted(files, 'file')}, in {counted(count, 'stage')}"
 
 
 def _by_stage(book: Rulebook) -> dict[int, list[DetectorPlan]]:
@@ -156,7 +135,7 @@ def _rows(book: Rulebook, plan: DetectorPlan, tier: str) -> Iterator[Row]:
     members = [d for d in book.detectors if d.name in plan.definitions]
     yield "language", ", ".join(dict.fromkeys(d.language for d in members))
     if len(members) > 1:
-        yield "shared", _sharing(_unlimited(plan), members)
+        yield "shared", _sharing(plan, members)
     yield "reads", _inputs(book, plan)
     yield "makes", ", ".join(sorted(plan.outputs)) or "nothing"
     yield (
@@ -165,16 +144,12 @@ def _rows(book: Rulebook, plan: DetectorPlan, tier: str) -> Iterator[Row]:
     )
     if isinstance(plan, Wrapped):
         yield "limits", "; ".join(statement_text(limit).removeprefix("limit ") for limit in _limits(plan))
-    yield "tier", _tier(plan, tier)
-    yield "memory", _memory(_unlimited(plan))
+    yield "tier", _tier(book, plan, tier)
+    yield "memory", plan.memory()
 
 
 def _sharing(plan: DetectorPlan, members: list[Detector]) -> str:
-    text = f"{len(members)} definitions with the same key read each event once"
-    if isinstance(plan, MonitorPlan):
-        machines, tests = len(plan.group.programs), len(plan.group.tests)
-        text += f"; {_counted(tests, 'distinct test')}, {_counted(machines, 'distinct machine')}"
-    return text
+    return "; ".join(filter(None, (f"{len(members)} definitions with the same key read each event once", plan.sharing())))
 
 
 def _inputs(book: Rulebook, plan: DetectorPlan) -> str:
@@ -186,22 +161,16 @@ def _inputs(book: Rulebook, plan: DetectorPlan) -> str:
     return types + (f"; detections {', '.join(read)}" if read else "")
 
 
-def _tier(plan: DetectorPlan, tier: str) -> str:
+def _tier(book: Rulebook, plan: DetectorPlan, tier: str) -> str:
     reasons = plan.tier_reasons()
     if reasons:
         return f"interpreter, because {'; '.join(reasons)}"
     if tier == "auto":
         why = "a small input would wait for the compiler" if plan.manner == COMPILED else "it starts at once"
-        return f"kernel ({plan.manner}) from {plan.pays_from:,} events on, interpreter below: {why}"
+        plans = book.compiled.plans
+        size = next(size for other, size in zip(plans, paying_sizes(plans, ()), strict=True) if other is plan)
+        return f"kernel ({plan.manner}) from {size:,} events on, interpreter below: {why}"
     return f"{tier}, as asked for"
-
-
-def _memory(plan: DetectorPlan) -> str:
-    each = "for each value of the key that is not at its start" if plan.partition else "in all"
-    if isinstance(plan, MonitorPlan):
-        return f"no events are kept; one configuration a machine ({_counted(len(plan.group.programs), 'machine')}) {each}"
-    waiting = "what it waits for" + (" and its timers" if plan.timed else "")
-    return f"{waiting}, {each} (warnings tell what may pile up)"
 
 
 def _pushed_down(plans: Iterable[DetectorPlan]) -> Iterator[Row]:
@@ -225,7 +194,3 @@ def _on_spark(book: Rulebook, engine: str) -> Iterator[str]:
 
     yield f"on {engine}"
     yield from (f"    {line}" for line in explain_spark(book, engine == "spark-streaming").text().splitlines())
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -1,24 +1,18 @@
 """Rules in colour: lexers for Pygments, which IPython, Sphinx, MkDocs and rich find by themselves once the package is installed.
 
-Key words are those that the parsers know. Amit, CDL and Sigma are XML and YAML, for which there are lexers already."""
+Key words are those that editors know (`words.md` beside each language). Amit, CDL and Sigma are XML and
+YAML, for which there are lexers already."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from pygments.lexer import RegexLexer, words
 from pygments.lexers.sql import SqlLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text
 
-from coincide.expr.tokens import EXPRESSION_KEYWORDS, PLAIN
-from coincide.lang.ecco.words import KEYWORDS as ECCO
-from coincide.lang.ecl.parse import RESERVED as ECL
-from coincide.lang.eql.tokens import KEYWORDS as EQL
-from coincide.lang.matchrecognize.layout import CLAUSES, ENDINGS
-from coincide.lang.matchrecognize.print import WORDS as SQL
-from coincide.lang.opera.sets import RESERVED as OPERA
-from coincide.lang.pretty.phrases import KEYWORDS as SAY
+from coincide.editing.words import parts_of
+from coincide.expr.tokens import PLAIN
 
 __all__ = ["EccoLexer", "EclLexer", "EqlLexer", "MatchRecognizeLexer", "OperaLexer", "SayLexer"]
 
@@ -29,9 +23,9 @@ QUANTITY = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?:[^\W\d]+\b)?"
 """A number, or a duration: `10min`."""
 
 
-def _rules(keywords: Iterable[str], remark: str = REMARK, text: str = TEXT) -> dict[str, list[Any]]:
-    """What texts of a language are made of. A word right before a bracket is a function, whatever else it may be."""
-    known = {*keywords, *EXPRESSION_KEYWORDS} - {*CONSTANTS}
+def _rules(language: str, remark: str = REMARK, text: str = TEXT) -> dict[str, list[Any]]:
+    """What texts of a language are made of."""
+    known = parts_of(language) - {*CONSTANTS}
     return {
         "root": [
             (r"\s+", Text),
@@ -54,35 +48,35 @@ class EclLexer(RegexLexer):
     """Correlation expressions. Pygments itself calls another language `ecl`."""
 
     name, aliases, filenames = "Correlation expressions", ["correlation"], ["*.ecl"]
-    tokens = _rules(ECL)
+    tokens = _rules("ecl")
 
 
 class OperaLexer(RegexLexer):
     """Composite event expressions."""
 
     name, aliases, filenames = "Opera", ["ce", "opera"], ["*.ce"]
-    tokens = _rules(OPERA)
+    tokens = _rules("opera")
 
 
 class SayLexer(RegexLexer):
     """The English-like language."""
 
     name, aliases, filenames = "Opera in English", ["say"], ["*.say"]
-    tokens = _rules(SAY)
+    tokens = _rules("pretty")
 
 
 class EccoLexer(RegexLexer):
     """The algebra of intervals."""
 
     name, aliases, filenames = "ECCO", ["ecco"], ["*.ecco"]
-    tokens = _rules(ECCO)
+    tokens = _rules("ecco")
 
 
 class EqlLexer(RegexLexer):
     """Event queries of Elastic."""
 
     name, aliases, filenames = "EQL", ["eql"], ["*.eql"]
-    tokens = _rules(EQL, r"//[^\n]*|/\*(?s:.*?)\*/", r'"""[^\n]*?"""|"(?:[^"\\\n]|\\[^\n])*+"')
+    tokens = _rules("eql", r"//[^\n]*|/\*(?s:.*?)\*/", r'"""[^\n]*?"""|"(?:[^"\\\n]|\\[^\n])*+"')
 
 
 class MatchRecognizeLexer(SqlLexer):
@@ -92,7 +86,7 @@ class MatchRecognizeLexer(SqlLexer):
     tokens = {  # noqa: RUF012
         **SqlLexer.tokens,
         "root": [
-            (words({*SQL, *ENDINGS, *(w for c in CLAUSES for w in c if w.isalpha())}, prefix=r"(?i)\b", suffix=r"\b"), Keyword),
+            (words(parts_of("matchrecognize"), prefix=r"(?i)\b", suffix=r"\b"), Keyword),
             (r"[{}^$|?]", Operator),
             *SqlLexer.tokens["root"],
         ],

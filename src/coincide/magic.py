@@ -86,7 +86,7 @@ def _keep(variables: dict[str, Any], name: str | None, value: Any) -> None:
     if name is None:
         return
     if not name.isidentifier():
-        raise InputError(f"'{name}' is no name of a variable")
+        raise InputError(f"'{name}' is not the name of a variable")
     variables[name] = value
 
 

@@ -8,7 +8,7 @@ Objects never change; `.core()` gives the text in the core language."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,6 @@ from coincide.lang.opera.definition import (
     Concatenation,
     Condition,
     Detect,
-    Element,
     Empty,
     EventSet,
     Expression,
@@ -47,6 +46,7 @@ from coincide.lang.opera.times import TimeSpec, time_of
 from coincide.model.compound import single
 from coincide.model.event import as_value
 from coincide.source import SourceText
+from coincide.syntax import rebuilt
 
 __all__ = ["EMPTY", "Events", "Param", "Pattern", "Statement", "any_of", "anything_but", "detect", "event"]
 
@@ -244,24 +244,14 @@ class _Numbering:
         self.timers = 0
 
     def numbered(self, node: Any) -> Any:
-        if isinstance(node, tuple):
-            return tuple(map(self.numbered, node))
-        if not isinstance(node, Element):
-            return node
-        inside = {f.name: self.numbered(getattr(node, f.name)) for f in fields(node)}
-        if isinstance(node, Timing):
-            self.timers += 1
-            inside["timer"] = f"T-{self.timers}"
-            inside["second"] = _renamed(inside["second"], inside["timer"])
-        return replace(node, **inside)
+        inside = rebuilt(node, self.numbered)
+        if not isinstance(node, Timing):
+            return inside
+        self.timers += 1
+        timer = f"T-{self.timers}"
+        return replace(inside, timer=timer, second=_renamed(inside.second, timer))
 
 
 def _renamed(node: Any, timer: str) -> Any:
     """Timers that have no number yet are those of the timing that is numbered now."""
-    if node == TIMER:
-        return Named(timer)
-    if isinstance(node, tuple):
-        return tuple(_renamed(part, timer) for part in node)
-    if isinstance(node, Element):
-        return replace(node, **{f.name: _renamed(getattr(node, f.name), timer) for f in fields(node)})
-    return node
+    return Named(timer) if node == TIMER else rebuilt(node, lambda inner: _renamed(inner, timer))

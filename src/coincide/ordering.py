@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -135,13 +135,49 @@ class Probabilistic(Guaranteed):
         return instants[bisect_left(instants, True, key=lambda instant: self.stable(time, instant))]
 
 
+@dataclass(frozen=True)
+class PolicyKind:
+    """What a policy is: how it is written, and the stage that it has."""
+
+    name: str
+    make: Callable[[Consumer, tuple[str, ...], float, int], Stage]  # of declared sources, a threshold, a delay
+    written: bool = True  # or is it what runs have that name none?
+    has_threshold: bool = False
+    by_arrival: bool = False  # are events consumed as they come? Else detection waits for sources, or for all that is earlier
+    takes_timed_singly: bool = False  # are events consumed one by one where timers count?
+    divisible: bool = True  # would parts of an expression, detected apart, make what the whole does?
+
+
+POLICIES: dict[str, PolicyKind] = {
+    kind.name: kind
+    for kind in (
+        PolicyKind("best-effort", lambda consumer, *_: BestEffort(consumer), by_arrival=True),
+        PolicyKind("guaranteed", lambda consumer, sources, *_: Guaranteed(consumer, sources)),
+        PolicyKind(
+            "probabilistic",
+            lambda consumer, sources, threshold, _: Probabilistic(consumer, sources, threshold=threshold),
+            has_threshold=True,
+            takes_timed_singly=True,
+            divisible=False,  # what is late for a part depends on what else it hears
+        ),
+        PolicyKind("in-order", lambda consumer, *_: InOrder(consumer), written=False),
+        PolicyKind("delayed", lambda consumer, sources, threshold, delay: Delayed(consumer, delay=delay), written=False),
+    )
+}
+"""All of them, by name."""
+
+
+def written_policies() -> tuple[str, ...]:
+    """Those that rules and commands may name."""
+    return tuple(name for name, kind in POLICIES.items() if kind.written)
+
+
 def stage(kind: str, consumer: Consumer, sources: Iterable[str] = (), threshold: float = 1.0, delay: int = 0) -> Stage:
-    """The stage of a policy: best-effort, guaranteed or probabilistic; of none: in-order, or, without end, delayed."""
-    if kind == "best-effort":
-        return BestEffort(consumer)
-    if kind == "in-order":
-        return InOrder(consumer)
-    if kind == "delayed":
-        return Delayed(consumer, delay=delay)
-    declared = tuple(dict.fromkeys(sources))
-    return Guaranteed(consumer, declared) if kind == "guaranteed" else Probabilistic(consumer, declared, threshold=threshold)
+    return POLICIES[kind].make(consumer, tuple(dict.fromkeys(sources)), threshold, delay)
+
+
+def unheard_sources(kind: str) -> str:
+    """The warning where no sources are declared; empty: the policy waits for none."""
+    if POLICIES[kind].by_arrival or not POLICIES[kind].written:
+        return ""
+    return f"{kind} detection without 'sources': a source not yet heard cannot hold anything back"

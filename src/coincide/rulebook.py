@@ -37,6 +37,7 @@ class Rulebook:
     compiled: Compiled
     attachments: Attachments = field(default_factory=dict, compare=False, repr=False)
     steps: int | None = None  # how many a row pattern may take from one row
+    max_detections: int | None = None  # that a run in this process may make, without policies
 
     def __repr__(self) -> str:
         names = [detector.name for detector in self.detectors]
@@ -98,6 +99,11 @@ class Rulebook:
     def reads_untyped(self) -> bool:
         """Does a language read records that have no type?"""
         return any(language.untyped for language in self.compiled.languages.values())
+
+    @property
+    def names_policies(self) -> bool:
+        """Does any definition say under which policy it is detected?"""
+        return any(detector.policy is not None for detector in self.detectors)
 
     def fields(self, mapping: FieldMapping) -> FieldMapping:
         """How events are read for these rules."""

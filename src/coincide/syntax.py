@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from coincide.source import Span
 
 Family = TypeVar("Family", bound="Node[Any]")
+Data = TypeVar("Data")
 
 
 @dataclass(frozen=True)
@@ -40,3 +41,15 @@ def walk(node: Node[Family]) -> Iterator[Family]:
     yield cast(Family, node)
     for child in node.children:
         yield from walk(child)
+
+
+def rebuilt(node: Data, change: Callable[[Any], Any], parts: type | tuple[type, ...] | None = None) -> Data:
+    """The node with `change` made to what is directly inside it: to nodes of its family, or to such `parts`."""
+    of, changes = parts or cast(Any, node)._family, dict[str, Any]()
+    for name in cast(Any, node).__dataclass_fields__:
+        value = getattr(node, name)
+        if isinstance(value, of):
+            changes[name] = change(value)
+        elif isinstance(value, tuple) and any(isinstance(item, of) for item in value):
+            changes[name] = tuple(change(item) if isinstance(item, of) else item for item in value)
+    return cast(Data, replace(cast(Any, node), **changes)) if changes else node

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.seen import Seen
 from coincide.adapters.timeunits import time_warning
-from coincide.detection.suppression import awaited_types
 from coincide.errors import Diagnostic, RuleError, nearest_name
 from coincide.expr.functions import NUMBER, TEXT
+from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Reference
 from coincide.expr.typing import Types, infer, is_common
-from coincide.lang.opera.definition import Limit
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, keys_of
 from coincide.rulebook import Rulebook
 from coincide.syntax import walk
+
+if TYPE_CHECKING:
+    from coincide.lang.opera.definition import Limit
 
 SHOWN = 5
 """Of what was there, so many names are shown where none is near."""
@@ -39,7 +42,7 @@ class Unmet:
         self._book = book
         self._mapping = mapping
         self._serves = mapping.serves
-        self._told: set[tuple[bool, str]] = set()
+        self._reported_names: set[tuple[bool, str]] = set()
         self._of_other_kinds: set[str | Expr] = set()
 
     # Before the run.
@@ -95,8 +98,8 @@ class Unmet:
     def _typed_in_vain(self, there: Collection[str]) -> Iterator[Mention]:
         """Columns of CSV whose type is given, and that are not there."""
         for name in self._mapping.column_types:
-            if name not in there and name not in self._mapping.envelope and (False, name) not in self._told:
-                self._told.add((False, name))
+            if name not in there and name not in self._mapping.envelope and (False, name) not in self._reported_names:
+                self._reported_names.add((False, name))
                 yield Mention(ATTRIBUTE, name)
 
     def unused(self, types: Collection[str]) -> list[Diagnostic]:
@@ -144,9 +147,9 @@ class Unmet:
     def _missing(self, what: Collection[str], there: Collection[str]) -> Iterator[Mention]:
         """Each name once, where it is mentioned first; what is refused, after all else."""
         for mention in sorted(self._mentions(what), key=lambda mention: mention.refused):
-            told = mention.what == TYPE, mention.name
-            if mention.name not in there and told not in self._told:
-                self._told.add(told)
+            name = mention.what == TYPE, mention.name
+            if mention.name not in there and name not in self._reported_names:
+                self._reported_names.add(name)
                 yield mention
 
     def _mentions(self, what: Collection[str]) -> Iterator[Mention]:
@@ -161,6 +164,8 @@ class Unmet:
 
     def _limited(self, limit: Limit) -> Iterator[Mention]:
         """Of a detection, what ends its limit must be there, and what it has is there."""
+        from coincide.detection.suppression import awaited_types
+
         given = {name for maker in self._makers.get(limit.type, ()) for name in maker.gives}
         for name in awaited_types(limit) if limit.type in self._makers else [limit.type]:
             if name not in self._makers:
@@ -215,7 +220,7 @@ def _not_there(mention: Mention, there: Mapping[str, int], words: str, only_near
     message = f"no event had the {mention.what} '{mention.name}'"
     if near is not None:
         count = there[near]
-        return _warning(f"{message}; did you mean '{near}' ({count:,} event{'' if count == 1 else 's'})?", mention)
+        return _warning(f"{message}; did you mean '{near}' ({counted(count, 'event')})?", mention)
     return None if only_near else _warning(message, mention, _there(words, sorted(there, key=lambda name: -there[name])))
 
 

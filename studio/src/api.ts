@@ -88,6 +88,7 @@ export interface LiveTold {
   running: boolean;
   failure: string | null;
   arrived: number;
+  past: boolean;
 }
 export interface Diagnostic {
   severity: string;

@@ -15,6 +15,7 @@ import {
   hoverTooltip,
   keymap,
   lineNumbers,
+  placeholder,
   type DecorationSet,
   type Tooltip,
 } from "@codemirror/view";
@@ -115,7 +116,8 @@ export class Editor {
       tokenField,
       autocompletion({ override: [(context) => this.complete(context)], icons: false }),
       hoverTooltip((view, at) => this.hover(view.state.doc, at)),
-      this.locked.of(EditorState.readOnly.of(false)),
+      this.locked.of(EditorState.readOnly.of(!this.name)),
+      placeholder(this.name ? "Write a rule (Ctrl+Space shows what there is)" : "No file is open: + on the left makes one"),
       keymap.of([
         { key: "Mod-Enter", run: () => (this.doing.run(), true) },
         { key: "Mod-s", preventDefault: true, run: () => (this.doing.save(), true) },

@@ -47,6 +47,7 @@ class Studio {
   private readonly replay = new Replay(() => undefined);
   private readonly runButton = button("Run", "Run the rules (Ctrl+Enter)", () => this.run(), { class: "primary", id: "run" });
   private readonly stopButton = button("Stop", "End the live run; what has come can then be gone through", tried(() => this.stopLive()), { id: "stop" });
+  private readonly backButton = button("Look back", "", tried(() => this.turn()), { id: "look-back" });
   private polling = false;
   private readonly status = h("footer", { class: "status", attrs: { role: "status" } });
   private readonly event = h("div", { class: "event-box" });
@@ -92,7 +93,7 @@ class Studio {
   }
 
   private lay(into: Element): void {
-    this.stopButton.hidden = true;
+    this.stopButton.hidden = this.backButton.hidden = true;
     this.texts.tools.append(
       button("format", "Lay the text out (Shift+Alt+F)", tried(() => this.editor.layOut()), { class: "small", id: "format" }),
       button("save", "Save (Ctrl+S)", tried(() => this.save()), { class: "small", id: "save" }),
@@ -119,6 +120,7 @@ class Studio {
       h("h1", {}, "coincide ", h("span", {}, "studio")),
       this.runButton,
       this.stopButton,
+      this.backButton,
       this.replay.element,
       h("span", { class: "spring" }),
       button("Expect → case", "Write what is expected as a case for `coincide test`", tried(() => this.writeCase()), { id: "case" }),
@@ -217,7 +219,7 @@ class Studio {
     if (checked.valid && !now("session")?.live && count && count <= AUTOMATIC) this.runSoon();
   }
 
-  private newEvents(session: SessionTold): void {
+  private renewed(session: SessionTold): void {
     set("session", session);
     set("run", null);
     set("chosen", null);
@@ -226,6 +228,10 @@ class Studio {
     this.timeline.renew("events");
     this.timeline.renew("detections");
     this.timeline.fit();
+  }
+
+  private newEvents(session: SessionTold): void {
+    this.renewed(session);
     if (now("checked")?.valid && session.events.count <= AUTOMATIC) this.run();
   }
 
@@ -239,6 +245,7 @@ class Studio {
         throw new Error(now("checked")?.diagnostics[0]?.message ?? "there are no rules yet");
       }
       const run = await post<RunTold>("run");
+      if (now("session")?.live?.past) this.renewed(await get<SessionTold>("session"));
       if (now("session")?.live) this.startLive(true);
       else await this.follow(run);
     })();
@@ -259,7 +266,12 @@ class Studio {
         const before = now("session");
         const [session, run] = [await get<SessionTold>("session"), await get<RunTold>("run")];
         if (!session.live || !this.polling) break;
-        this.taken(before, session, run);
+        if (session.live.past !== now("session")?.live?.past) continue; // asked before, answered behind a turn
+        if (session.live.past) set("session", session);
+        else {
+          this.taken(before, session, run);
+          await this.replay.follow();
+        }
         if (!session.live.running) {
           if (session.live.failure) say(session.live.failure, "bad");
           break;
@@ -283,6 +295,14 @@ class Studio {
       this.timeline.extend(end);
       if (this.inspector.current === "detections") tried(() => this.detections.show())();
     }
+  }
+
+  /** Back to what has come so far, while more comes; or to the live run again. */
+  private async turn(): Promise<void> {
+    const past = now("session")?.live?.past;
+    this.renewed(await post<SessionTold>(past ? "resume" : "back"));
+    this.timeline.follows = !!past;
+    if (!past) await this.follow(await get<RunTold>("run"));
   }
 
   private async stopLive(): Promise<void> {
@@ -424,16 +444,18 @@ class Studio {
     const problems = this.problems.all;
     const errors = problems.filter((each) => each.severity === "error").length;
     const count = problems.length;
-    this.stopButton.hidden = !live?.running;
+    this.stopButton.hidden = this.backButton.hidden = !live?.running;
+    this.backButton.textContent = live?.past ? "Back to live" : "Look back";
+    this.backButton.title = live?.past ? "Show the run as it goes on" : "Go through what has come so far, while more comes";
     this.runButton.textContent = live ? (live.running ? "Use rules" : "Go live") : "Run";
     this.inspector.label("problems", count ? `Problems ${count}` : "Problems");
     this.inspector.label("detections", run?.number ? `Detections ${run.detections.toLocaleString("en")}` : "Detections");
     const state = errors ? `✗ ${errors} error${errors > 1 ? "s" : ""}` : checked?.valid ? "✓ rules are valid" : "no rules";
-    const progress = live ? (live.running ? `live: ${live.arrived.toLocaleString("en")} events have come` : "live: not running") : run?.number ? (run.ended ? `run in ${run.seconds.toFixed(2)} s` : `running: ${run.consumed.toLocaleString("en")} of ${run.total.toLocaleString("en")}`) : "not run yet";
+    const progress = live ? (live.running ? `live: ${live.arrived.toLocaleString("en")} events have come${live.past ? "; this is what had come before" : ""}` : "live: not running") : run?.number ? (run.ended ? `run in ${run.seconds.toFixed(2)} s` : `running: ${run.consumed.toLocaleString("en")} of ${run.total.toLocaleString("en")}`) : "not run yet";
     const rejected = session?.events.rejected ? ` (${session.events.rejected.toLocaleString("en")} records left out)` : "";
     fill(
       this.status,
-      h("span", { class: errors ? "bad" : "good" }, state),
+      h("span", { class: errors ? "bad" : checked?.valid ? "good" : "faint" }, state),
       h("span", {}, session?.events.name ? `${session.events.name}: ${session.events.count.toLocaleString("en")} events${rejected}` : "no events"),
       h("span", {}, run?.number ? `${run.detections.toLocaleString("en")} detections` : ""),
       h("span", { class: "faint" }, progress),

@@ -103,6 +103,11 @@ export class Replay {
     this.asked = false;
   }
 
+  /** Where a live run stands. */
+  async follow(): Promise<void> {
+    if (!this.asked) await this.ask();
+  }
+
   /** The state of another rule at the same moment. */
   refresh(): void {
     if (now("moment")) void this.ask();

@@ -1,14 +1,17 @@
 """Every case on every engine and tier: the same answer everywhere.
 
-`make test` takes all of it but Spark streaming, of which it takes a fixed sample; `make test-all` takes everything."""
+`make test` takes all of it but Spark streaming, of which it takes a fixed sample, and on Spark most cases as one job;
+`make test-all` takes everything, each case by itself."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from together import Records
 
 from coincide.testing.cases import Case, find_cases, run_case
+from coincide.testing.compare import unmatched
 
 CASES = [case for case in find_cases(Path(__file__).parent / "cases") if case.is_known]
 RUNS = [case for case in CASES if case.path("expected.jsonl")]
@@ -55,8 +58,13 @@ def test_embedded(case: Case, tier: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("case", named(RUNS))
-def test_spark_batch(case: Case, spark: object) -> None:
-    check(case, "spark")
+def test_spark_batch(case: Case, spark: object, jointly: dict[str, tuple[Records, Records]]) -> None:
+    """Its answer among that to all cases that can be taken together, if many are asked for."""
+    if case.name not in jointly:
+        check(case, "spark")
+        return
+    wanted, found = jointly[case.name]
+    assert unmatched(wanted, found) == ([], [])
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,11 @@ from coincide.rulebook import Rulebook, load
 from coincide.testing.cases import Case, Setup
 from coincide.testing.compare import unmatched
 from coincide.testing.kinds import detections_of
+
+Records = list[dict[str, Any]]
+Mixed = tuple[Rulebook, Records]
+Answer = Callable[[str, str], Records]
+"""Of an engine and a tier of it."""
 
 APART = ("policy", "end", "mapping.yml", "expected-error")
 """Files of cases that say how the whole run goes, or that it stops."""
@@ -45,6 +50,7 @@ class Copy:
 
     folder: Path
     number: int
+    name: str
 
     @property
     def case(self) -> Case:
@@ -58,11 +64,11 @@ def copies(cases: Sequence[Case], folder: Path) -> list[Copy]:
     """Of those cases that can be renamed."""
     told = [case for case in cases if case.path("expected.jsonl") and not any(map(case.path, APART)) and case.name not in LOUD]
     wanted = list(filter(_is_early, told))
-    made = [_copied(case, Copy(folder / f"c{number}", number)) for number, case in enumerate(wanted)]
+    made = [_copied(case, Copy(folder / f"c{number}", number, case.name)) for number, case in enumerate(wanted)]
     return [copy for copy, case in zip(made, wanted, strict=True) if _is_faithful(copy, case)]
 
 
-def together(made: Sequence[Copy]) -> tuple[Rulebook, list[dict[str, Any]]]:
+def together(made: Sequence[Copy]) -> Mixed:
     """The rules of all, and the events of all, with ids that tell them apart."""
     book = load(*(path for copy in made for path in copy.case.rules))
     return book, [record for copy in made for record in _records(copy)]
@@ -75,20 +81,20 @@ def _copied(case: Case, copy: Copy) -> Copy:
     for path in (p for rules in copy.case.rules for p in ([rules] if rules.is_file() else rules.rglob("*.y*ml"))):
         text = path.read_text(encoding="utf-8")
         path.write_text(spelled.sub(lambda word: copy.named(word[0]), text), encoding="utf-8")
-    lines = [{**record, "type": copy.named(str(record["type"]))} if "type" in record else record for record in _lines(copy)]
+    lines = [{**record, "type": copy.named(str(record["type"]))} if "type" in record else record for record in _lines(copy.case)]
     (copy.folder / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return copy
 
 
 def _names(case: Case) -> set[str]:
-    found = {str(record["type"]) for record in _lines(Copy(case.folder, 0)) if "type" in record}
+    found = {str(record["type"]) for record in _lines(case) if "type" in record}
     for path in (path for path in case.rules if path.name.endswith(".amit.xml")):
         found.update(DEFINED.findall(path.read_text(encoding="utf-8")))
     return found | {output for detector in case.book().detectors for output in (*detector.outputs, detector.name)}
 
 
 def _is_early(case: Case) -> bool:
-    times = [time for record in _lines(Copy(case.folder, 0)) for time in np.ravel(record.get("time")).tolist()]
+    times = [time for record in _lines(case) for time in np.ravel(record.get("time")).tolist()]
     return all(isinstance(time, (int, float)) and 0 <= time < LATEST for time in times) and not any(
         plan.ticking for plan in case.book().plans()
     )
@@ -103,11 +109,11 @@ def _is_faithful(copy: Copy, case: Case) -> bool:
     return unmatched(wanted, found) == ([], [])
 
 
-def _lines(copy: Copy) -> list[dict[str, Any]]:
-    path = copy.folder / "events.jsonl"
+def _lines(case: Case) -> Records:
+    path = case.folder / "events.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()] if path.is_file() else []
 
 
 def _records(copy: Copy) -> Iterator[dict[str, Any]]:
-    for number, record in enumerate(_lines(copy), 1):
+    for number, record in enumerate(_lines(copy.case), 1):
         yield {**record, "id": f"c{copy.number}-{number:04}"}

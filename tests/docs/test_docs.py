@@ -13,10 +13,13 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +54,36 @@ def parameters() -> Iterator[Any]:
             yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
 
 
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executor]:
+    """A process of their own for pages that start and stop a Spark, whose folder is the one in which Java was started."""
+    folder = tmp_path_factory.mktemp("apart")
+    with ProcessPoolExecutor(1, get_context("spawn"), os.chdir, (folder,)) as made:
+        yield made
+
+
 @pytest.mark.parametrize("page", list(parameters()))
-def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page(page: Path, tmp_path: Path, apart: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    if not needs_spark(page):
+    if needs_spark(page):
+        apart.submit(run_spark_page, page).result()
+    else:
         run_page(page, tmp_path)
-        return
-    # A process of its own: pages start and stop a Spark, whose folder is the one in which Java was started.
-    here = str(Path(__file__).parent)
-    call = f"import sys; sys.path.insert(0, {here!r}); import test_docs as t; t.run_page(t.Path({str(page)!r}), t.Path())"
-    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def run_spark_page(page: Path) -> None:
+    """As if nothing had run before in this process."""
+    from pyspark.sql import SparkSession
+
+    folder = Path.cwd()
+    for entry in folder.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    try:
+        run_page(page, folder)
+    finally:
+        if session := SparkSession.getActiveSession():
+            session.stop()
 
 
 def run_page(page: Path, folder: Path) -> None:

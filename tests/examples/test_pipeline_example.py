@@ -12,7 +12,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.matrix]
 
 
 def test_from_the_broker_to_the_page(tmp_path: Path) -> None:

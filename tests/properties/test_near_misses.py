@@ -132,7 +132,7 @@ def check(book: Rulebook, detector: Detector, raw: list[dict[str, Any]], miss: M
     assert told["detection"] in made(book, detector, put_right(raw, told["lacks"]))
     for left_out in told["lacks"]:
         rest = [edit for edit in told["lacks"] if edit is not left_out]
-        assert told["detection"] not in made(book, detector, put_right(raw, rest))
+        assert not made(book, detector, put_right(raw, rest))
 
 
 def visible(book: Rulebook) -> list[Detector]:
@@ -148,22 +148,20 @@ def _is_internal(detector: Detector) -> bool:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("language", PROBLEMS)
 def test_what_is_named_makes_the_detection_appear(language: str) -> None:
-    answered = 0
+    """That there are misses at all is not asked for here, where examples differ each time: of the random monitors of ECL in one
+    run, none may push."""
 
     @settings(examples, max_examples=(5 if language == "ecl" else 1) * MAXIMUM)  # most random monitors never push
     @given(PROBLEMS[language])
     def on_random_rules(drawn: Problem) -> None:
-        nonlocal answered
         book = drawn.book()
         for detector in visible(book):
             answer = asked(book, detector, drawn.raw)
             assert bool(answer.detections) is bool(made(book, detector, drawn.raw))
-            answered += bool(answer.misses)
             for miss in answer.misses:
                 check(book, detector, drawn.raw, miss)
 
     on_random_rules()
-    assert answered
 
 
 @pytest.mark.filterwarnings("ignore")

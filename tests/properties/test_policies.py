@@ -30,6 +30,7 @@ from coincide.testing.check import detections
 RULES = [
     loads("sources s, t\ndetect P = [A(k = ?x)] ; [B(k = ?x)]\ndetect X policy best-effort = ([P], [B]) T = 4ms", "ce"),
     loads("limit A per k every 2ms\ndetect X restart = ([A], [T in {T, B}]) T = 3ms\ndetect Y = [A] || [B]", "ce"),
+    loads("detect X = ([A(k = ?x)], [B(k = ?x)]) T = 6ms\ndetect Y restart = [X] ; ([A], [T in {T, B}]) T = 8ms", "ce"),
     loads("monitor m by k = repeat { push(X) { sequential { A, B } } }\nmonitor n = repeat { push(Y) { sequential { X, A } } }"),
 ]
 POLICIES = ["best-effort", "guaranteed", "probabilistic 0.4", None]

@@ -17,7 +17,7 @@ from brokers import free_port
 
 from coincide.engines.spark.session import java_home
 
-PATIENCE = 120.0
+PATIENCE = 240.0
 HOME = Path(pyspark.__file__).parent
 SMALL = {
     "spark.executor.memory": "600m",

@@ -18,6 +18,7 @@ from coincide.engines.instance import StabilityPolicy
 from coincide.engines.policies import run_with_policy
 from coincide.engines.spark import arrival
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.groups import groups
 from coincide.engines.spark.latecomers import LateShape
@@ -246,7 +247,7 @@ def test_guaranteed_by_keys(sizes: list[int]) -> None:
         )
         for number, store in enumerate(stores):
             arrived = arrived_rows(packed.filter(pc.equal(packed.column("bucket"), number)).to_pandas())
-            outcome = Bucket(task, BELIEVED, True, (["k"], 3, 1), store, ("p", "q")).advance(arrived)
+            outcome = Bucket(task, BELIEVED, True, Division(["k"], 3, 1), store, ("p", "q")).advance(arrived)
             made += merged(outcome.made).events
             late += [event.id for event in outcome.late_events.events]
             assert outcome.late == len(outcome.late_events)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -106,6 +107,26 @@ def test_without_ids_each_row_gets_the_same_one_every_time(spark: Any) -> None:
     )
     assert first == second
     assert len({identifier for [identifier] in first}) == 2
+
+
+TIED = [
+    *(("ab"[n % 2], n // 8, None if n % 3 else f"i{n}", None, n) for n in range(24)),  # some have no id
+    *(("a", 9, "same", None, n) for n in range(4)),  # an id that is none
+    *(("b", 9, None, *pair) for pair in ((None, 7), (7, None))),
+]
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_the_order_of_rows_does_not_matter(spark: Any, ids: bool) -> None:
+    """Where ids are missing or not unique, at one instant."""
+    rules = loads("monitor m = repeat { push(x, v: v, w: w) { sequential { a, b } } }\nmonitor n = repeat { push(y) { a or b } }")
+    found = []
+    for seed in range(3):
+        shuffled = Random(seed).sample(TIED, len(TIED))
+        frame = spark.createDataFrame(shuffled, "type string, time int, id string, v int, w int").coalesce(1)
+        found.append(texts_of_rows(on_spark.detect(rules, frame if ids else frame.drop("id")).collect()))
+    assert found[0] == found[1] == found[2]
+    assert len({line for line in found[0] if '"y"' in line}) == len(TIED) - 3 * ids
 
 
 def test_a_constant_type_and_an_end_column(spark: Any) -> None:

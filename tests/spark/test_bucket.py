@@ -12,6 +12,7 @@ from support import Memory, chained, expected, random_events, texts
 from coincide.detection.snapshots import opened, sealed
 from coincide.engines.spark import pages
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket, Outcome
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import balanced_buckets, spark_hash, to_bytes
@@ -46,7 +47,7 @@ class Run:
     def take(self, events: list[Event], closing: int | None = None) -> Outcome:
         blobs = [self._blob(part) for part in (events[::2], events[1::2]) if part]  # of two tasks
         stamps = [event.hi for event in events] or [0]
-        bucket = Bucket(self.task, Timing(self.delay), self.timed, ([], 1, self.pages), self.store)
+        bucket = Bucket(self.task, Timing(self.delay), self.timed, Division([], 1, self.pages), self.store)
         outcome = bucket.advance(Arrived([(min(stamps), max(stamps), len(stamps))], blobs, closing))
         self.made += merged(outcome.made).events
         self.late += outcome.late

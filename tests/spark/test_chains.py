@@ -15,12 +15,16 @@ from support import expected, texts
 from test_stages import AGAIN, ALL, EVERY_LANGUAGE, HOSTS, KINDS, LAYOUT, OUTPUTS, QUIET, USERS, events_of
 
 from coincide.engines.spark import pages
-from coincide.engines.spark.bucket import FOREVER
+from coincide.engines.spark.bucket import FOREVER, Meta, read_meta
 from coincide.engines.spark.chaining import Listener, StageTask, feeders, listeners
+from coincide.engines.spark.checkpoint import StoredBucket
 from coincide.engines.spark.crossing import Reader
-from coincide.engines.spark.groups import Cutting, groups
+from coincide.engines.spark.division import Division
+from coincide.engines.spark.groups import Cutting, Group, groups
+from coincide.engines.spark.moving import Content, Moving, moved
 from coincide.engines.spark.packing import BARE, PACKED_ARROW, Packing, Road, Telling, balanced_buckets, unpacked
 from coincide.engines.spark.rows import ordered
+from coincide.engines.spark.shipping import Shipped
 from coincide.engines.spark.stateful import Keeper, Processor
 from coincide.engines.spark.timing import Timing
 from coincide.engines.spark.worker import Task, sources_of
@@ -65,34 +69,57 @@ class State:
     def updateValue(self, item: Any, value: Any) -> None:
         self.handle.data[self._key(item)] = value
 
+    def clear(self) -> None:
+        for key in [key for key in self.handle.data if key[:2] == (self.handle.current, self.name)]:
+            del self.handle.data[key]
+
     def removeKey(self, item: Any) -> None:
         self.handle.data.pop(self._key(item), None)
 
 
 class Chain:
-    """A streaming query."""
+    """A streaming query. `before`: another one, whose checkpoint it goes on from."""
 
-    def __init__(self, book: Rulebook, delay: int, buckets: int = 3, tier: str = "kernel") -> None:
+    def __init__(self, book: Rulebook, delay: int, buckets: int = 3, tier: str = "kernel", before: Chain | None = None) -> None:
         self.groups = groups(book, cutting=STREAMED)
         planned = [(group, group.plans(book)) for group in self.groups]
-        counts = [1 if group.key is None else buckets for group in self.groups]
-        self.roads = [Road(g.name, LAYOUT, balanced_buckets(n, g.name)) for g, n in zip(self.groups, counts, strict=True)]
-        sizes = [1 if group.key is None else PAGES for group in self.groups]
-        heard = listeners(planned, self.roads, sizes)
+        movings = [None if before is None or group.key is None else before.moving(group, buckets) for group in self.groups]
+        self.divisions = [Division([*group.key], buckets, PAGES) if group.key else Division([], 1, 1) for group in self.groups]
+        if before is not None:
+            self.divisions = [own.into(buckets) if own.key else own for own in before.divisions]
+        self.roads = [self._road(*lane) for lane in zip(self.groups, self.divisions, movings, strict=True)]
+        heard = listeners(planned, self.roads, self.divisions)
         fed = feeders(self.roads, heard)
         stages = 1 + max(group.stage for group in self.groups)
         keepers: list[dict[str, Keeper]] = [{} for _ in range(stages)]
-        for (group, plans), count, size, own in zip(planned, counts, sizes, heard, strict=True):
+        for (group, plans), division, own, moving in zip(planned, self.divisions, heard, movings, strict=True):
             task = Task(sources_of(book), group.members, tier, LAYOUT, OUTPUTS)
             timed = any(plan.timed for plan in plans)
-            division = [*(group.key or ())], count, size
-            keepers[group.stage][group.name] = Keeper(StageTask(task, own), timed, division, fed.get(group.name, ()))
+            keepers[group.stage][group.name] = Keeper(StageTask(task, own), timed, division, fed.get(group.name, ()), moving)
         self.processors = [Processor(own, Timing(delay), (), n + 1 < stages) for n, own in enumerate(keepers)]
-        self.handles = [Handle() for _ in self.processors]
+        self.handles = [Handle() for _ in self.processors] if before is None else before.handles
         for processor, handle in zip(self.processors, self.handles, strict=True):
             processor.init(handle)
-        self.found: list[pa.RecordBatch] = []
-        self.late = 0
+        self.found: list[pa.RecordBatch] = [] if before is None else before.found
+        self.late = 0 if before is None else before.late
+
+    def _road(self, group: Group, division: Division, moving: Moving | None) -> Road:
+        here = balanced_buckets(division.buckets, group.name)
+        return Road(group.name, LAYOUT, here, () if moving is None else tuple(n for n in moving.before if n not in here))
+
+    def moving(self, group: Group, buckets: int) -> Moving:
+        stored: dict[int, StoredBucket] = {}
+        for ((name, bucket), part, item), (data,) in self.handles[group.stage].data.items():
+            if name == group.name:
+                stored.setdefault(bucket, StoredBucket([])).parts[part, item or ()] = data
+        found = moved(group.name, stored, buckets)
+        after = [msgspec.msgpack.decode(data, type=Content).meta for data in found.values()]
+        assert _dues(after) == _dues([read_meta(own.meta() or b"") for own in stored.values()]), "pages wake when they would have"
+        return Moving(tuple(stored), {number: Shipped(data) for number, data in found.items()})
+
+    def buckets(self) -> set[Any]:
+        """Those that anything is stored of."""
+        return {place for handle in self.handles for place, *_ in handle.data}
 
     def take(self, events: list[Event], closing: int | None = None) -> None:
         """A micro-batch, of two tasks."""
@@ -117,11 +144,11 @@ class Chain:
         wire = list(zip(*values, *[(0, 0, None, None, None, None)] * last, strict=True)) or [()] * 6
         columns = [pa.array(column, kind) for column, kind in zip(wire, KINDS, strict=True)]
         named = dict(zip(LAYOUT.wire, columns, strict=True))
-        for number, (group, road) in enumerate(zip(self.groups, self.roads, strict=True)):
+        for number, group in enumerate(self.groups):
             spreads = [Reader(0, group.key or (), False, frozenset()).spread(event) for event in events]
-            pages = [(spread >> 32) % (PAGES if group.key else 1) for spread in spreads]
-            named[f"page{number}"] = pa.array([*pages, *[0] * last], pa.int32())
-            named[f"bucket{number}"] = pa.array([*(s % len(road.buckets) for s in spreads), *[BARE] * last], pa.int32())
+            places = [self.divisions[number].place_of(spread) for spread in spreads]
+            named[f"page{number}"] = pa.array([*(page for _, page in places), *[0] * last], pa.int32())
+            named[f"bucket{number}"] = pa.array([*(bucket for bucket, _ in places), *[BARE] * last], pa.int32())
         named["closing"] = pa.array([*[None] * size, *[closing] * last], pa.int64())
         named["wall"] = pa.nulls(size + last, pa.int64())
         return pa.RecordBatch.from_pydict(named)
@@ -129,6 +156,10 @@ class Chain:
     def texts(self) -> list[str]:
         table = pa.Table.from_batches(self.found, OUTPUTS.arrow())
         return texts(event for some in ordered(table, table.column_names) for event in some.events)
+
+
+def _dues(metas: Sequence[Meta]) -> list[int]:
+    return sorted(due for meta in metas for due in meta.due.values())
 
 
 AGAIN_QUIET = QUIET.replace('name="a"', 'name="x"').replace('event="a"', 'event="x"').replace("a.", "x.")
@@ -165,6 +196,25 @@ def test_a_chain_gives_what_one_task_gives(name: str, seed: int, forgetful: bool
         arriving = arriving[size:]
         if forgetful:
             pages.MEMORY.states.clear()
+    chain.take([], closing=FOREVER)
+    assert chain.late == 0
+    assert chain.texts() == expected(book, events, float("inf"))
+
+
+@pytest.mark.parametrize(("name", "counts"), [("monitors", [3, 1, 8]), ("timers behind", [2, 5, 2]), ("every language", [3, 4])])
+def test_another_number_of_buckets(name: str, counts: list[int]) -> None:
+    """A query that is stopped goes on with fewer or more: its pages move."""
+    book, events, delay = load(*SETS[name]), events_of(3), 7_000
+    rng = random.Random(1)
+    arriving = sorted(events, key=lambda event: event.hi + rng.randrange(delay + 1))
+    part = -(-len(arriving) // len(counts))
+    chain = None
+    for number, count in enumerate(counts):
+        chain = Chain(book, delay, count, before=chain)
+        for start in range(number * part, (number + 1) * part, part // 3 + 1):
+            chain.take(arriving[start : min(start + part // 3 + 1, (number + 1) * part)])
+        assert chain.buckets() == {(road.name, bucket) for road in chain.roads for bucket in road.buckets}
+    assert chain is not None
     chain.take([], closing=FOREVER)
     assert chain.late == 0
     assert chain.texts() == expected(book, events, float("inf"))

@@ -62,6 +62,7 @@ def found_by_key(folder: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.matrix  # six processes of Java
 def test_a_job_on_two_workers(tmp_path: Path) -> None:
     events = [event for event in random_events(600) if event.lo == event.hi and "k" in event.attributes]
     rules = tmp_path / "rules.ecl"

@@ -14,8 +14,9 @@ import os, sys, tempfile
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 from pyspark.sql import SparkSession
+from coincide.errors import CoincideError
 from coincide.rulebook import loads
-from coincide.spark import Report, by_type, detect, match_recognize, split, sql
+from coincide.spark import Report, by_type, detect, match_recognize, progress, split, sql
 
 spark = SparkSession.builder.remote("local[1]").config("spark.sql.shuffle.partitions", "1").getOrCreate()
 assert "connect" in type(spark).__module__
@@ -40,7 +41,14 @@ folder = tempfile.mkdtemp()
 df.write.parquet(folder + "/events")
 stream = spark.readStream.schema(df.schema).parquet(folder + "/events").transform(detect(rules, delay="0 seconds"))
 sink = stream.writeStream.format("parquet").option("path", folder + "/found").option("checkpointLocation", folder + "/kept")
-sink.trigger(availableNow=True).start().awaitTermination()
+query = sink.trigger(availableNow=True).start()
+query.awaitTermination()
+try:
+    progress(query)
+except CoincideError as error:
+    assert "lastProgress" in str(error)
+else:
+    raise AssertionError("a listener that PySpark cannot remove while it hears something")
 assert spark.read.parquet(folder + "/found").count() == 1
 spark.stop()
 print("well")

@@ -46,7 +46,8 @@ class Job:
 
     def start(self, rules: Rulebook, trigger: dict[str, Any], **options: Any) -> Any:
         stream = self.spark.readStream.schema(SCHEMA).json(str(self.events))
-        found = on_spark.detect(rules, stream, delay="0 s", versions=True, checkpoint=self.checkpoint, **options)
+        options = {"delay": "0 s", "versions": True, "checkpoint": self.checkpoint} | options
+        found = on_spark.detect(rules, stream, **options)
         writer = found.writeStream.foreachBatch(self._keep).option("checkpointLocation", self.checkpoint)
         return writer.trigger(**trigger).start()
 
@@ -90,10 +91,31 @@ def test_rules_and_cores_change(
     assert [kind for kind, _ in again] == ["any", "other"]
     assert len({version for _, version in [*found, *again]}) == 3, "each rule has a version of its own"
     # What does not fit is said at once.
-    with pytest.raises(CoincideError, match="keeps the state by s in 8 buckets, not in 5"):
-        job.run(OTHERS, buckets=5)
+    with pytest.raises(CoincideError, match="keeps the state by s in at most 64 buckets"):
+        job.run(OTHERS, buckets=65)
+    with pytest.raises(CoincideError, match="keeps the state by s in 8 pages, not in 5"):
+        job.run(OTHERS, pages=5)
     with pytest.raises(CoincideError, match="is of a query without `idle`"):
         job.run(OTHERS, idle="1 s")
+
+
+def test_another_number_of_buckets(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Fewer, and more: what waits and what is open moves, each part once."""
+    job = Job(spark, tmp_path)
+    rules = f"{PAIRS}\n{SAME}"
+    job.add(*(("a", 1 + key, key, "x") for key in range(20)), ("b", 60, 3, "x"))  # the last waits
+    assert job.run(rules, delay="20 ms") == []
+    found = []
+    for start, buckets in ((100, 3), (200, None), (300, 13)):
+        job.add(*(("b", start + key, key, "x") for key in range(start // 100 - 1, 20, 3)), ("heartbeat", start + 90, 1, "x"))
+        with caplog.at_level(logging.WARNING, "coincide.spark"):
+            found += job.run(rules, delay="20 ms", buckets=buckets)
+    assert [kind for kind, _ in found] == ["pair"] * 20
+    lines = [record.getMessage() for record in caplog.records if record.name == "coincide.spark"]
+    assert [line[line.index("moves") :] for line in lines] == ["moves from 8 buckets to 3", "moves from 3 buckets to 13"]
+
+
+NO_STREAM = "SELECT * FROM a MATCH_RECOGNIZE (ORDER BY k MEASURES COUNT(*) AS n PATTERN (A) DEFINE A AS k > 0) AS sorted"
 
 
 def test_rules_of_a_folder_change_while_the_stream_goes_on(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -112,6 +134,10 @@ def test_rules_of_a_folder_change_while_the_stream_goes_on(spark: Any, tmp_path:
         first = stream.query
         (rules / "wrong.ecl").write_text(ALL, encoding="utf-8")
         _wait(lambda: stream.query is not first)
+        (rules / "refused.mr.sql").write_text(NO_STREAM, encoding="utf-8")
+        _wait(lambda: "ORDER BY" in caplog.text)
+        (rules / "refused.mr.sql").unlink()
+        _wait(lambda: stream.query.isActive)
         job.add(("b", 11, 1, "x"), ("c", 12, 1, "x"), ("c", 13, 1, "x"), ("heartbeat", 20, 1, "x"))
         stream.query.processAllAvailable()
         assert sorted(kind for kind, _ in job.found) == ["any", "pair"]

@@ -136,6 +136,6 @@ def test_what_is_sent_is_a_broadcast(spark: Any, tmp_path: Path) -> None:
 
     tables = tables_of(rules(tmp_path, write_csv(tmp_path)), spark)
     assert tables is not None
-    assert isinstance(tables.shipped, Broadcast)
+    assert isinstance(tables.shipped.reference, Broadcast)
     assert len(tables.read()) == 1
     assert tables_of(load(SourceText("r.ecl", "monitor m = repeat { push(p) { sequential { a, b } } }")), spark) is None

@@ -18,7 +18,7 @@ from support import expected, random_events, texts_of_rows
 from coincide.model.event import primitive
 from coincide.rulebook import load
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.matrix]  # a Spark is started twice
 
 RULES = """
 monitor m by k = repeat { push(x, v: v) { sequential { a, b, c } } }

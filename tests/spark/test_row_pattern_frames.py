@@ -51,6 +51,7 @@ def test_a_frame_gives_what_a_table_gives(frame: Any) -> None:
     assert rows_of(frame.transform(match_recognize(V_SHAPE))) == expected(V_SHAPE)
 
 
+@pytest.mark.usefixtures("compiling")
 def test_sql_around_it(frame: Any, spark: Any) -> None:
     text = f"""
         WITH low AS (SELECT * FROM ticks WHERE price < 9),

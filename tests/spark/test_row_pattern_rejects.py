@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,9 @@ def test_stream(spark: Any, python_functions: None, tmp_path: Path) -> None:
     folder = tmp_path / "rows"
     folder.mkdir()
     for number, part in enumerate(([*ROWS[:60], FUTURE], ROWS[60:])):
-        pq.write_table(pa.Table.from_pylist(part, SCHEMA), folder / f"{number}.parquet")
+        file = folder / f"{number}.parquet"
+        pq.write_table(pa.Table.from_pylist(part, SCHEMA), file)
+        os.utime(file, (1000 + number, 1000 + number))  # they are read by their times
     schema = spark.read.parquet(str(folder)).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
     options: dict[str, Any] = {"delay": "5 seconds", "ahead": "1 day", "rejects": True, "buckets": 2}

@@ -91,6 +91,7 @@ def test_a_stream_gives_what_a_table_gives(spark: Any, shuffled: Any, tmp_path: 
     assert shown(made) == whole
 
 
+@pytest.mark.usefixtures("compiling")
 def test_sql_over_a_stream(spark: Any, shuffled: Any, tmp_path: Path) -> None:
     """Late rows are dropped: here half a minute too late."""
     late = [{"sym": "a", "ts": START, "n": 100, "spot": None}]
@@ -147,6 +148,7 @@ CHAIN = """
     WHERE bottom > 4"""
 
 
+@pytest.mark.usefixtures("compiling")
 def test_sql_over_the_matches_of_a_stream(spark: Any, shuffled: Any, tmp_path: Path) -> None:
     """What is decided is what the same text gives for a table."""
     path = written(tmp_path / "rows", [shuffled[0] + shuffled[1], shuffled[2]])

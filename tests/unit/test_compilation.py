@@ -40,7 +40,7 @@ def _records(rules, tier, monkeypatch=None, refusals=0):
 def test_a_kernel_takes_over_in_the_middle_of_a_batch(language, text, monkeypatch):
     rules = loads(text, language)
     expected, _ = _records(rules, "interpreter")
-    for module in ("base", "sequence.plan"):
+    for module in ("sequence.plan", "base"):  # which the other one takes it from
         monkeypatch.setattr(f"coincide.detection.{module}.LARGE", EVENTS // 2)
     found, tiers = _records(rules, "auto", monkeypatch, refusals=8)
     assert found == expected
@@ -54,7 +54,7 @@ def test_a_run_with_an_empty_cache_does_not_wait(tmp_path):
     """The real thing: it is interpreted, and what was compiled meanwhile is there for the next one."""
     rules, events = tmp_path / "rules.ecl", tmp_path / "events.jsonl"
     rules.write_text(warming.EXAMPLES[0][1])
-    events.write_text("".join(json.dumps(warming._event(number)) + "\n" for number in range(25_000)))
+    events.write_text("".join(json.dumps(warming._event(number)) + "\n" for number in range(65_000)))
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     command = [sys.executable, "-c", "from coincide.cli.main import entry; entry()", "run", str(rules), "--events", str(events)]
 

@@ -49,6 +49,26 @@ def test_an_open_lifespan_ticks() -> None:
         detecting.process({"type": "off", "time": FAR})
 
 
+RENEWED = (
+    "renewed.amit.xml",
+    """<amit>
+  <event name="on"/><event name="alive"/>
+  <lifespan name="L">
+    <initiator><eventInitiator event="on"/><eventInitiator event="quiet"/></initiator>
+    <terminator><expirationInterval timeInterval="10"/></terminator>
+  </lifespan>
+  <situation name="quiet" lifespan="L"><operator><not><operandNot event="alive"/></not></operator></situation>
+</amit>""",
+)
+
+
+def test_a_lifespan_may_be_opened_by_its_own_end() -> None:
+    detecting = engine(RENEWED)
+    assert len(detecting.process([{"type": "on", "time": 0}, {"type": "other", "time": 35}])) == 3
+    with pytest.raises(RunError, match="'quiet' acts every 10ms"):
+        detecting.process({"type": "other", "time": FAR})
+
+
 def test_nothing_ticks_in_a_lifespan_that_has_ended() -> None:
     detecting = engine(TICKING)
     times = [("on", 0), ("off", 15), ("on", FAR), ("off", "9999-12-31T23:59:59.025Z")]

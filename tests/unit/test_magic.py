@@ -82,7 +82,7 @@ def test_timeline(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
         ("rows --time 'when", RULE, "No closing quotation"),
         ("rows --tme when", RULE, "unrecognized arguments: --tme"),
         ("rows --language nonsense", RULE, "not a rule file that is known"),
-        ("rows --every login --time when --out 'os.x'", RULE, "'os.x' is no name of a variable"),
+        ("rows --every login --time when --out 'os.x'", RULE, "'os.x' is not the name of a variable"),
     ],
 )
 def test_mistakes_are_told_without_a_trace(shell: Any, line: str, rule: str, said: str) -> None:

@@ -1,20 +1,25 @@
-"""The recipes of CONTRIBUTING.md, walked: a language is added in a package of its own, an operator beside those of Amit, each as
-its recipe says and no more."""
+"""The recipes of CONTRIBUTING.md, walked: a language is added in a package of its own, an operator beside those of Amit, an
+aggregate beside those of ECCO, each as its recipe says and no more."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import find, given, settings
 
 import coincide
 from coincide import amit
 from coincide.cli.main import main
+from coincide.detection.algebra import aggregates
+from coincide.detection.algebra.kernel.rows import Numbers
+from coincide.detection.algebra.window.totals import TOTALS, Totals
 from coincide.detection.situation.operators import BEHAVIOURS, Behaviour
 from coincide.detection.situation.select import Decision
 from coincide.draw.rules import drawing
@@ -24,12 +29,16 @@ from coincide.lang.amit.definition import File
 from coincide.lang.amit.operators import CONSUMED, OPERAND, OPERATORS, QUANTIFIED, WEIGHTED, OperatorKind
 from coincide.lang.amit.print import print_file as print_xml
 from coincide.lang.amit.schema import schema
+from coincide.lang.ecco.aggregates import AGGREGATES, Aggregate
+from coincide.lang.ecco.definition import Sel
 from coincide.languages import registry
 from coincide.languages.registry import ending_of
-from coincide.model.event import Event, primitive
+from coincide.model.column import Column
+from coincide.model.event import Event, Value, primitive
 from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
 from coincide.testing import amit as random_amit
+from coincide.testing import ecco as random_ecco
 from coincide.testing.check import check_detector
 
 ROOT = Path(__file__).parents[2]
@@ -281,6 +290,50 @@ def test_it_is_among_random_rules_and_both_tiers_agree(multiple: Rulebook, monke
 
     tiers_agree()
     assert found
+
+
+# An aggregate of ECCO
+
+SPREAD = Aggregate("SPREAD", "spread")
+SWING = "detect swing = temp^SPREAD(v) over 10ms\n"
+
+
+@pytest.fixture
+def spread(monkeypatch: pytest.MonkeyPatch) -> Rulebook:
+    """An aggregate: how it is written, what it does, and what it does to columns."""
+
+    def of_values(values: Sequence[Value]) -> float | None:
+        numbers = [value for value in values if isinstance(value, float | int)]
+        return max(numbers) - min(numbers) if numbers else None
+
+    def of_columns(column: Column, offsets: Numbers) -> Totals:
+        (most, there), (least, _) = (TOTALS[name](column, offsets) for name in ("greatest", "least"))
+        assert most.numbers is not None
+        assert least.numbers is not None
+        return Column(len(most), most.numbers - least.numbers), there
+
+    monkeypatch.setitem(AGGREGATES, SPREAD.name, SPREAD)
+    monkeypatch.setitem(aggregates.BEHAVIOURS, SPREAD.name, aggregates.Behaviour(of_values, kernel="spread"))
+    monkeypatch.setitem(TOTALS, "spread", of_columns)
+    return load(SourceText("rules.ecco", SWING))
+
+
+def test_an_aggregate_added_by_the_recipe_detects_in_both_tiers(spread: Rulebook) -> None:
+    events = [primitive("temp", time * 1000, time * 1000, str(time), {"v": float(time % 7)}) for time in (1, 5, 9, 13, 16, 25)]
+    assert not spread.plans()[0].tier_reasons()
+    found = check_detector(spread, events, (2, 5))
+    assert [(d["spread"], d["from"]) for d in found] == [(4, ["1", "5", "9"]), (4, ["13", "16"])]
+
+
+def test_it_is_printed_refused_drawn_and_among_random_rules(spread: Rulebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert registry.language_of("rules.ecco").print_file(spread.files[0][1]) == SWING
+    with pytest.raises(RuleError, match=r"expected '\('"):
+        load(SourceText("rules.ecco", "detect swing = temp^SPREAD over 10ms"))
+    assert "spread of v over 10ms" in str(drawing(spread.detectors[0]))
+    find(random_ecco.all_expressions(1), lambda body: isinstance(body, Sel) and body.function == SPREAD.name)
+    without = replace(aggregates.BEHAVIOURS[SPREAD.name], kernel="", without_kernel="which needs all values")
+    monkeypatch.setitem(aggregates.BEHAVIOURS, SPREAD.name, without)
+    assert "uses SPREAD, which needs all values" in explanation(load(SourceText("rules.ecco", SWING)))
 
 
 def test_recipes_name_files_that_are_there() -> None:

@@ -166,6 +166,17 @@ def test_times_in_another_unit_are_told_from_python_too() -> None:
             coincide.detect(rules, events, mapping=FieldMapping(unit="s"))
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_integers_that_lose_digits_are_told_from_python_too(live: bool) -> None:
+    rules = coincide.loads("monitor m by k = repeat { push(p) { sequential { a, b } } }")
+    records = [{"type": name, "time": n, "k": 2**63 + n, "unread": 2**64 + 1} for n, name in enumerate("ab")]
+    with pytest.warns(coincide.DataWarning) as caught:
+        assert len(list(coincide.run(rules, iter(records) if live else records))) == 1
+    assert [str(each.message) for each in caught] == [
+        "attribute 'k' has integers of more than 64 bits (1 of them), which lose digits: give them as text"
+    ]
+
+
 def test_a_type_for_a_column_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "events.csv").write_text("type,time,user\nlogin,1,007\n")
     rules = coincide.loads("monitor m by user = repeat { push(x) { login } }")

@@ -116,6 +116,33 @@ def test_what_lacks_altogether() -> None:
     assert coincide.why(book, []).misses[0].text == "no event of type a; no event of type b; no event of type c with v > 3"
 
 
+def test_times_are_as_fine_as_those_that_are_told() -> None:
+    """Not as that of an event that is not there."""
+    book = rules("detect X = (a ; b) within 10min", ".ecco")
+    (miss, *_) = coincide.why(book, [{"type": "a", "time": "2026-03-01T10:02:00Z"}]).misses
+    assert miss.text == "a at 10:02:00; no event of type b"
+
+
+def test_events_without_a_type_stay_without_one() -> None:
+    """Such an event is of any log source; one whose record has the type `event` is not."""
+    book = rules(SIGMA.replace("category: login", "category: login, product: windows"), ".yml")
+    given = [{"time": 1000 * n, "id": str(n), "user": "u", "status": "failed"} for n in (1, 2)]
+    answer = coincide.why(book, given, rule="many")
+    assert (
+        answer.misses[0].text == "event at 1000, event at 2000; no other event with user 'u', status 'failed' from -3000 to 6000"
+    )
+    assert not any("type" in one for one in answer.misses[0].repaired())
+    for miss in answer.misses:
+        check(book, miss, answer)
+
+
+def test_a_certain_event_or_instant_is_asked_for() -> None:
+    book = rules('any where id == "7" and @timestamp > 5000', ".eql")
+    (miss, *_) = coincide.why(book, events("a1")).misses
+    check(book, miss, coincide.why(book, events("a1")))
+    assert miss.record["lacks"][0]["event"]["id"] == "7"
+
+
 def test_time_that_has_not_come() -> None:
     book = rules("detect stuck per u = a ; not b over 5s", ".ecco")
     (miss, *_) = coincide.why(book, events("a1:u=1 z4"), key=1).misses

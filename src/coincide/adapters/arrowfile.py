@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.ipc
 
 from coincide.adapters.columns import events_of_columns, named
-from coincide.adapters.mapping import FieldMapping
+from coincide.adapters.mapping import FieldMapping, read_by
 from coincide.adapters.report import Intake
 from coincide.errors import InputError
 from coincide.model.batch import EventBatch
 
 
-def read_arrow_file(name: str, parquet: bool, mapping: FieldMapping, intake: Intake, batch_size: int) -> Iterator[EventBatch]:
-    """The events of a file, batch by batch."""
+def read_arrow_file(
+    name: str, parquet: bool, mapping: FieldMapping, intake: Intake, batch_size: int, attributes: frozenset[str] | None = None
+) -> Iterator[EventBatch]:
+    """The events of a file, batch by batch, with these attributes (None: all); those that cost nothing may be there, too."""
+    wanted = None if attributes is None or intake.keeps_rejects else read_by(mapping, attributes)
+    chunks = _parquet(name, batch_size, wanted, intake.report.unread) if parquet else _arrow(name)
     try:
-        yield from events_of_chunks(chunks_of(name, parquet, batch_size), name, mapping, intake)
+        yield from events_of_chunks(chunks, name, mapping, intake)
     except pa.ArrowException as error:
         raise InputError(f"cannot read '{name}': {error}") from error
 
 
 def chunks_of(name: str, parquet: bool, batch_size: int) -> Iterator[pa.RecordBatch]:
-    return _parquet(name, batch_size) if parquet else _arrow(name)
+    return _parquet(name, batch_size, None, Counter()) if parquet else _arrow(name)
 
 
-def _parquet(name: str, batch_size: int) -> Iterator[pa.RecordBatch]:
+def _parquet(name: str, batch_size: int, wanted: frozenset[str] | None, unread: Counter[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(name) as file:
-        yield from file.iter_batches(batch_size)
+    from coincide.adapters.parquetcolumns import coded_columns, unread_columns
+
+    metadata = pq.read_metadata(name)
+    left_out = {} if wanted is None else unread_columns(metadata, wanted)
+    unread.update(left_out)
+    with pq.ParquetFile(name, metadata=metadata, read_dictionary=coded_columns(metadata)) as file:
+        names = [column for column in file.schema_arrow.names if column not in left_out] if left_out else None
+        yield from file.iter_batches(batch_size, columns=names)
 
 
 def _arrow(name: str) -> Iterator[pa.RecordBatch]:

@@ -52,6 +52,7 @@ from coincide.model.space import Space
 from coincide.model.table import SPACE, EventTable
 
 Columns = Mapping[str, pa.Array]
+CODED = pa.dictionary(pa.int32(), pa.string())
 
 
 def events_of_columns(
@@ -62,7 +63,7 @@ def events_of_columns(
     columns = extracted_columns(flattened_columns(columns, mapping), mapping.extracts)
     fields = {"type": _types(columns, rows, mapping, faults)}
     lo, hi = _times(columns, rows, mapping, faults)
-    fields["id"] = _ids(columns.get(mapping.id), np.arange(position, position + rows), faults)
+    fields["id"] = _ids(columns.get(mapping.id), range(position, position + rows), faults)
     if (source := columns.get(mapping.source)) is not None and source.null_count < rows:
         fields["source"] = _labels(source, SOURCE_WRONG, faults)
     if (space := _spaces(columns, rows, mapping, faults)) is not None:
@@ -84,13 +85,16 @@ def _good_rows(table: EventTable, faults: Faults) -> EventTable:
 
 
 def _types(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -> pa.Array:
+    """Coded."""
     if mapping.constant_type is not None:
-        return pa.repeat(pa.scalar(mapping.constant_type, pa.string()), rows)
+        return pa.repeat(pa.scalar(mapping.constant_type, pa.string()), rows).dictionary_encode()
     array = columns.get(mapping.type)
     if array is None:
         array = pa.nulls(rows, pa.string())
-    if pa.types.is_dictionary(array.type):
+    if pa.types.is_dictionary(array.type) and (mapping.untyped or not _is_plainly_coded(array)):
         array = array.cast(array.type.value_type)
+    if pa.types.is_dictionary(array.type):
+        return _checked_types(array.cast(CODED), faults)
     missing_here = nulls(array)
     if pa.types.is_boolean(array.type) or not (is_text(array.type) or is_number(array.type) or array.type in (MIXED, COMPOUND)):
         faults.add(~missing_here, TYPE_NOT_TEXT)
@@ -99,13 +103,18 @@ def _types(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -
     if mapping.untyped:
         array = _typed(array, columns.get(CATEGORY))
         missing_here = nulls(array)
-    coded = array.dictionary_encode()
+    faults.add(missing_here, MISSING_TYPE)
+    return _checked_types(array.dictionary_encode(), faults)
+
+
+def _checked_types(coded: pa.DictionaryArray, faults: Faults) -> pa.DictionaryArray:
     names = coded.dictionary.to_pylist()
-    faults.add(missing_here | np.asarray(pc.equal(array, "").fill_null(False)), MISSING_TYPE)
-    wrong = [code for code, name in enumerate(names) if not is_type_name(name)]
-    if wrong:
-        faults.add(np.asarray(pc.is_in(coded.indices, pa.array(wrong, coded.indices.type))), TYPE_NOT_NAME)
-    return array
+    if coded.null_count:
+        faults.add(nulls(coded), MISSING_TYPE)
+    wrong = {code: TYPE_NOT_NAME if name else MISSING_TYPE for code, name in enumerate(names) if not is_type_name(name)}
+    for code, reason in wrong.items():
+        faults.add(np.asarray(pc.equal(coded.indices, code).fill_null(False)), reason)
+    return coded
 
 
 def _typed(array: pa.Array, category: pa.Array | None) -> pa.Array:
@@ -125,7 +134,7 @@ def _own_types(columns: Columns, types: pa.Array, mapping: FieldMapping) -> pa.A
     given = columns.get(mapping.type)
     if not mapping.untyped or mapping.constant_type is not None or given is None or given.null_count == len(given):
         return None
-    blank = pa.nulls(len(types), pa.string())
+    blank, types = pa.nulls(len(types), pa.string()), types.cast(pa.string())
     empty = pc.equal(given, "") if is_text(given.type) else pc.is_null(given)
     own = pc.and_(pc.equal(types, _typed(blank, columns.get(CATEGORY))), pc.invert(empty.fill_null(True))).fill_null(False)
     return pc.if_else(own, True, pa.scalar(None, pa.bool_())) if pc.any(own).as_py() else None
@@ -169,18 +178,22 @@ def _times_of_two(columns: Columns, absent: Mask, mapping: FieldMapping, faults:
     return tuple(np.where(absent, other, own) for own, other in zip(*both, strict=True))
 
 
-def _ids(array: pa.Array | None, positions: Instants, faults: Faults) -> pa.Array:
+def _ids(array: pa.Array | None, positions: range, faults: Faults) -> pa.Array:
     """Whole numbers stay numbers: they compare fastest. Where a row has none, its position."""
     if array is None or array.null_count == len(array):
-        return pa.array(positions)
+        return _numbers_from(positions)
     if pa.types.is_integer(array.type) and not pa.types.is_uint64(array.type):
         array = array.cast(pa.int64())
-        return pc.coalesce(array, pa.array(positions)) if array.null_count else array
+        return pc.coalesce(array, _numbers_from(positions)) if array.null_count else array
     texts = _labels(array, ID_WRONG, faults)
     long = np.asarray(pc.greater(pc.binary_length(texts), LONGEST_NUMBER).fill_null(False))
     if long.any():
         faults.add(long & np.asarray(pc.match_substring_regex(texts, r"^-?[0-9]+$").fill_null(False)), ID_LONG)
-    return pc.coalesce(texts, pa.array(positions).cast(pa.string())) if texts.null_count else texts
+    return pc.coalesce(texts, _numbers_from(positions).cast(pa.string())) if texts.null_count else texts
+
+
+def _numbers_from(positions: range) -> pa.Array:
+    return pa.array(np.arange(positions.start, positions.stop))
 
 
 def _labels(array: pa.Array, reason: str, faults: Faults) -> pa.Array:
@@ -308,10 +321,14 @@ def attribute(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) ->
 
 def _decoded(name: str, array: pa.DictionaryArray, faults: Faults, huge: Counter[str]) -> pa.Array | None:
     """Texts stay coded, which kernels like, if their dictionary is a plain one."""
+    if _is_plainly_coded(array):
+        return array.cast(CODED)
+    return attribute(name, array.cast(array.dictionary.type), faults, huge)
+
+
+def _is_plainly_coded(array: pa.DictionaryArray) -> bool:
     texts = array.dictionary
-    if is_text(texts.type) and texts.null_count == 0 and len(texts.unique()) == len(texts):
-        return array.cast(pa.dictionary(pa.int32(), pa.string()))
-    return attribute(name, array.cast(texts.type), faults, huge)
+    return bool(is_text(texts.type)) and texts.null_count == 0 and len(texts.unique()) == len(texts)
 
 
 def _numbers(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) -> pa.Array:

@@ -53,11 +53,8 @@ def _read(
         if not allowance.covers(block):
             columns = columns or _columns(mapping, reader.header, types)
             batch = columns.batch(block, intake)
-        if batch is None:
-            batch = EventBatch(reader.events(block))
-        else:
-            reader.line += block.count(b"\n")
-        yield batch
+            reader.line += columns.breaks(block) if batch is not None else 0
+        yield batch if batch is not None else EventBatch(reader.events(block))
 
 
 def _types(stream: IO[bytes], name: str, mapping: FieldMapping, size: int) -> dict[str, str]:
@@ -100,7 +97,8 @@ class _CsvReader:
         return block
 
     def _read_header(self, block: bytes) -> None:
-        lines = _lines(block)
+        first = block.partition(b"\n")[0]
+        lines = _lines(block) if b'"' in first else [first]
         feed = _Feed(lines, self._blocks)
         try:
             self.header = next(csv.reader(feed))

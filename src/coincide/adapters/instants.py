@@ -70,6 +70,8 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def _in_range(values: Instants, wrong: Mask, field: str, faults: Faults) -> Instants:
+    if _are_within(values, LIMIT) and not wrong.any():
+        return values
     wrong = wrong | (values > LIMIT) | (values < -LIMIT)
     if wrong.any():
         faults.add(wrong, out_of_range(field))
@@ -92,8 +94,14 @@ def _scaled(values: Instants, per_unit: int) -> tuple[Instants, Mask]:
     if per_unit == 0:
         return values // 1000, np.zeros(len(values), np.bool_)
     bound = LIMIT // per_unit
+    if _are_within(values, bound):
+        return values * per_unit, np.zeros(len(values), np.bool_)
     wrong = (values > bound) | (values < -bound)
-    return (np.where(wrong, 0, values) if wrong.any() else values) * per_unit, wrong
+    return np.where(wrong, 0, values) * per_unit, wrong
+
+
+def _are_within(values: Instants, bound: int) -> bool:
+    return not len(values) or bool(values.max() <= bound and values.min() >= -bound)
 
 
 def _plain(array: pa.Array) -> Instants:
@@ -149,4 +157,6 @@ def _texts_one_by_one(array: pa.Array, mapping: FieldMapping, field: str, faults
 
 def nulls(array: pa.Array) -> Mask:
     """Where a column has no value; nan is none."""
+    if not array.null_count and not pa.types.is_floating(array.type):
+        return np.zeros(len(array), np.bool_)
     return np.asarray(array.is_null(nan_is_null=pa.types.is_floating(array.type)))

@@ -17,6 +17,7 @@ from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.nested import flattened
 from coincide.adapters.report import Intake
 from coincide.model.batch import EventBatch
+from coincide.model.column import Rows
 from coincide.model.numbers import EXACT
 
 
@@ -29,8 +30,9 @@ class JsonColumns:
 
     def batch(self, block: bytes, intake: Intake) -> EventBatch | None:
         """A block's events; None: read it record by record."""
-        lines = block.count(b"\n") + (not block.endswith(b"\n"))
-        fit = _one_object_a_line(block, lines) and _is_utf8(block) and not _is_sparse(block, self._mapping)
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8)[:-1] == LINE_BREAK)
+        lines = len(ends) + 1
+        fit = _one_object_a_line(block, ends) and _is_utf8(block) and not _is_sparse(block, self._mapping)
         table = self._table(block) if fit else None
         if table is None or table.num_rows != lines or not _faithful(table, self._mapping):
             return None
@@ -82,13 +84,18 @@ def _with_texts(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _one_object_a_line(block: bytes, lines: int) -> bool:
+LINE_BREAK, RETURN, OPENING, CLOSING = b"\n\r{}"
+
+
+def _one_object_a_line(block: bytes, ends: Rows) -> bool:
     """Arrow reads objects wherever they begin and end, we read lines. No valid object has `}` and `{` at two sides of a line
     break, so where every break has them, and there are as many objects as lines, each line is one object."""
-    between = block.count(b"}\n{")
-    if between < lines - 1:
-        between += block.count(b"}\r\n{")
-    return between == lines - 1 and block.startswith(b"{")
+    if not block.startswith(b"{") or (len(ends) and ends[0] < 2):
+        return False
+    text = np.frombuffer(block, np.uint8)
+    before = text[ends - 1]
+    before = np.where(before == RETURN, text[ends - 2], before)
+    return bool((before == CLOSING).all() and (text[ends + 1] == OPENING).all())
 
 
 SAMPLE = 64

@@ -65,8 +65,12 @@ def _of_blocks(
         if not allowance.covers(block) and (plain := block if read is None else _as_json(block, read)) is not None:
             columns = columns or _columns(mapping)
             batch = columns.batch(plain, intake)
-        yield batch if batch is not None else EventBatch(_events(block, name, line, mapping, intake, read or _record))
-        line += block.count(b"\n")
+        if batch is not None:
+            yield batch
+            line += len(batch) if read is None else block.count(b"\n")  # an event a line, but for what is no JSON
+        else:
+            yield EventBatch(_events(block, name, line, mapping, intake, read or _record))
+            line += block.count(b"\n")
 
 
 def _as_json(block: bytes, read: Callable[[bytes], object]) -> bytes | None:

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from coincide.adapters.extraction import Extract
 from coincide.errors import InputError
 from coincide.model.event import ENVELOPE
+from coincide.model.space import Space
 
 COLUMN_TYPES = ("text", "number", "boolean")
 TIMESTAMP = "@timestamp"
@@ -88,6 +89,13 @@ class FieldMapping:
     def per_unit(self) -> int:
         """Microseconds in a unit; 0 for nanoseconds, of which a microsecond has a thousand."""
         return 1_000_000 // PER_SECOND[self.unit]
+
+
+def read_by(mapping: FieldMapping, attributes: frozenset[str]) -> frozenset[str]:
+    """The fields that have to be read for these attributes."""
+    ends = {f"{mapping.time}_lo", f"{mapping.time}_hi", TIMESTAMP}
+    places = {f"{mapping.space}.{name}" for name in Space.__struct_fields__}
+    return attributes | mapping.envelope | ends | places | {CATEGORY} | {extract.source for extract in mapping.extracts}
 
 
 DEFAULT = FieldMapping()

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from coincide.adapters.spill import Runs
 
 MEMORY_ROWS = 2_000_000
-TARGET = 65_536
+TARGET = 262_144
+"""Rows of a batch: so many that its size tells which tier suits the whole input."""
 USUAL = 128
 """Bytes of a row; a larger one counts as several."""
 LOOKED_AT = 16

@@ -79,6 +79,7 @@ def open_events(
     batch_size: int = BATCH,
     block_size: int = BLOCK,
     format: str | None = None,
+    attributes: frozenset[str] | None = None,
 ) -> EventReader:
     """A reader of files, one after another; of a folder, all files below it whose endings are known, by path. Endings tell the
     formats, `-` is JSON Lines from standard input; a `format` (jsonl, csv, parquet, arrow, syslog, journal, winlog, evtx) is that
@@ -86,12 +87,13 @@ def open_events(
 
     Bad records are counted and kept in the file `rejects` (JSON Lines unchanged, others as JSON); with `strict` the first
     one stops the reading with an InputError. `block_size` is that of text inputs in bytes: what fits in one block is read
-    as objects. `batch_size` is that of Parquet and Arrow in rows."""
+    as objects. `batch_size` is that of Parquet and Arrow in rows. Of Parquet, columns of other `attributes` than these are
+    left out where their values make no difference to anything else; the report tells which (`unread`)."""
     names = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     names = [file for name in names for file in _files(name, format)]
     for name in names:
         format_of(name, format)
-    read = partial(read_files, names, mapping, format=format, batch_size=batch_size, block_size=block_size)
+    read = partial(read_files, names, mapping, format=format, batch_size=batch_size, block_size=block_size, attributes=attributes)
     return EventReader(read, Intake(strict=strict, rejects=rejects))
 
 
@@ -103,11 +105,12 @@ def read_files(
     *,
     batch_size: int = BATCH,
     block_size: int = BLOCK,
+    attributes: frozenset[str] | None = None,
 ) -> Iterator[EventBatch]:
     """The batches of files, one after another."""
     allowance = Allowance(block_size)
     for name in names:
-        yield from _read(name, format_of(name, format), mapping, intake, allowance, batch_size)
+        yield from _read(name, format_of(name, format), mapping, intake, allowance, batch_size, attributes)
 
 
 def read_as_it_comes(name: str, mapping: FieldMapping, intake: Intake, format: str | None = None) -> Iterator[EventBatch]:
@@ -210,7 +213,13 @@ def _known(name: str) -> str | None:
 
 
 def _read(
-    name: str, ending: str, mapping: FieldMapping, intake: Intake, allowance: Allowance, batch_size: int
+    name: str,
+    ending: str,
+    mapping: FieldMapping,
+    intake: Intake,
+    allowance: Allowance,
+    batch_size: int,
+    attributes: frozenset[str] | None,
 ) -> Iterator[EventBatch]:
     with readable(name):
         if ending == EVTX:
@@ -221,7 +230,7 @@ def _read(
         if ending not in (*TEXTS, *LOGS):
             from coincide.adapters.arrowfile import read_arrow_file
 
-            yield from read_arrow_file(name, ending == ".parquet", mapping, intake, batch_size)
+            yield from read_arrow_file(name, ending == ".parquet", mapping, intake, batch_size, attributes)
             return
         with open_bytes(name) as stream:
             if ending == ".csv":

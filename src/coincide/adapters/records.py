@@ -14,7 +14,7 @@ from coincide.adapters.extraction import extracted
 from coincide.adapters.mapping import CATEGORY, UNTYPED, FieldMapping, is_type_name
 from coincide.adapters.nested import flattened
 from coincide.model.compound import ValueRange, ValueSet, compound_of
-from coincide.model.event import OWN_TYPE, Event, Value, primitive
+from coincide.model.event import OWN_TYPE, Event, Value, plain, primitive, record
 from coincide.model.numbers import is_beyond, number_of, plain_number
 from coincide.model.space import Space
 from coincide.model.stamp import LIMIT, MILLISECOND, instant_of, parse_instant
@@ -66,6 +66,10 @@ def too_many_digits(name: str) -> str:
     return f"attribute '{name}' has more digits than a number with a fraction can hold"
 
 
+def beyond_64_bits(name: str) -> str:
+    return f"attribute '{name}' has integers of more than 64 bits"
+
+
 def event_of(raw: object, mapping: FieldMapping, position: int, huge: Counter[str] | None = None) -> Event:
     """The event of a record that stands at `position` (from 1). Raises BadRecord.
 
@@ -101,6 +105,20 @@ def _type(raw: Mapping[str, object], mapping: FieldMapping) -> str:
     if mapping.untyped:
         return untyped(raw.get(CATEGORY))
     raise BadRecord(MISSING_TYPE if kind is None or kind == "" else TYPE_NOT_TEXT)
+
+
+def record_for(event: Event, mapping: FieldMapping) -> dict[str, Any]:
+    """A record that is read as this event: without the type that it has for want of one."""
+    made = record(event)
+    if is_untyped(event, mapping):
+        del made["type"]
+    return made
+
+
+def is_untyped(event: Event, mapping: FieldMapping) -> bool:
+    """Has it the type that a record without one gets?"""
+    own = event.attributes.get(CATEGORY)
+    return mapping.untyped and OWN_TYPE not in event.attributes and event.type == untyped(plain(own))
 
 
 def _only(value: object) -> object:

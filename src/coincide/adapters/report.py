@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from coincide.adapters.files import CompleteFile
+from coincide.adapters.records import beyond_64_bits
 from coincide.errors import Diagnostic, InputError
 
 SHOWN = 5
@@ -25,6 +26,7 @@ class ReadReport:
     rejected: int = 0
     reasons: list[str] = field(default_factory=list)  # the first few: FILE:LINE: reason
     huge: Counter[str] = field(default_factory=Counter)  # integers of more than 64 bits that lost digits, by attribute
+    unread: Counter[str] = field(default_factory=Counter)  # records that have an attribute that nobody wanted
 
     def add(self, other: ReadReport) -> None:
         """What became of the records of another reader."""
@@ -32,6 +34,7 @@ class ReadReport:
         self.rejected += other.rejected
         self.reasons += other.reasons[: SHOWN - len(self.reasons)]
         self.huge += other.huge
+        self.unread += other.unread
 
     @property
     def accepted(self) -> int:
@@ -44,7 +47,7 @@ class ReadReport:
     def warnings_about(self, read: frozenset[str] | None) -> list[str]:
         """About attributes that are read; None: any may be."""
         return [
-            f"attribute '{name}' has integers of more than 64 bits ({count} of them), which lose digits: give them as text"
+            f"{beyond_64_bits(name)} ({count} of them), which lose digits: give them as text"
             for name, count in self.huge.items()
             if read is None or name in read
         ]

@@ -128,4 +128,4 @@ def _dated(old: re.Match[str], written: datetime) -> str:
             continue
         if moment <= latest:
             return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction or ''}Z"
-    raise BadRecord(f"'{old[0].strip()}' is no time")
+    raise BadRecord(f"'{old[0].strip()}' is not a time")

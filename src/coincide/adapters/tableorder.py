@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coincide.adapters.faults import Mask
 from coincide.model.column import Rows
 from coincide.model.fields import changed
 from coincide.model.fields import joined as joined_columns
@@ -46,20 +47,31 @@ def key_of(table: EventTable, row: int) -> OrderKey:
     return order_key(int(table.lo[row]), int(table.hi[row]), str(table.fields["id"][row].as_py()))
 
 
-def total_order(lo: Instants, hi: Instants, ids: pa.Array) -> Rows | None:
-    """The rows in total order; None: as they are. Ids are compared only where stamps are equal."""
-    if bool((hi[1:] > hi[:-1]).all()):
+def total_order(lo: Instants, hi: Instants, ids: pa.Array, contents: Iterable[pa.Array] | None = None) -> Rows | None:
+    """The rows in total order; None: as they are. Ids are compared only where stamps are equal, and where these are, too, events
+    stand in the order of their `contents`, if they are given, else as they are."""
+    later = hi[1:] > hi[:-1]
+    if later.all():
         return None
-    order = None if _ascending(lo, hi) else _by_stamp(lo, hi)
+    order = None if _ascending(lo, hi, later) else _by_stamp(lo, hi)
     if order is not None:
         lo, hi = lo[order], hi[order]
-    same = (hi[1:] == hi[:-1]) & (lo[1:] == lo[:-1])
-    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+    same = hi[1:] == hi[:-1]
+    if lo is not hi:
+        same &= lo[1:] == lo[:-1]
+    if order is None and _follow(ids, same, contents is not None):
+        return None
+    tied = np.flatnonzero(_beside(same))
     if not len(tied):
         return order
     rows = tied if order is None else order[tied]
     group = np.insert(np.cumsum(~same), 0, 0)[tied]
-    within = np.lexsort((*_id_keys(ids.take(pa.array(rows))), group))
+    keys = (*_id_keys(ids.take(pa.array(rows))), group)
+    within = np.lexsort(keys)
+    if contents is not None and (equal := _with_equals([key[within] for key in keys])).any():
+        ranks = np.zeros(len(rows), np.int64)
+        ranks[within[equal]] = _content_ranks(contents, rows[within[equal]])
+        within = np.lexsort((ranks, *keys))
     if bool((within[1:] > within[:-1]).all()):
         return order
     order = np.arange(len(hi)) if order is None else order
@@ -67,8 +79,37 @@ def total_order(lo: Instants, hi: Instants, ids: pa.Array) -> Rows | None:
     return order
 
 
-def _ascending(lo: Instants, hi: Instants) -> bool:
-    return bool(((hi[1:] > hi[:-1]) | ((hi[1:] == hi[:-1]) & (lo[1:] >= lo[:-1]))).all())
+def _beside(same: Mask) -> Mask:
+    """Rows that are the same as the one before or after them."""
+    return np.append(same, False) | np.insert(same, 0, False)
+
+
+def _with_equals(keys: Sequence[Instants]) -> Mask:
+    """Of sorted rows, those that have an equal one."""
+    same: Mask = np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
+    return _beside(same)
+
+
+def _content_ranks(contents: Iterable[pa.Array], rows: Rows) -> Instants:
+    index = pa.array(rows)
+    spelled = [repr(row) for row in zip(*(array.take(index).to_pylist() for array in contents), strict=True)]
+    return np.unique(np.array(spelled), return_inverse=True)[1]
+
+
+def _follow(ids: pa.Array, same: Mask, strictly: bool) -> bool:
+    """Do numbers stand in order where stamps are the same?"""
+    if ids.type != pa.int64():
+        return False
+    numbers = ids.to_numpy(zero_copy_only=False)
+    before, after = numbers[:-1][same], numbers[1:][same]
+    return bool((before < after if strictly else before <= after).all())
+
+
+def _ascending(lo: Instants, hi: Instants, later: Mask) -> bool:
+    """`later`: where hi is greater than the one before."""
+    if lo is hi:
+        return bool((hi[1:] >= hi[:-1]).all())
+    return bool((later | ((hi[1:] == hi[:-1]) & (lo[1:] >= lo[:-1]))).all())
 
 
 def _by_stamp(lo: Instants, hi: Instants) -> Rows:

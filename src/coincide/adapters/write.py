@@ -13,6 +13,7 @@ from typing import IO, Any, Self
 import msgspec
 
 from coincide.adapters.files import CompleteFile
+from coincide.collecting import all_is_kept
 from coincide.errors import Diagnostic, InputError
 from coincide.model.batch import EventBatch
 from coincide.model.event import record
@@ -87,7 +88,8 @@ class JsonDetections(DetectionWriter):
             records = map(with_iso_times, records)
         if self._keys is not None:
             records = ({**r, KEY: key} for r, key in zip(records, self._keys(batch), strict=True))
-        left = memoryview(self._encoder.encode_lines(records))
+        with all_is_kept():
+            left = memoryview(self._encoder.encode_lines(records))
         while left:  # an unbuffered standard output (PYTHONUNBUFFERED) may take a part only
             left = left[self._stream.write(left) :]
         if self._file is None:

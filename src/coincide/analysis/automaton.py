@@ -173,7 +173,7 @@ class Exploration:
         number = self.numbers.setdefault(configuration, len(self.numbers))
         if number == len(self.configurations):
             self.configurations.append(configuration)
-            if number >= LIMIT + (ENDED in self.numbers):  # having ended is no settled configuration
+            if number >= LIMIT + (ENDED in self.numbers):  # having ended is not a settled configuration
                 raise LimitExceeded
         return number
 

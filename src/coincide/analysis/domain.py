@@ -117,7 +117,7 @@ def _in_order(values: Sequence[Any], kind: type, atoms: Mapping[int, Atom]) -> I
 
 
 def _numbers(atoms: Mapping[int, Atom]) -> list[float]:
-    """Every constant and its neighbours among the numbers; infinities are no values."""
+    """Every constant and its neighbours among the numbers; infinities are not values."""
     constants = {c for atom in atoms.values() for c in atom.constants if is_number(c)}
     return sorted({n for c in constants for n in (c, *neighbours(c)) if math.isfinite(n)}) or [0.0]
 

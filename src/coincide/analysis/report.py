@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from coincide.analysis.compare import LIMITED, independent, one_key_list, other_system, pairs, system, unchanged
 from coincide.analysis.monitor import MonitorAnalysis
-from coincide.analysis.warning import monitor_warnings, warnings_of
+from coincide.analysis.warnings import monitor_warnings, warnings_of
 from coincide.lang.ecl.definition import File
 from coincide.model.event import Event
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from coincide.cli.command import Command, Given, load_rules, rules_argument
 from coincide.cli.report import show_warnings
+from coincide.expr.quantities import counted
 
 if TYPE_CHECKING:
     from coincide.rulebook import Rulebook
@@ -58,8 +59,8 @@ def check(given: Given) -> int:
     told = [*book.warnings, *book.remarks, *book.told_of_streams]
     show_warnings(told)
     left_out = len(book.compiled.left_out())
-    more = f", {_counted(left_out, 'rule')} left out" if left_out else ""
-    print(f"{_counted(len(book.detectors), 'detector')}, {_counted(len(told), 'warning')}{more}")
+    more = f", {counted(left_out, 'rule')} left out" if left_out else ""
+    print(f"{counted(len(book.detectors), 'detector')}, {counted(len(told), 'warning')}{more}")
     if given.other or given.events or given.all:
         _show_analysis(_analysis(book, given))
     elif all(source.name.endswith(".ecl") for source, _ in book.files):
@@ -119,7 +120,7 @@ def _monitor_lines(monitor: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield token, "can never happen"
     if monitor["outcomes"]:
         yield "ends", f"with {' or '.join(monitor['outcomes'])}"
-    yield "machine", f"{_counted(monitor['states'], 'state')}, {_counted(monitor['letters'], 'kind')} of events"
+    yield "machine", f"{counted(monitor['states'], 'state')}, {counted(monitor['letters'], 'kind')} of events"
     if "quenched_now" in monitor:
         yield "ignores now", _letters(monitor["quenched_now"])
     yield "ignores", _letters(monitor["quenched_always"])
@@ -164,17 +165,13 @@ def _file_lines(answer: Mapping[str, Any]) -> Iterator[str]:
             yield "the two files are equivalent"
         else:
             inside = "its outputs are all made by the other file too; " if other["contained"] else ""
-            yield f"the two files differ: {inside}{_counted(other['distinguish'], 'event')} can tell them apart"
+            yield f"the two files differ: {inside}{counted(other['distinguish'], 'event')} can tell them apart"
     if "unchanged" in answer:
         yield f"unchanged in the other file, would keep their state: {_listed(answer['unchanged']) or 'none'}"
 
 
 def _listed(texts: list[str]) -> str:
     return ", ".join(texts)
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 CHECK = Command("check", CHECK_DESCRIPTION, _check_arguments, check)

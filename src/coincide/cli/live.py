@@ -17,7 +17,7 @@ from coincide.cli.command import Given, field_mapping
 from coincide.cli.policies import Account, has_policy, late_record, report_policies, warn_of_sources
 from coincide.cli.progress import Progress
 from coincide.cli.report import REFUSED, all_left_out, report_late, report_reading, show_warnings
-from coincide.cli.state import keep_state, report_afresh, restore_state, statistics_file
+from coincide.cli.state import keep_state, report_new_definitions, restore_state, statistics_file
 
 if TYPE_CHECKING:
     from coincide.adapters.mapping import FieldMapping
@@ -246,7 +246,7 @@ def _in_order(
     engine = Engine(book, given.tier)
     if given.resume is not None:
         restore_state(engine, given.resume)
-        report_afresh(book, given.resume)
+        report_new_definitions(book, given.resume)
     with statistics_file(engine, given.stats):
         received = _run_through(book, given, sources, watch, found, LiveEngine(engine, given.delay))
     report_late(engine.late)

@@ -16,7 +16,6 @@ REFUSED = 2
 SIGNALLED = 128
 """A program that a signal has ended gives this and the signal's number as its exit code, as shells report it."""
 BROKEN_PIPE = SIGNALLED + 13  # SIGPIPE: the reader of our output has gone away
-INTERRUPTED = SIGNALLED + signal.SIGINT
 
 
 class Stopped(KeyboardInterrupt):

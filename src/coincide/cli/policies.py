@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from math import ceil
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
 from coincide.cli.command import Given
 from coincide.cli.state import keep_state, restore_state
+from coincide.expr.quantities import counted
 
 if TYPE_CHECKING:
     from coincide.adapters.files import CompleteFile
@@ -34,18 +34,17 @@ def policy_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_policy_arguments(given: Given) -> None:
-    from coincide.engines.instance import StabilityPolicy
-
     if given.policy is not None:
+        from coincide.engines.instance import StabilityPolicy
+
         given.policy = StabilityPolicy.parse(given.policy)
 
 
 def has_policy(book: Rulebook, given: Given, live: bool = False) -> bool:
     """Does the order of arrival count?"""
-    from coincide.engines.policies import names_policies
     from coincide.errors import CoincideError
 
-    named = names_policies(book)
+    named = book.names_policies
     if given.policy is None and not named and (given.latencies or (given.late and not live)):
         option = "--latencies needs" if live else "--late and --latencies need"
         raise CoincideError(f"{option} a policy: --policy, or one in the rules")
@@ -95,9 +94,9 @@ def report_policies(account: Account, late: Mapping[StabilityPolicy, int]) -> No
 
 def warn_of_sources(book: Rulebook, policy: StabilityPolicy | None) -> None:
     """As definitions are warned of that name their policy themselves."""
+    from coincide.ordering import unheard_sources
 
-    if policy is not None and policy.kind != "best-effort" and not book.compiled.sources:
-        text = f"{policy.kind} detection without 'sources': a source not yet heard cannot hold anything back"
+    if policy is not None and not book.compiled.sources and (text := unheard_sources(policy.kind)):
         print(f"warning: {text}", file=sys.stderr)
 
 
@@ -137,7 +136,7 @@ class Account(ExitStack):
     def summary(self, late: Mapping[StabilityPolicy, int]) -> Iterator[str]:
         for policy, refused in late.items():
             if policy.is_one:
-                yield f"{policy}: {_summary(self._seen.get(policy, ()))}; {_counted(refused, 'late event')}"
+                yield f"{policy}: {_summary(self._seen.get(policy, ()))}; {counted(refused, 'late event')}"
 
 
 def _write(file: CompleteFile | None, records: Iterable[dict[str, object]]) -> None:
@@ -149,13 +148,11 @@ def _write(file: CompleteFile | None, records: Iterable[dict[str, object]]) -> N
 
 def _summary(latencies: Sequence[float]) -> str:
     """Times as in the file: milliseconds. 95 % of the detections were made within the second number."""
+    from statistics import median
+
     if not latencies:
         return "no detections"
     ordered = sorted(latencies)
     numbers = (median(ordered), ordered[ceil(0.95 * len(ordered)) - 1], ordered[-1])
     half, most, all_of_them = (f"{number:,.10g} ms" for number in numbers)
-    return f"{_counted(len(ordered), 'detection')}, latency: median {half}, 95 % {most}, maximum {all_of_them}"
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+    return f"{counted(len(ordered), 'detection')}, latency: median {half}, 95 % {most}, maximum {all_of_them}"

@@ -28,7 +28,7 @@ from coincide.cli.policies import check_policy_arguments, has_policy, policy_arg
 from coincide.cli.progress import Progress
 from coincide.cli.reasons import explaining
 from coincide.cli.report import REFUSED, all_left_out, report_late, report_reading, show_warnings
-from coincide.cli.state import keep_state, report_afresh, restore_state, statistics_file
+from coincide.cli.state import keep_state, report_new_definitions, restore_state, statistics_file
 
 if TYPE_CHECKING:
     from coincide.model.batch import EventBatch
@@ -76,6 +76,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="is the input over? open: what only its end would decide (of MATCH_RECOGNIZE) stays undecided",
     )
     parser.add_argument("--steps", type=int, metavar="N", help="so many steps MATCH_RECOGNIZE may take from one row")
+    text = "stop, and name the rule, when more than N detections have been made"
+    parser.add_argument("--max-detections", type=int, metavar="N", help=text)
     text = "write detections to FILE (.jsonl or .parquet), complete or not at all; or to a sink: nats://…, kafka://… and others"
     parser.add_argument("--out", "-o", metavar="FILE", help=text)
     text = "write detections as CSV with these columns, to standard output or to a file: type,time,door"
@@ -92,6 +94,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     report_arguments(parser)
     engine_arguments(parser)
+    text = "so many threads at once (default 1): rules with keys divide the events among them"
+    parser.add_argument("--jobs", "-j", type=int, default=1, metavar="N", help=text)
     parser.add_argument("--strict", action="store_true", help="stop at the first bad record")
     parser.add_argument("--rejects", metavar="FILE", help="keep bad records in FILE")
     parser.add_argument("--snapshot", metavar="FILE", type=Path, help="keep the state in FILE at the end")
@@ -105,18 +109,25 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: Given) -> int:
     from coincide.adapters.read import open_events
     from coincide.adapters.seen import Seen
+    from coincide.errors import CoincideError
     from coincide.unmet import Unmet
 
     _check(given)
     book = load_rules(given)
-    book = book if given.steps is None else replace(book, steps=given.steps)
+    bounds = {"steps": given.steps, "max_detections": given.max_detections}
+    book = replace(book, **bounds) if any(bound is not None for bound in bounds.values()) else book
     show_warnings(book.warnings)
     if is_live(given):
         return run_live(book, given)
     mapping = book.fields(field_mapping(given))
     unmet, seen, report = Unmet(book, mapping), Seen(), Reporting(book, given)
-    reader = open_events(given.events, mapping, strict=given.strict, rejects=given.rejects, format=given.format)
     find = _under_policies if has_policy(book, given) else _detections
+    if find is _under_policies and given.max_detections is not None:
+        raise CoincideError("--max-detections is not for policies")
+    wanted = book.attributes if find is _detections and not given.why else None  # late events are written with all they have
+    reader = open_events(
+        given.events, mapping, strict=given.strict, rejects=given.rejects, format=given.format, attributes=wanted
+    )
     with (
         Progress(quiet=given.out is None) as progress,
         _writer(book, given) as write,
@@ -131,6 +142,7 @@ def run(given: Given) -> int:
     report_reading(reader.report, given.rejects, book.attributes)
     if all_left_out(reader.report):
         return REFUSED
+    seen.attributes.update(reader.report.unread)
     report.write(seen, mapping)
     show_warnings(unmet.after(seen, part=given.snapshot is not None or given.resume is not None))
     return 0
@@ -161,20 +173,25 @@ def _writer(book: Rulebook, given: Given) -> Iterator[Callable[[EventBatch], Non
 def _check(given: Given) -> None:
     """Options are checked before any file is opened."""
     from coincide.adapters.write import TIME_FORMATS
-    from coincide.engines.choice import check_name, until_microseconds
+    from coincide.engines.choice import check_jobs, check_name, until_microseconds
     from coincide.errors import CoincideError
 
     check_engine(given)
+    check_jobs(given.jobs)
     check_name("time format", given.time_format, TIME_FORMATS)
     part_rules_from_events(given)
     if not given.rules:
         raise CoincideError("no rule files are given: coincide run RULES --events FILE")
     if given.engine != "embedded" and (given.snapshot or given.resume):
         raise CoincideError("--snapshot and --resume are for the embedded engine; Spark keeps its own checkpoints")
+    if given.engine != "embedded" and given.max_detections is not None:
+        raise CoincideError("--max-detections is for the embedded engine")
     if given.engine != "embedded" and given.why:
         raise CoincideError("--why is for the embedded engine")
     if given.engine != "embedded" and given.stats:
         raise CoincideError("--stats is for the embedded engine; Spark shows its own counts")
+    if given.jobs > 1 and (given.engine != "embedded" or given.snapshot or given.resume or given.stats or is_live(given)):
+        raise CoincideError("--jobs is for files and the embedded engine, without --snapshot, --resume and --stats")
     _check_outputs(given)
     check_policy_arguments(given)
     check_report_arguments(given)
@@ -209,6 +226,8 @@ def _under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given)
 
     if given.stats:
         raise CoincideError("--stats is not offered under a policy: each policy has detectors of its own")
+    if given.jobs > 1:
+        raise CoincideError("--jobs is not offered under a policy: events are taken one after the other, as they have arrived")
     return under_policies(book, batches, given)
 
 
@@ -218,7 +237,7 @@ def _detections(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> 
 
     ordered = in_total_order(batches)
     if given.snapshot is None and given.resume is None and given.stats is None:
-        return detections(book, ordered, given.until, given.engine, given.tier, given.end == "closed")
+        return detections(book, ordered, given.until, given.engine, given.tier, given.end == "closed", given.jobs)
     return _continued(book, ordered, given)
 
 
@@ -230,7 +249,7 @@ def _continued(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> I
     engine = Engine(book, given.tier)
     if given.resume is not None:
         restore_state(engine, given.resume)
-        report_afresh(book, given.resume)
+        report_new_definitions(book, given.resume)
     with statistics_file(engine, given.stats):
         for batch in batches:
             yield from up_to_a_stop(partial(engine.process, batch))

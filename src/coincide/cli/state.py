@@ -37,13 +37,13 @@ def restore_state(engine: Continued, path: Path) -> None:
         raise InputError(*named) from error
 
 
-def report_afresh(book: Rulebook, path: Path) -> None:
+def report_new_definitions(book: Rulebook, path: Path) -> None:
     """Names the definitions for which a snapshot has no state. It has been read before, so it is known to be one."""
     from coincide.engines.snapshots import GraphSnapshot, read_snapshot
 
     parts = read_snapshot(path.read_bytes(), GraphSnapshot).parts
-    if afresh := [detector.name for detector in book.detectors if detector.part_of(parts) is None]:
-        shown = ", ".join(afresh[:10]) + (f" and {len(afresh) - 10:,} more" if len(afresh) > 10 else "")
+    if new := [detector.name for detector in book.detectors if detector.part_of(parts) is None]:
+        shown = ", ".join(new[:10]) + (f" and {len(new) - 10:,} more" if len(new) > 10 else "")
         print(f"note: new or changed since '{path}' was taken, so starting afresh: {shown}", file=sys.stderr)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +79,8 @@ def studio(given: Given) -> int:
 
 
 def _listening(given: Given) -> Listening:
+    import secrets
+
     from coincide.errors import CoincideError
     from coincide.serve.server import Listening
 

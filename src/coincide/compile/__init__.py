@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coincide.compile.graph import check_cycles, feeds, stages
 from coincide.detection.base import Detector, DetectorPlan
-from coincide.detection.limits import limited
-from coincide.detection.suppression import awaiting, suppressed
 from coincide.errors import Diagnostic, RuleError, nearest
-from coincide.lang.opera.definition import Limit
 from coincide.languages.base import Language
 from coincide.languages.registry import language_of
 from coincide.source import SourceText, room_for_recursion
+
+if TYPE_CHECKING:
+    from coincide.lang.opera.definition import Limit
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def compile_rules(sources: Sequence[SourceText]) -> Compiled:
         languages = {language.name: language for language, _, _ in parsed}
         limits = tuple(dict.fromkeys(limit for language, _, file in parsed for limit in language.limits(file)))
         linked = _linked(_numbered(_detectors(parsed), languages), languages)
-        numbered = tuple(awaiting(detector, limits) for detector in linked)
+        numbered = _awaiting(linked, limits) if limits else linked
         _check_names(numbered)
         edges = feeds(numbered)
         check_cycles(numbered, edges)
@@ -155,9 +155,22 @@ def _plans(
         for name, language in languages.items():
             mine = [d for d in here if d.language == name]
             if mine:
-                planned += [limited(plan, limits) for plan in language.plans(mine)]
+                planned += language.plans(mine)
+    return _limited(planned, limits, detectors) if limits else planned
+
+
+def _limited(plans: Sequence[DetectorPlan], limits: Sequence[Limit], detectors: Sequence[Detector]) -> list[DetectorPlan]:
+    from coincide.detection.limits import limited
+    from coincide.detection.suppression import suppressed
+
     made = {output for detector in detectors for output in detector.outputs}
-    return [suppressed(plan, limits, made) for plan in planned]
+    return [suppressed(limited(plan, limits), limits, made) for plan in plans]
+
+
+def _awaiting(detectors: Sequence[Detector], limits: Sequence[Limit]) -> tuple[Detector, ...]:
+    from coincide.detection.suppression import awaiting
+
+    return tuple(awaiting(detector, limits) for detector in detectors)
 
 
 def _check_limits(limits: Sequence[Limit], detectors: Sequence[Detector], stage: Sequence[int]) -> None:

@@ -103,11 +103,14 @@ def _write(found: DataFrame, sink: str) -> None:
 
 def _write_stream(found: DataFrame, given: argparse.Namespace) -> None:
     from coincide.connectors.sinks import by_batch, by_key
+    from coincide.engines.spark.progress import progress
 
     write = by_key(given.sink) if _is_keyed(given.sink) else by_batch(given.sink)
     writer = found.writeStream.foreachBatch(write).option("checkpointLocation", given.checkpoint)
     trigger = writer.trigger(availableNow=True) if given.every is None else writer.trigger(processingTime=given.every)
-    trigger.start().awaitTermination()
+    query = trigger.start()
+    progress(query)
+    query.awaitTermination()
 
 
 def _is_keyed(sink: str) -> bool:

@@ -5,7 +5,8 @@ wall clock. Both tiers of a plan (interpreter, kernel) read and write the same e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count, takewhile
@@ -13,13 +14,18 @@ from typing import Any, ClassVar, Protocol, Self
 
 import msgspec
 
+from coincide.detection.keys import PartOf
 from coincide.expr.tree import Expr, Literal
 from coincide.model.batch import EventBatch
 from coincide.model.stamp import OrderKey
 from coincide.source import Span
 
-LARGE = 20_000
-"""From so many events on, compiling a kernel pays."""
+LARGE = 60_000
+"""From so many events on a kernel pays for one definition: it takes a second or two until compiled code is loaded."""
+LOADED = 2_000
+"""The same where it has been loaded already."""
+FEW = 5
+"""Definitions are so many that their number begins to count."""
 
 COMPILED = "compiled"
 
@@ -41,9 +47,10 @@ class Copied(Expr):
 class Clock(msgspec.Struct, frozen=True):
     """How far time has come: every event before `bound` (microseconds, exclusive) has been seen, so timers due before
     it may fire. `start` is the hi of the run's first external event, of any type. `arrival` is given where events are
-    consumed as they arrive: the clock at which the (one) event is, which no timer then goes before. `end` is given when the
+    consumed as they arrive: the clock at which the (last) event is, which no timer then goes before. `end` is given when the
     input has ended: the hi of its last event; `endless` says that the clock then goes on until nothing is waited for, and
-    `closing` that nothing comes after this step: tables, which have an end, end now."""
+    `closing` that nothing comes after this step: tables, which have an end, end now. `latest` is the hi of the last external
+    event of this step, shown to the plan or not."""
 
     bound: int
     start: int | None = None
@@ -51,6 +58,7 @@ class Clock(msgspec.Struct, frozen=True):
     end: int | None = None
     endless: bool = False
     closing: bool = False
+    latest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +232,9 @@ class DetectorPlan(Protocol):
     def kernel(self) -> DetectorPlan:
         """The same plan in the kernel tier."""
 
+    def takes_arrivals(self, delay: int) -> bool:
+        """Can its kernel tier consume batches of events as they arrive, none of them so much (microseconds) after its hi?"""
+
     def with_steps(self, steps: int) -> DetectorPlan:
         """With another limit on the steps that it may take; itself if it does not count them."""
 
@@ -256,6 +267,24 @@ class DetectorPlan(Protocol):
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         """What has begun and not ended, in a state of the interpreter tier."""
 
+    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
+        """A state of the interpreter tier, which is given up, in `count` parts: what belongs to a key goes to the part that
+        `part_of` says. It is given the values of (at least) the attributes in `partition` by name; a plan without a partition
+        cannot be split. What belongs to no key is in every part, what is only counted in the first."""
+
+    def merge(self, states: Sequence[State]) -> State:
+        """The opposite: states of the interpreter tier that have no key in common, and have come to one clock, as one. No two
+        of their events may have one place, unless they are one."""
+
+    def sharing(self) -> str:
+        """What its definitions have in common beside the events that they read, in words; nothing to say: empty."""
+
+    def memory(self) -> str:
+        """What is kept, in words."""
+
+    def outline(self) -> Iterator[str]:
+        """What it is made of, line by line."""
+
 
 def in_tier(
     plans: Iterable[DetectorPlan], tier: str, size: int = 0, is_ready: Callable[[str], bool] | None = None
@@ -263,11 +292,27 @@ def in_tier(
     """Plans in the tier asked for, or each in the one that suits batches of `size` events (`auto`); a plan without a kernel
     tier, or whose loop is not ready, is interpreted."""
 
-    def takes_kernel(plan: DetectorPlan) -> bool:
-        wanted = size >= plan.pays_from if tier == "auto" else tier == "kernel"
+    plans = tuple(plans)
+
+    def takes_kernel(plan: DetectorPlan, pays_from: int) -> bool:
+        wanted = size >= pays_from if tier == "auto" else tier == "kernel"
         return wanted and not plan.tier_reasons() and (is_ready is None or not plan.loop or is_ready(plan.loop))
 
-    return [plan.kernel() if takes_kernel(plan) else plan for plan in plans]
+    return [plan.kernel() if takes_kernel(plan, least) else plan for plan, least in zip(plans, paying_sizes(plans), strict=True)]
+
+
+def paying_sizes(plans: Sequence[DetectorPlan], loaded: Container[str] = sys.modules) -> list[int]:
+    """From how many events on kernels are faster, plan by plan. Interpreters take their time for each definition; until compiled
+    code is loaded, which then is for all, everybody waits. `loaded` are modules that are there."""
+    rules = sum(len(plan.definitions) for plan in plans if plan.manner == COMPILED and not plan.tier_reasons())
+
+    def pays_from(plan: DetectorPlan) -> int:
+        if plan.manner != COMPILED:
+            return plan.pays_from
+        scaled = plan.pays_from * FEW // (FEW - 1 + rules)
+        return min(scaled, LOADED) if plan.loop in loaded else scaled
+
+    return [pays_from(plan) for plan in plans]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,6 +348,34 @@ class Tiered:
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         return iter(())
 
+    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
+        raise NotImplementedError
+
+    def merge(self, states: Sequence[State]) -> State:
+        raise NotImplementedError
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        raise NotImplementedError
+
+    @property
+    def timed(self) -> bool:
+        raise NotImplementedError
+
+    def sharing(self) -> str:
+        return ""
+
+    def memory(self) -> str:
+        waiting = "what it waits for" + (" and its timers" if self.timed else "")
+        return f"{waiting}, {self._for_whom} (warnings tell what may pile up)"
+
+    def outline(self) -> Iterator[str]:
+        return iter(())
+
+    @property
+    def _for_whom(self) -> str:
+        return "for each value of the key that is not at its start" if self.partition else "in all"
+
     def tells_changes(self, state: State) -> bool:
         return False
 
@@ -311,6 +384,9 @@ class Tiered:
 
     def with_steps(self, steps: int) -> Self:
         return self
+
+    def takes_arrivals(self, delay: int) -> bool:
+        return False
 
     def essence(self, state: State) -> bytes:
         """As the interpreter has it: numbers of rows in a kernel's tables are of no account."""

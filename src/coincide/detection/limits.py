@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from coincide.detection import snapshots
 from coincide.detection.base import Attributes, Changes, Clock, DetectorPlan, Inputs, Pending, State, Ticking, Unfinished
-from coincide.detection.keys import key_part, key_value
+from coincide.detection.keys import PartOf, key_part, key_value, named_values
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
-from coincide.lang.opera.definition import Limit
 from coincide.model.batch import EventBatch
 from coincide.model.bounds import Instant
 from coincide.model.event import ENVELOPE, Event, StoredValue
+
+if TYPE_CHECKING:
+    from coincide.lang.opera.definition import Limit
 
 VERSION = 1
 
@@ -78,6 +80,7 @@ class Wrapped:
     """What a plan behind limits has of the plan itself."""
 
     plan: DetectorPlan
+    limits: tuple[Limit, ...]
 
     @property
     def name(self) -> str:
@@ -118,6 +121,9 @@ class Wrapped:
     def tier_reasons(self) -> tuple[str, ...]:
         return self.plan.tier_reasons()
 
+    def takes_arrivals(self, delay: int) -> bool:
+        return False
+
     def initial(self) -> State:
         return LimitedState(self.plan.initial())
 
@@ -145,11 +151,30 @@ class Wrapped:
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         return self.plan.unfinished(state.inner)
 
+    def sharing(self) -> str:
+        return self.plan.sharing()
+
+    def memory(self) -> str:
+        return self.plan.memory()
+
+    def outline(self) -> Iterator[str]:
+        return self.plan.outline()
+
     def tells_changes(self, state: State) -> bool:
         return False
 
     def changes(self, state: State, everything: bool = False) -> Changes:
         raise NotImplementedError
+
+    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
+        parts = [LimitedState(inner) for inner in self.plan.split(state.inner, count, part_of)]
+        for (number, *key), hi in state.table.items():
+            parts[part_of(named_values(self.limits[number].keys, tuple(key)))].table[number, *key] = hi
+        return parts
+
+    def merge(self, several: Sequence[State]) -> State:
+        table = {key: hi for state in several for key, hi in state.table.items()}
+        return LimitedState(self.plan.merge([state.inner for state in several]), table)
 
     def with_steps(self, steps: int) -> Self:
         return replace(self, plan=self.plan.with_steps(steps))
@@ -158,8 +183,6 @@ class Wrapped:
 @dataclass(frozen=True)
 class LimitedPlan(Wrapped):
     """A plan that does not see what its limits remove."""
-
-    limits: tuple[Limit, ...]
 
     @property
     def columns(self) -> frozenset[str] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from coincide.detection.base import Detector, additions
+from coincide.detection.base import Changes, Detector, additions
 from coincide.detection.snapshots import damaged, decoded
 from coincide.model.bounds import Count
 
@@ -79,6 +79,17 @@ def with_tables(detector: Detector, base: bytes, version: int = TABLES) -> dict[
 
 def tables_part(base: bytes, version: int = TABLES) -> bytes:
     return msgspec.msgpack.encode(TablesPart(version, [], base))
+
+
+def changes_of(detector: Detector, data: bytes, is_whole: bool, version: int = TABLES) -> Changes:
+    """What has changed in the tables of a definition, or all there is."""
+    return Changes(with_tables(detector, data, version), {}) if is_whole else Changes({}, {detector.digest: data})
+
+
+def changes_of_several(kind: str, detectors: Sequence[Detector], about: list[int], data: bytes, is_whole: bool) -> Changes:
+    if is_whole:
+        return Changes(with_references(kind, detectors, about, data), {})
+    return Changes({}, {tables_name(kind, detectors): data})
 
 
 def is_tables(data: bytes, version: int = TABLES) -> bool:

@@ -62,7 +62,6 @@ class _Ends:
 class SuppressedPlan(Wrapped):
     """A plan whose detections pass its limits."""
 
-    limits: tuple[Limit, ...]
     made_by_all: frozenset[str]
 
     @cached_property

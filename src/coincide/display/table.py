@@ -7,6 +7,7 @@ from typing import Any
 
 from coincide.causes import Explained
 from coincide.display.page import shown, tree
+from coincide.expr.quantities import counted
 from coincide.report.markup import Markup, Part, element
 from coincide.report.page import time_text
 
@@ -50,5 +51,5 @@ def _value(value: Any) -> str | None:
 def _origin(found: dict[str, Any]) -> Markup | str:
     """The events that led to it: their number, and where the run was kept, the tree."""
     count = len(found.get("from", ()))
-    words = f"{count:,} event{'' if count == 1 else 's'}"
+    words = counted(count, "event")
     return element("details", element("summary", words), tree(found.cause())) if isinstance(found, Explained) else words

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from coincide.lang.opera.definition import (
     Alternation,
     Atom,
     Element,
-    EventSet,
     Expression,
     Item,
     OwnTimer,
@@ -19,7 +18,7 @@ from coincide.lang.opera.definition import (
     Union,
 )
 from coincide.lang.opera.print import core_text, set_text
-from coincide.syntax import walk
+from coincide.syntax import rebuilt, walk
 
 
 def canonical_text(body: Expression, used_aliases: Collection[str] = ()) -> str:
@@ -28,8 +27,7 @@ def canonical_text(body: Expression, used_aliases: Collection[str] = ()) -> str:
 
 def canonical(body: Expression, used_aliases: Collection[str] = ()) -> Expression:
     arranged = _arranged(_without_aliases(body, used_aliases))
-    named: Expression = _renamed(arranged, {})[0]
-    return named
+    return _numbered(arranged)
 
 
 def _without_aliases(body: Expression, used: Collection[str]) -> Expression:
@@ -43,15 +41,8 @@ def _without_aliases(body: Expression, used: Collection[str]) -> Expression:
 
 def _mapped(node: Element, change: Any) -> Element:
     """The node with `change` made to it and to all below it, the innermost first."""
-    inside = {f.name: _mapped_value(getattr(node, f.name), change) for f in fields(node) if f.name != "span"}
-    changed: Element = change(replace(node, **inside))
+    changed: Element = change(rebuilt(node, lambda inner: _mapped(inner, change)))
     return changed
-
-
-def _mapped_value(value: Any, change: Any) -> Any:
-    if isinstance(value, Element):
-        return _mapped(value, change)
-    return tuple(_mapped_value(part, change) for part in value) if isinstance(value, tuple) else value
 
 
 def _arranged(body: Expression) -> Expression:
@@ -78,29 +69,23 @@ def _in_order(parts: list[Expression]) -> tuple[Expression, ...]:
     """Timers that are due together fire in the order of the text: so operands with timings keep theirs."""
     if sum(any(isinstance(node, Timing) for node in walk(part)) for part in parts) > 1:
         return tuple(parts)
-    return tuple(sorted(parts, key=lambda part: core_text(_renamed(part, {})[0])))
+    return tuple(sorted(parts, key=lambda part: core_text(_numbered(part))))
 
 
-def _renamed(node: Any, timers: Mapping[str, str], count: int = 0) -> tuple[Any, int]:
-    """Timers numbered T-1, T-2, … in the order in which their timings close."""
-    if isinstance(node, Timing):
-        first, count = _renamed(node.first, timers, count)
-        inner = sum(isinstance(n, Timing) for n in walk(node.second))
-        name = f"T-{count + inner + 1}"
-        second, count = _renamed(node.second, {**timers, node.timer: name}, count)
-        return replace(node, first=first, second=second, timer=name), count + 1
-    if isinstance(node, OwnTimer):
-        return replace(node, name=timers.get(node.name, node.name)), count
-    if isinstance(node, Expression | Item | EventSet):
-        inside: dict[str, Any] = {}
-        for f in fields(node):
-            if f.name != "span":
-                inside[f.name], count = _renamed(getattr(node, f.name), timers, count)
-        return replace(node, **inside), count
-    if isinstance(node, tuple):
-        parts = []
-        for part in node:
-            changed, count = _renamed(part, timers, count)
-            parts.append(changed)
-        return tuple(parts), count
-    return node, count
+def _numbered(body: Expression) -> Expression:
+    """Timers named T-1, T-2, … in the order in which their timings close."""
+    closed = 0
+
+    def renamed(node: Any, timers: Mapping[str, str]) -> Any:
+        nonlocal closed
+        if isinstance(node, OwnTimer):
+            return replace(node, name=timers.get(node.name, node.name))
+        if not isinstance(node, Timing):
+            return rebuilt(node, lambda inner: renamed(inner, timers))
+        first = renamed(node.first, timers)
+        name = f"T-{closed + sum(isinstance(n, Timing) for n in walk(node.second)) + 1}"
+        second = renamed(node.second, {**timers, node.timer: name})
+        closed += 1
+        return replace(node, first=first, second=second, timer=name)
+
+    return renamed(body, {})  # type: ignore[no-any-return]

@@ -44,7 +44,7 @@ def flows(installation: Installation, plan: Plan | None = None, subscriber: str 
     """What goes to the detectors that run, and, of a plan, to its subscriber."""
     found = Flows(installation.routes)
     for name, body in installation.bodies.items():
-        for kind in installation.heard(body):
+        for kind in installation.types_heard(body):
             for made_at, rate in installation.made(kind):
                 found.add(kind, made_at, rate, installation.places[name])
     if plan is not None and subscriber is not None:

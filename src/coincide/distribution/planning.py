@@ -34,6 +34,7 @@ from coincide.lang.opera.definition import (
 )
 from coincide.lang.opera.parse import parse
 from coincide.lang.opera.print import core_text
+from coincide.ordering import POLICIES as STABILITY
 from coincide.source import SourceText
 from coincide.syntax import walk
 
@@ -105,13 +106,13 @@ class Installation:
             return self.rate(self.bodies[name])
         return sum(p.rate for p in self.brokers.publishers if p.type == name)
 
-    def heard(self, body: Expression) -> list[str]:
+    def types_heard(self, body: Expression) -> list[str]:
         """The types that it hears, primitive and composite."""
         return list(dict.fromkeys(name for node in walk(body) if isinstance(node, EventSet) for name in _types(node)))
 
     def inputs(self, body: Expression) -> list[tuple[str, float]]:
         """(node, rate) of each publisher and detector that it hears."""
-        return [one for name in self.heard(body) for one in self.made(name)]
+        return [one for name in self.types_heard(body) for one in self.made(name)]
 
     def made(self, name: str) -> list[tuple[str, float]]:
         """Where events of a type come from: (node, rate)."""
@@ -146,9 +147,9 @@ class Planner(Installation):
         return Decomposition(self.wanted.body, self.wanted.computed, composites, kept)
 
     def below(self, part: Part) -> Sequence[Part]:
-        """The parts of a part that may be factored out. Under `probabilistic` none: what is late for a part depends on what else
-        it hears, so the parts would not make what the whole does."""
-        return () if self.request.detection.startswith("probabilistic") else self.decomposition.below(part)
+        """The parts of a part that may be factored out. Under `probabilistic` none."""
+        policy = STABILITY.get(self.request.detection.split()[0])
+        return () if policy is not None and not policy.divisible else self.decomposition.below(part)
 
     def costs(self, body: Expression) -> Costs:
         return Costs(self.routes, self.here, self.inputs(body), self.rate(body))

@@ -18,6 +18,13 @@ def description(cd: Description) -> Drawing:
     return _Painter(cd).drawing()
 
 
+def node_names(cd: Description) -> dict[str, str]:
+    """Of nodes, by anchors."""
+    painter = _Painter(cd)
+    painter.drawing()
+    return painter.names
+
+
 class _Painter:
     def __init__(self, cd: Description) -> None:
         self.cd = cd

@@ -9,8 +9,8 @@ from coincide.draw.graph import Drawing
 from coincide.draw.tree import Tree, duration_text, written
 from coincide.expr.functions import number_text
 from coincide.expr.print import expression_text
+from coincide.lang.ecco.aggregates import result_of
 from coincide.lang.ecco.definition import (
-    AGGREGATES,
     Alt,
     As,
     At,
@@ -39,18 +39,29 @@ CHAINS = {";": "then", "+": "and", "||": "at the same time", " ": "right after"}
 
 def algebra(definition: Definition) -> Drawing:
     """Events are round, operators square; what is asked of a part stands below it."""
+    return _painted(definition)[0]
+
+
+def node_names(definition: Definition) -> dict[int, str]:
+    """Of nodes, by the ids of the expressions that they stand for."""
+    return _painted(definition)[1]
+
+
+def _painted(definition: Definition) -> tuple[Drawing, dict[int, str]]:
     tree = Tree()
-    body = _Painter(tree).drawn(definition.body)
+    painter = _Painter(tree)
+    body = painter.drawn(definition.body)
     notes = [f"per {', '.join(definition.keys)}"] if definition.keys else []
     if definition.give is not None:
         notes.append("with " + ", ".join(item.name for item in definition.give))
     tree.connect(body, tree.add("result", definition.name, notes))
-    return tree.drawing(definition.name, written(definition.span, STATEMENT) or definition_text(definition))
+    return tree.drawing(definition.name, written(definition.span, STATEMENT) or definition_text(definition)), painter.names
 
 
 class _Painter:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
+        self.names: dict[int, str] = {}
 
     def drawn(self, expression: Expression) -> str:
         """The name of its node. Wrappers are notes of what they wrap."""
@@ -58,7 +69,8 @@ class _Painter:
         while isinstance(expression, Wrapper):
             notes = [_note(expression), *notes]
             expression = expression.operand
-        return self._node(expression, notes)
+        name = self.names[id(expression)] = self._node(expression, notes)
+        return name
 
     def _node(self, node: Expression, notes: list[str]) -> str:
         if isinstance(node, Ref):
@@ -93,7 +105,7 @@ def _operands(node: Expression) -> Iterator[tuple[Expression, str]]:
 
 
 def _element(element: Expression, number: int) -> tuple[Expression, str]:
-    """What must not come between two others is no operator of its own."""
+    """What must not come between two others is not an operator of its own."""
     if isinstance(element, Not) and element.over is None:
         return element.operand, f"{number}: none of"
     return element, str(number)
@@ -129,7 +141,7 @@ def _times(node: Iter) -> str:
 
 
 def _selection(node: Sel) -> str:
-    name = AGGREGATES.get(node.function, node.function.lower())
+    name = result_of(node.function) or node.function.lower()
     if node.function == "NTH":
         name = f"number {number_text(node.number or 0.0)}"
     elif node.number is not None:

@@ -3,7 +3,7 @@ are several ways, their numbers say which is preferred."""
 
 from __future__ import annotations
 
-from coincide.detection.rowpattern.automaton import MATCH, NOWHERE, Automaton, Way
+from coincide.detection.rowpattern.automaton import MATCH, NOWHERE, Automaton, State, Way
 from coincide.draw.graph import Arrow, Drawing, Node, wrapped
 from coincide.errors import CoincideError
 from coincide.lang.matchrecognize.definition import Query
@@ -14,6 +14,21 @@ LARGEST = 60
 
 
 def row_pattern(query: Query) -> Drawing:
+    automaton, arrows = _explored(query)
+    tests = {condition.variable: text(condition.test) for condition in query.clause.conditions}
+    names = [automaton.variables[s.variable] for s in automaton.states]
+    nodes = [Node(f"s{n}", "state", name, wrapped(tests.get(name, "any row"))) for n, name in enumerate(names)]
+    bound = "" if query.clause.within is None else f" WITHIN {interval_text(query.clause.within)}"
+    caption = f"PATTERN ({pattern_text(query.clause.pattern)}){bound}"
+    return Drawing(query.name, caption, (Node("start", "start"), *nodes, Node("match", "final", "match")), tuple(arrows))
+
+
+def state_names(query: Query) -> dict[State, str]:
+    """Of nodes, by the states that they stand for."""
+    return {state: f"s{n}" for n, state in enumerate(_explored(query)[0].states)}
+
+
+def _explored(query: Query) -> tuple[Automaton, list[Arrow]]:
     automaton = Automaton(query.clause.pattern, query.clause.variables)
     arrows = _arrows("start", automaton.first)
     state = 0
@@ -22,12 +37,7 @@ def row_pattern(query: Query) -> Drawing:
             raise CoincideError(f"the pattern of '{query.name}' has too many states to be drawn")
         arrows += _arrows(f"s{state}", automaton.after(state))
         state += 1
-    tests = {condition.variable: text(condition.test) for condition in query.clause.conditions}
-    names = [automaton.variables[s.variable] for s in automaton.states]
-    nodes = [Node(f"s{n}", "state", name, wrapped(tests.get(name, "any row"))) for n, name in enumerate(names)]
-    bound = "" if query.clause.within is None else f" WITHIN {interval_text(query.clause.within)}"
-    caption = f"PATTERN ({pattern_text(query.clause.pattern)}){bound}"
-    return Drawing(query.name, caption, (Node("start", "start"), *nodes, Node("match", "final", "match")), tuple(arrows))
+    return automaton, arrows
 
 
 def _arrows(source: str, ways: tuple[Way, ...]) -> list[Arrow]:

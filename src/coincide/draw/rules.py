@@ -34,12 +34,12 @@ def _opera(definition: Any) -> Drawing:
 def _spoken(picture: Drawing, definition: Any) -> Drawing:
     from coincide.lang.pretty.phrases import with_phrases
 
-    def said(text: str) -> str:
+    def in_words(text: str) -> str:
         return with_phrases(text, definition)
 
-    nodes = tuple(replace(n, label=said(n.label), notes=tuple(map(said, n.notes))) for n in picture.nodes)
-    arrows = tuple(replace(a, labels=tuple(map(said, a.labels))) for a in picture.arrows)
-    return replace(picture, caption=said(picture.caption), nodes=nodes, arrows=arrows)
+    nodes = tuple(replace(n, label=in_words(n.label), notes=tuple(map(in_words, n.notes))) for n in picture.nodes)
+    arrows = tuple(replace(a, labels=tuple(map(in_words, a.labels))) for a in picture.arrows)
+    return replace(picture, caption=in_words(picture.caption), nodes=nodes, arrows=arrows)
 
 
 def _ecl(definition: Any) -> Drawing:

@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from coincide.draw.scale import Scale, time_scale
+from coincide.expr.quantities import counted
 
 Record = Mapping[str, Any]
 
@@ -83,7 +84,7 @@ def timeline(
     _strips(picture, shown)
     _lanes(picture, _marks(found, label, leads or {}))
     _axis(picture)
-    return _page(picture, title, f"{len(shown):,} events, {len(found):,} detections")
+    return _page(picture, title, f"{counted(len(shown), 'event')}, {counted(len(found), 'detection')}")
 
 
 def span(record: Record) -> tuple[float, float]:

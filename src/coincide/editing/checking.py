@@ -16,7 +16,7 @@ def diagnostics(source: SourceText, others: Iterable[SourceText] = (), mapping: 
     if not is_rules(source):
         return []
     try:
-        return _told(source, _loaded([source], mapping))
+        return _warnings(source, _loaded([source], mapping))
     except CoincideError as error:
         alone = list(error.diagnostics)
     beside = [other for other in others if other.name != source.name and is_rules(other)]
@@ -30,7 +30,7 @@ def _together(
     left = list(others)
     while True:
         try:
-            return _told(source, _loaded([*left, source], mapping))
+            return _warnings(source, _loaded([*left, source], mapping))
         except CoincideError as error:
             blamed = {d.span.file for d in error.diagnostics if d.span is not None}
             if not blamed or source.name in blamed:
@@ -45,6 +45,6 @@ def _loaded(sources: Sequence[SourceText], mapping: SourceText | None) -> Rulebo
     return load(*sources, sigma_mapping=mapping)
 
 
-def _told(source: SourceText, book: Rulebook) -> list[Diagnostic]:
+def _warnings(source: SourceText, book: Rulebook) -> list[Diagnostic]:
     told = (*book.warnings, *book.remarks, *book.told_of_streams)
     return [diagnostic for diagnostic in told if diagnostic.span is None or diagnostic.span.file == source.name]

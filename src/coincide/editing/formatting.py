@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,6 +19,9 @@ from coincide.source import SourceText
 
 BY_STATEMENT = ("ecl", "opera", "ecco", "pretty", "eql")
 """Languages whose files are statements one after another."""
+
+DURATION = re.compile(r"(?<![\w.])[0-9.]+ ?(?:ms|s|min|h|d)\b")
+NAMED = re.compile(r"\A// @name .*\n")
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,17 @@ def formatted(source: SourceText) -> str:
         raise RuleError(Diagnostic("a file of this kind says more than its rules: it has no layout of its own"))
     printed = SourceText(source.name, language.print_file(file))
     made = _with_comments(source, printed)
-    return made if _means(language, source, made, file) else source.text
+    ways = (_as_written(made, source.text), made, source.text)
+    return next(text for text in ways if text is source.text or _means(language, source, text, file))
+
+
+def _as_written(made: str, own: str) -> str:
+    """Lengths of time in the units that the author chose; no name that nobody gave."""
+    given = DURATION.findall(own)
+    if len(DURATION.findall(made)) == len(given):
+        units = iter(given)
+        made = DURATION.sub(lambda found: next(units), made)
+    return made if "@name" in own else NAMED.sub("", made)
 
 
 def _means(language: Language, source: SourceText, made: str, file: Any) -> bool:

@@ -20,7 +20,7 @@ FILE = "file"
 """The scope of names that belong to their file."""
 
 PLAIN = frozenset({COMMENT, KEYWORD, FUNCTION, OPERATOR, NUMBER, TEXT})
-"""Kinds that are no names. Names that are of one language only (state, alias, lifespan …) have the kind that they are called."""
+"""Kinds that are not names. Names that are of one language only (state, alias, lifespan …) have the kind that they are called."""
 
 
 class Mark(NamedTuple):

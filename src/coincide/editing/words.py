@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from coincide.languages.registry import language_name
-
 ROOT = Path(__file__).parents[1]
 FUNCTION, EXPRESSION = "function", "expression"
 ALONE = ("eql", "sigma")
@@ -41,10 +39,6 @@ def words_of(language: str) -> tuple[Word, ...]:
     functions = functions_of(language)
     shared = (word for word in _read(ROOT / "expr" / "words.md") if word.group != FUNCTION or word.name in functions)
     return (*own, *(word for word in shared if (word.name.lower(), word.group == FUNCTION) not in known))
-
-
-def words_for(path: str) -> tuple[Word, ...]:
-    return words_of(language_name(path))
 
 
 @lru_cache

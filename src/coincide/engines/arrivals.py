@@ -1,9 +1,11 @@
-"""The guaranteed stage over columns: what arrives in a large batch is judged, ordered and handed on as a whole."""
+"""Stages over columns: what arrives in a large batch is judged, ordered and handed on as a whole."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +16,7 @@ from coincide.model.batch import EventBatch
 from coincide.model.column import Rows
 from coincide.model.event import HEARTBEAT
 from coincide.model.table import EventTable, Instants, table_of
-from coincide.stages import NEVER, Guaranteed, Moment
+from coincide.stages import NEVER, BestEffort, Guaranteed, Moment
 
 FOREVER = 2**63 - 1
 STRETCH = 1_000
@@ -36,6 +38,38 @@ def arrive(stage: Guaranteed, table: EventTable) -> None:
         table = sliced(table, end, len(table))
 
 
+class Receiver(Protocol):
+    """What takes many events at once as they have arrived."""
+
+    def takes_arrivals(self, delay: int) -> bool:
+        """Even if one is so much after its hi?"""
+
+    def consume_arrivals(
+        self, batch: EventBatch, clocks: Instants, bound: int, moment: Callable[[int | None, int], Moment]
+    ) -> None:
+        """Each event at its clock, and the timers due before the bound. What is done with a row (or, without one, by a timer) at
+        a clock is done at that moment."""
+
+
+def arrive_unordered(stage: BestEffort, receiver: Receiver, table: EventTable) -> None:
+    """Have all of it arrive where nothing waits; event by event, if timers may be due already when they are set."""
+    clocks = clocks_of(table, stage.clock)
+    rows = np.flatnonzero(are_events(table))
+    if not len(rows) or not receiver.takes_arrivals(int((clocks - table.hi)[rows].max())):
+        for event in table.events():
+            stage.arrive(event)
+        return
+    before = stage.number
+
+    def moment(row: int | None, clock: int) -> Moment:
+        """A timer fires before what comes at a later clock."""
+        return clock, before + int(np.searchsorted(clocks, clock, "right") if row is None else rows[row] + 1)
+
+    events = table if len(rows) == len(table) else taken(table, rows)
+    receiver.consume_arrivals(EventBatch(table=events), clocks[rows], int(clocks[-1]), moment)
+    stage.clock, stage.number = int(clocks[-1]), before + len(table)
+
+
 def _arrive_together(stage: Guaranteed, table: EventTable) -> None:
     arrivals = Arrivals(stage, table)
     late = arrivals.late | arrivals.gone_by
@@ -52,6 +86,23 @@ def arrival_instants(hi: Instants, given: pa.Array | None) -> Instants:
     return instants
 
 
+def clocks_of(table: EventTable, clock: int) -> Instants:
+    """The clock of arrivals at each record; it stood at `clock` before."""
+    arrival = arrival_instants(table.hi, table.fields.get("arrival"))
+    clocks: Instants = np.maximum(np.maximum.accumulate(arrival), clock)
+    return clocks
+
+
+def are_events(table: EventTable) -> Flags:
+    """Or heartbeats?"""
+    column = table.column("type")
+    codes = column.codes
+    assert codes is not None
+    heartbeat = column.texts.index(HEARTBEAT) if HEARTBEAT in column.texts else -1
+    others: Flags = codes != heartbeat
+    return others
+
+
 @dataclass(frozen=True)
 class Arrivals:
     """A batch in the order of arrival, as the stage sees it. Arrays have a value a record: what holds once it has come."""
@@ -61,18 +112,11 @@ class Arrivals:
 
     @cached_property
     def is_event(self) -> Flags:
-        column = self.table.column("type")
-        codes = column.codes
-        assert codes is not None
-        heartbeat = column.texts.index(HEARTBEAT) if HEARTBEAT in column.texts else -1
-        others: Flags = codes != heartbeat
-        return others
+        return are_events(self.table)
 
     @cached_property
     def clock(self) -> Instants:
-        arrival = arrival_instants(self.table.hi, self.table.fields.get("arrival"))
-        clock: Instants = np.maximum(np.maximum.accumulate(arrival), self.stage.clock)
-        return clock
+        return clocks_of(self.table, self.stage.clock)
 
     @cached_property
     def rows(self) -> dict[str, Rows]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("embedded", "spark", "spark-streaming")
 TIERS = ("auto", "interpreter", "kernel")
+MOST_JOBS = 256
 
 Until = float | str | datetime | None
 """Where the clock goes on to after the last event: milliseconds, ISO-8601 text, a datetime, or 'inf'."""
@@ -34,11 +35,18 @@ def detections(
     engine: str = "embedded",
     tier: str = "auto",
     closed: bool = True,
+    jobs: int = 1,
 ) -> Iterator[EventBatch]:
     """Detections in the order made, batch by batch. `batches` are in total order, `until` is in microseconds. With an end that is
-    not `closed`, what only the end of the input would decide stays undecided."""
+    not `closed`, what only the end of the input would decide stays undecided. In this process, so many `jobs` may run at once."""
     check_name("engine", engine, ENGINES)
     check_name("tier", tier, TIERS)
+    check_jobs(jobs)
+    if engine == "embedded" and jobs > 1 and book.max_detections is None:  # they are counted by one
+        from coincide.engines.lanes import are_divided, run_in_lanes
+
+        if are_divided(book):
+            return run_in_lanes(book, batches, until, tier, closed, jobs)
     if engine == "embedded":
         from coincide.engines.embedded import run
 
@@ -72,6 +80,11 @@ def check_name(what: str, given: str, known: tuple[str, ...]) -> None:
     if given not in known:
         hint = nearest(given, known) or f"one of {', '.join(known)}"
         raise CoincideError(Diagnostic(f"unknown {what} '{given}'", hint=hint))
+
+
+def check_jobs(jobs: int) -> None:
+    if not 1 <= jobs <= MOST_JOBS:
+        raise CoincideError(f"there can be 1 to {MOST_JOBS} jobs, not {jobs}")
 
 
 def until_microseconds(until: Until) -> float | None:

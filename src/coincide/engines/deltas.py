@@ -26,7 +26,7 @@ VERSION = 1
 _in_order = attrgetter("origin")
 
 
-class Told(NamedTuple):
+class WrittenState(NamedTuple):
     """A state, whole, or what has changed in it."""
 
     data: bytes
@@ -76,22 +76,22 @@ class _Known:
     arrived: int
 
 
-class Teller:
-    """Tells the states of instances by name. Whoever keeps what it tells can go on from there."""
+class StateWriter:
+    """Writes the states of instances by name. Whoever keeps what it writes can go on from there."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
 
-    def tell(self, instances: Mapping[str, Kept], everything: bool = False) -> Told:
+    def write(self, instances: Mapping[str, Kept], everything: bool = False) -> WrittenState:
         """What has changed since this was asked last, or all, also where other instances or states have taken their place."""
         before = self._known
         same = before.keys() == instances.keys() and all(before[name].state is own.state for name, own in instances.items())
         whole = everything or not same
         self._known = {}
-        found = {name: self._tell(name, own, None if whole else before[name]) for name, own in instances.items()}
-        return Told(sealed(msgspec.msgpack.encode(Written(VERSION, found))), whole)
+        found = {name: self._changes(name, own, None if whole else before[name]) for name, own in instances.items()}
+        return WrittenState(sealed(msgspec.msgpack.encode(Written(VERSION, found))), whole)
 
-    def _tell(self, name: str, own: Kept, before: _Known | None) -> InstanceChanges:
+    def _changes(self, name: str, own: Kept, before: _Known | None) -> InstanceChanges:
         columns = own.stage.columns if isinstance(own.stage, LiveStage) else None
         stage = _of_objects(own.stage, before) if columns is None else _of_columns(own.stage, before)
         graph = own.graph.changes(own.state, everything=before is None)

@@ -11,8 +11,9 @@ from typing import Any
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.order import sort_batch
 from coincide.adapters.records import BadRecord, event_of
-from coincide.detection.base import Unfinished
+from coincide.detection.base import Unfinished, paying_sizes
 from coincide.detection.snapshots import damaged, reading_state
+from coincide.engines.allowance import Allowance
 from coincide.engines.choice import TIERS, Until, check_name, until_microseconds
 from coincide.engines.compilation import is_ready
 from coincide.engines.graph import Graph, GraphState
@@ -46,7 +47,7 @@ class Engine:
     `process` takes events that are not older than those before; older ones are *late*: counted and not consumed. State can
     be taken (`snapshot`) and given back (`restore`) between any two calls, also under changed rules. With the tier `auto`
     each plan is in the tier that is faster for batches of the size that comes. `on_detection` is called with every detection,
-    as a record."""
+    as a record. With `max_detections`, making more is a RunError that names the rule."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Engine:
         tier: str = "auto",
         *,
         on_detection: Callback | None = None,
+        max_detections: int | None = None,
     ) -> None:
         check_name("tier", tier, TIERS)
         self.tier = tier
@@ -62,6 +64,8 @@ class Engine:
         self._graphs = Graphs(rulebook(rules), tier)
         self._graph = self._graphs.graph
         self._state = self._graph.initial()
+        most = self._graphs.book.max_detections if max_detections is None else max_detections
+        self._allowance = None if most is None else Allowance(most, self._graphs.book)
         self._fields = self._graphs.book.fields(DEFAULT)
 
     def on(self, type: str, callback: Callback) -> None:
@@ -93,9 +97,23 @@ class Engine:
         return merged(made)
 
     def _step(self, batch: EventBatch) -> EventBatch:
-        if not self._callbacks:
-            return self._graph.advance(self._state, batch)
-        return self._with_callbacks(partial(self._graph.advance, self._state, batch))
+        if self._allowance is None:
+            return self._with_callbacks(partial(self._graph.advance, self._state, batch))
+        made: list[EventBatch] = []
+        for piece in self._allowance.pieces(batch):
+            part = self._with_callbacks(partial(self._graph.advance, self._state, piece))
+            self._use(part, made)
+            made.append(part)
+        return merged(made)
+
+    def _use(self, part: EventBatch, before: Sequence[EventBatch] = ()) -> None:
+        """Part of what may be detected; beyond that, only what was made before is given out."""
+        try:
+            if self._allowance is not None:
+                self._allowance.use(part)
+        except RunError as error:
+            error.detections = merged(before)
+            raise
 
     def finish(self, until: Until = None, *, closed: bool = True) -> EventBatch:
         """The end of input; `until` (milliseconds, ISO-8601, a datetime, or 'inf') moves the clock on. If it is not `closed`,
@@ -104,7 +122,9 @@ class Engine:
 
     def finish_at(self, until: float | None, closed: bool = True) -> EventBatch:
         """The same, in the microseconds (or inf) that engines count. If it is not `closed`, more is to come later."""
-        return self._with_callbacks(partial(self._graph.finish, self._state, until, closed))
+        made = self._with_callbacks(partial(self._graph.finish, self._state, until, closed))
+        self._use(made)
+        return made
 
     def advance(self, time: Until) -> EventBatch:
         """Lets time pass without an event: what waits for an instant before `time` (milliseconds, ISO-8601, a datetime) has
@@ -224,7 +244,7 @@ class Graphs:
     def __init__(self, book: Rulebook, tier: str) -> None:
         self.book = book
         self.tier = tier
-        self._sizes = sorted({p.pays_from for p in book.plans()}) if tier == "auto" else []
+        self._sizes = sorted(set(paying_sizes(book.plans()))) if tier == "auto" else []
         self._level = 0
         self._small = 0  # batches in a row that are of a lower level
         self._come = 0

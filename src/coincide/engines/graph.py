@@ -9,25 +9,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from coincide.detection.base import Changes, Clock, DetectorPlan, State, Unfinished
+from coincide.detection.keys import PartOf
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.gaps import Gaps
+from coincide.engines.routing import Routes
 from coincide.engines.snapshots import VERSION, GraphChanges, GraphSnapshot, read_snapshot, with_changes
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.event import HEARTBEAT, order_of
 
+if TYPE_CHECKING:
+    from coincide.model.table import Instants
+
+NUMBERS = 1 << 40
+"""Numbers of events for one of several states that may become one: more it does not consume."""
+
 
 @dataclass
 class GraphState:
     """All that a run remembers. `hi` is that of the last external event consumed. `stepped` are the numbers of the plans that
     have begun: a plan may have something to do at the first step whatever comes (Amit's lifespans open at the start). `touched`
-    are those that were stepped since changes were told last, `told` the digests of what was told of plans that do not know."""
+    are those that were stepped since changes were told last, `digests` those of what was told of plans that do not know."""
 
     states: list[State]
     consumed: int = 0
@@ -35,7 +43,7 @@ class GraphState:
     hi: int = NEVER
     stepped: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)
-    told: dict[int, dict[str, bytes]] = field(default_factory=dict)
+    digests: dict[int, dict[str, bytes]] = field(default_factory=dict)
 
     def check_begun(self) -> None:
         """The clock of a run stands at its first event or behind it."""
@@ -75,14 +83,15 @@ class Graph:
         state: GraphState,
         batch: EventBatch,
         bound: int | None = None,
-        arrival: int | None = None,
+        arrival: int | Instants | None = None,
         until: float | None = None,
         closing: bool = False,
         border: Border | None = None,
     ) -> EventBatch:
         """Consume external events that stand in total order and follow all consumed before; then let time come to `bound`
         (microseconds, exclusive; by default to the last event). Returns the detections by place. With a clock of `arrival`,
-        one event is consumed at that clock whatever its time. `until` is given when the input has ended, `closing` when it
+        one event is consumed at that clock whatever its time; with one for each row, a batch as it came.
+        `until` is given when the input has ended, `closing` when it
         is over with this step. With a `border`, events have their places already."""
         if border is not None or (far := self._gaps.find(state.hi, batch)) is None:
             return self._step(state, batch, bound, arrival, until, closing, border)
@@ -103,20 +112,22 @@ class Graph:
         state: GraphState,
         batch: EventBatch,
         bound: int | None = None,
-        arrival: int | None = None,
+        arrival: int | Instants | None = None,
         until: float | None = None,
         closing: bool = False,
         border: Border | None = None,
     ) -> EventBatch:
         if rows := len(batch):
-            first, last = _first_and_last(batch)
+            first, last = _first_and_last(batch) if arrival is None else _first_and_latest(batch)
             state.start = first if state.start is None else state.start
             state.hi = max(state.hi, last)
         placed = batch.numbered(state.consumed, arrival) if border is None else batch
         external = placed.without_type(HEARTBEAT)
         state.consumed += rows
         end = None if until is None else state.hi
-        clock = Clock(state.hi if bound is None else bound, state.start, arrival, end, until == inf, closing)
+        at = arrival if arrival is None or isinstance(arrival, int) else int(arrival[-1])
+        routes = Routes(external, len(self.plans))
+        clock = Clock(state.hi if bound is None else bound, state.start, at, end, until == inf, closing, routes.latest)
         made: list[EventBatch] = []
         stop = Stop()
         types = external.few_types if until is None else None
@@ -127,7 +138,8 @@ class Graph:
                 made.append(EMPTY)
                 continue
             try:
-                inputs = stop.cut(merged([external, *given]) if given else external)
+                own = routes.to(plan)
+                inputs = stop.cut(merged([own, *given]) if given else own)
                 state.stepped.add(number)
                 state.touched.add(number)
                 state.states[number], detections = plan.step(state.states[number], inputs, clock)
@@ -150,7 +162,7 @@ class Graph:
     ) -> EventBatch:
         """The end of input: timers due by the last event, or by `until` (microseconds or inf) if that is later, fire; then
         tables end. If it is not `closed`, more is to come later, and the clock only goes on to `until`. A part of a larger graph
-        cannot tell when nothing is waited for any more, so its `until` is no infinite one."""
+        cannot tell when nothing is waited for any more, so its `until` is not an infinite one."""
         if state.start is None:
             return EMPTY
         if until is None and not closed:  # the clock has come to the last event of the whole input, not past it
@@ -197,11 +209,11 @@ class Graph:
         """Of one plan. If it cannot tell, its parts are looked at: those that are others than before."""
         plan, own = self.plans[number], state.states[number]
         if plan.tells_changes(own):
-            state.told.pop(number, None)
+            state.digests.pop(number, None)
             return plan.changes(own, everything)
-        before = {} if everything else state.told.get(number, {})
+        before = {} if everything else state.digests.get(number, {})
         parts = plan.encode(own)
-        state.told[number] = now = {name: blake2b(data, digest_size=16).digest() for name, data in parts.items()}
+        state.digests[number] = now = {name: blake2b(data, digest_size=16).digest() for name, data in parts.items()}
         replaced = {name: data for name, data in parts.items() if now[name] != before.get(name)}
         return Changes(replaced, {}, sorted(before.keys() - now.keys()))
 
@@ -220,6 +232,22 @@ class Graph:
         with reading_state():
             states = [plan.decode(snapshot.parts) for plan in self.plans]
         return GraphState(states, snapshot.consumed, snapshot.start, snapshot.hi)
+
+    def split(self, state: GraphState, count: int, part_of: PartOf) -> list[GraphState]:
+        """A state of a graph of interpreters, which is given up, in parts by key, as plans do (detection/base.py); kernels read
+        what it encodes. Every plan must have a partition. A part may consume the events of its keys by itself, and `merge` put
+        such parts together: but then events of different parts must not have one number, so each `consumed` must first be set
+        to a multiple of `NUMBERS` that none of them has come to."""
+        by_plan = [plan.split(own, count, part_of) for plan, own in zip(self.plans, state.states, strict=True)]
+        parts = zip(*by_plan, strict=True)
+        return [GraphState(list(own), state.consumed, state.start, state.hi, set(state.stepped)) for own in parts]
+
+    def merge(self, states: Sequence[GraphState]) -> GraphState:
+        """States without a common key, that have all come to one bound of time, as one."""
+        merged = [plan.merge([state.states[n] for state in states]) for n, plan in enumerate(self.plans)]
+        start = min((state.start for state in states if state.start is not None), default=None)
+        consumed, hi = max(state.consumed for state in states), max(state.hi for state in states)
+        return GraphState(merged, consumed, start, hi, set.union(*(state.stepped for state in states)))
 
     def _detections_for(self, number: int, made: Sequence[EventBatch]) -> list[EventBatch]:
         """The detections of earlier plans that a plan reads."""
@@ -275,6 +303,13 @@ def add_statistics(total: dict[str, Any], part: Mapping[str, Any]) -> None:
             add_statistics(total.setdefault(name, {}), value)
         else:
             total[name] = total.get(name, 0) + value
+
+
+def _first_and_latest(batch: EventBatch) -> tuple[int, int]:
+    """Of events as they came."""
+    if batch.has_table:
+        return int(batch.table.hi[0]), int(batch.table.hi.max())
+    return order_of(batch.events[0])[0], max(order_of(event)[0] for event in batch.events)
 
 
 def _first_and_last(batch: EventBatch) -> tuple[int, int]:

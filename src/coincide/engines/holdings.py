@@ -20,6 +20,7 @@ from coincide.engines.snapshots import GraphSnapshot, PolicySnapshot, is_snapsho
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import plain
 from coincide.model.stamp import iso_instant
+from coincide.ordering import POLICIES
 from coincide.rulebook import Rulebook
 from coincide.stages import NEVER, StageState
 
@@ -103,7 +104,7 @@ def _policy_holdings(data: bytes, book: Rulebook) -> Iterator[Holding]:
 
 def policy_named(name: str) -> StabilityPolicy:
     """As a snapshot names it."""
-    return StabilityPolicy(name) if name in ("in-order", "delayed") else StabilityPolicy.parse(name)
+    return StabilityPolicy(name) if name in POLICIES and not POLICIES[name].written else StabilityPolicy.parse(name)
 
 
 def checkpoint_holdings(state: bytes, changes: Sequence[bytes], book: Rulebook) -> list[Holding]:

@@ -42,7 +42,7 @@ class Keys:
         self._digests: Mapping[int, str] = dict(digests)
         self._met: dict[bytes, int] = {}
         self._written = bytearray()
-        self._told: int | None = None  # so much of it; None: not all that has gone meanwhile
+        self._saved_size: int | None = None  # so much of it has been given out; None: all is to be
 
     def change_rules(self, digests: Digests) -> None:
         self._digests = dict(digests)
@@ -56,13 +56,13 @@ class Keys:
 
     def changes(self, everything: bool = False) -> tuple[bytes, bool]:
         """What is to be added to the state since this was asked last, or all of it; and whether it is all."""
-        anew = everything or self._told is None
-        data = bytes(self._written if anew else self._written[self._told :])
-        self._told = len(self._written)
-        return data, anew
+        whole = everything or self._saved_size is None
+        data = bytes(self._written if whole else self._written[self._saved_size :])
+        self._saved_size = len(self._written)
+        return data, whole
 
     def restore(self, state: bytes) -> None:
-        self._told = None
+        self._saved_size = None
         self._met = {}
         self._written = bytearray()
         for at in range(0, len(state) - ENTRY + 1, ENTRY):
@@ -79,8 +79,8 @@ class Keys:
         del self._written[:ENTRY]
         if self._met.get(oldest) == number:  # there was no equal one since
             del self._met[oldest]
-        if self._told is not None:
-            self._told = self._told - ENTRY if self._told else None
+        if self._saved_size is not None:
+            self._saved_size = self._saved_size - ENTRY if self._saved_size else None
 
     def _keys(self, contents: Iterable[bytes]) -> Iterator[str]:
         for said in contents:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from coincide.compile import Compiled
 from coincide.compile.graph import feeds
-from coincide.detection.base import Detector, in_tier
+from coincide.detection.base import Detector, DetectorPlan, in_tier
 from coincide.detection.snapshots import carried_key_of, damaged, external_event_of, key_of_order, stored_event, stored_key
 from coincide.engines.graph import Graph, GraphState
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import CoincideError, RunError
 from coincide.model.batch import EMPTY, EventBatch
-from coincide.model.event import Event
-from coincide.ordering import stage
-from coincide.stages import NEVER, Guaranteed, Moment, Moments, StageState
+from coincide.model.event import Event, Place
+from coincide.ordering import POLICIES, stage, written_policies
+from coincide.stages import NEVER, BestEffort, Guaranteed, Moment, Moments, StageState
+
+if TYPE_CHECKING:
+    from coincide.model.table import Instants
 
 KEY = 5
 """Parts of a key of the total order."""
@@ -39,18 +43,17 @@ class StabilityPolicy:
             threshold = float(rest[0]) if rest else 1.0
         except ValueError:
             threshold = 0.0
-        known = {"best-effort": 0, "guaranteed": 0, "probabilistic": 1}
-        if known.get(kind) != len(rest) or not 0 < threshold <= 1:
+        if kind not in written_policies() or POLICIES[kind].has_threshold != len(rest) or not 0 < threshold <= 1:
             raise CoincideError(f"unknown policy '{text}': best-effort, guaranteed, or probabilistic P with 0 < P <= 1")
         return cls(kind, threshold)
 
     @property
     def is_one(self) -> bool:
         """Or is it the want of one?"""
-        return self.kind not in ("in-order", "delayed")
+        return POLICIES[self.kind].written
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.threshold:g}" if self.kind == "probabilistic" else self.kind
+        return f"{self.kind} {self.threshold:g}" if POLICIES[self.kind].has_threshold else self.kind
 
 
 IN_ORDER = StabilityPolicy("in-order")
@@ -90,10 +93,19 @@ class Instance:
     def use(self, tier: str, size: int = 0) -> None:
         """Go on in this tier, or in the one that suits batches of this size. Event by event, kernels are of no use."""
         self.tier = tier
-        by_event = self.policy.kind == "best-effort" or (self.policy.kind == "probabilistic" and self.timed)
+        plans = in_tier(self._plans, tier, size)
+        if not self._is_batched(plans):
+            plans = self._plans
+        self._by_columns = any(plan is not plain for plan, plain in zip(plans, self._plans, strict=True))
         kept = None if self.state.start is None else self.graph.encode(self.state)
-        self.graph = Graph(in_tier(self._plans, "interpreter" if by_event else tier, size), self.tells_hidden)
+        self.graph = Graph(plans, self.tells_hidden)
         self.state = self.graph.initial() if kept is None else self.graph.decode(kept)
+
+    def _is_batched(self, plans: Sequence[DetectorPlan]) -> bool:
+        """Does the policy let events come together?"""
+        if self._by_arrival:
+            return all(plan.takes_arrivals(0) for plan in plans)
+        return not (POLICIES[self.policy.kind].takes_timed_singly and self.timed)
 
     @property
     def names(self) -> set[str]:
@@ -123,14 +135,18 @@ class Instance:
         self.stage.restore(stage)
 
     def arrive(self, batch: EventBatch) -> None:
-        if self.tier == "kernel" and batch.has_table and type(self.stage) is Guaranteed:
+        if self._by_columns and batch.has_table and isinstance(self.stage, BestEffort):
+            from coincide.engines.arrivals import arrive_unordered
+
+            arrive_unordered(self.stage, self, batch.table)
+        elif self._by_columns and batch.has_table and type(self.stage) is Guaranteed:
             from coincide.engines.arrivals import arrive
 
             arrive(self.stage, batch.table)
-            return
-        for event in batch.events:
-            self.stage.arrive(event)
-        self.stage.settle()
+        else:
+            for event in batch.events:
+                self.stage.arrive(event)
+            self.stage.settle()
 
     # What the stage has it do.
 
@@ -148,25 +164,36 @@ class Instance:
             raise
 
     def consume(self, batch: EventBatch, moments: Moments) -> None:
-        self._advance(batch, NEVER if self._by_arrival else None, moments)
+        arrival = moments(0)[0] if self._by_arrival else None
+        self._advance(batch, NEVER if self._by_arrival else None, arrival, lambda place: moments(place[0]))
+
+    def takes_arrivals(self, delay: int) -> bool:
+        return all(plan.takes_arrivals(delay) for plan in self.graph.plans)
+
+    def consume_arrivals(
+        self, batch: EventBatch, clocks: Instants, bound: int, moment: Callable[[int | None, int], Moment]
+    ) -> None:
+        first = self.state.consumed
+        self._advance(batch, bound, clocks, lambda place: moment(place[2] - first if place[1] == 0 else None, place[0]))
 
     def fire(self, due: int, moment: Moment) -> None:
-        self._advance(EMPTY, due + 1, lambda time: moment)
+        self._advance(EMPTY, due + 1, moment[0] if self._by_arrival else None, lambda place: moment)
 
     @property
     def _by_arrival(self) -> bool:
-        return self.policy.kind == "best-effort"
+        return POLICIES[self.policy.kind].by_arrival
 
-    def _advance(self, batch: EventBatch, bound: int | None, moments: Moments) -> None:
+    def _advance(
+        self, batch: EventBatch, bound: int | None, arrival: int | Instants | None, moment_of: Callable[[Place], Moment]
+    ) -> None:
         """A place begins with the time of what brought it about, and ends with the definition that made it and a count."""
-        arrival = moments(0)[0] if self._by_arrival else None
         try:
             for made in up_to_a_stop(partial(self.graph.advance, self.state, batch, bound, arrival)):
                 for detection in made.events:
                     if detection.place[-2] in self.reported:
-                        self.report(detection, moments(detection.place[0]), self.policy)
+                        self.report(detection, moment_of(detection.place), self.policy)
         except RunError as error:
-            self.stopped = moments(error.place[0] if error.place else NEVER)[1]
+            self.stopped = moment_of(error.place or (NEVER, 1))[1]
             raise
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from coincide.detection.snapshots import reading_state
-from coincide.engines.deltas import Teller, Told, read
+from coincide.engines.deltas import StateWriter, WrittenState, read
 from coincide.engines.embedded import PATIENCE, WORTH, Engine
 from coincide.engines.graph import Graph, GraphState
 from coincide.engines.instance import read_stage
@@ -62,7 +62,7 @@ class Live(Protocol):
 
     def change_rules(self, rules: Rulebook) -> None: ...
 
-    def changes(self, everything: bool = False) -> Told:
+    def changes(self, everything: bool = False) -> WrittenState:
         """What has changed since this was asked last, or all."""
 
     def restore(self, whole: bytes, changes: Sequence[bytes] = ()) -> None:
@@ -76,7 +76,7 @@ class LiveEngine:
     def __init__(self, engine: Engine, delay: int = 0) -> None:
         self.engine = engine
         self.stage = LiveStage(self, delay=delay)
-        self._teller = Teller()
+        self._writer = StateWriter()
         self._made: list[EventBatch] = []
         self._small = 0  # batches in a row that are not worth being columns
 
@@ -131,8 +131,8 @@ class LiveEngine:
         hint = f"a delay of {duration_text(self.stage.sufficient)} would have sufficed"
         return [Diagnostic(f"{came} came too late: left out{kept}", severity="warning", hint=hint)]
 
-    def changes(self, everything: bool = False) -> Told:
-        return self._teller.tell({TOTAL_ORDER: self}, everything)
+    def changes(self, everything: bool = False) -> WrittenState:
+        return self._writer.write({TOTAL_ORDER: self}, everything)
 
     def restore(self, whole: bytes, changes: Sequence[bytes] = ()) -> None:
         with reading_state():

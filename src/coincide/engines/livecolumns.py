@@ -59,12 +59,12 @@ class CountedColumns:
 
 class WaitingColumns:
     """Events that wait, in total order: tables one after another, so that what comes in order is not copied. Of those that were
-    told to whoever keeps them, `_told` wait on, at the front, and `_dropped` are gone."""
+    told to whoever keeps them, `_written_rows` wait on, at the front, and `_dropped` are gone."""
 
     def __init__(self, events: Sequence[Event] = ()) -> None:
         self._tables = deque([sorted_table(table_of(events))] if events else [])
         self._rows = len(events)
-        self._told = self._dropped = 0
+        self._written_rows = self._dropped = 0
 
     def __len__(self) -> int:
         return self._rows
@@ -82,7 +82,7 @@ class WaitingColumns:
         while self._tables and key_of(self._tables[-1], -1) > begin:
             mixed.insert(0, self._tables.pop())
             before -= len(mixed[0])
-        self._told = min(self._told, before)
+        self._written_rows = min(self._written_rows, before)
         self._rows += len(table)
         self._tables.append(table if len(mixed) == 1 else sorted_table(joined(mixed)))
 
@@ -99,8 +99,8 @@ class WaitingColumns:
         return found[0] if len(found) == 1 else joined(found) if found else None
 
     def _drop(self, rows: int) -> None:
-        known = min(rows, self._told)
-        self._rows, self._told, self._dropped = self._rows - rows, self._told - known, self._dropped + known
+        known = min(rows, self._written_rows)
+        self._rows, self._written_rows, self._dropped = self._rows - rows, self._written_rows - known, self._dropped + known
 
     def events(self) -> list[Event]:
         return [event for table in self._tables for event in table.events()]
@@ -108,9 +108,9 @@ class WaitingColumns:
     def changes(self, everything: bool) -> tuple[int, int, EventTable | None]:
         """Of those that waited when this was asked last: how many are gone at the front, and how many after them wait on; and
         what waits behind those."""
-        dropped, kept = (0, 0) if everything else (self._dropped, self._told)
+        dropped, kept = (0, 0) if everything else (self._dropped, self._written_rows)
         new = self._from(kept)
-        self._told, self._dropped = self._rows, 0
+        self._written_rows, self._dropped = self._rows, 0
         return dropped, kept, new
 
     def _from(self, row: int) -> EventTable | None:

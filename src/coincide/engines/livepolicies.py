@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from coincide.detection.snapshots import reading_state
-from coincide.engines.deltas import Teller, Told, read
+from coincide.engines.deltas import StateWriter, WrittenState, read
 from coincide.engines.instance import read_stage
 from coincide.engines.policies import PolicyEngine, PolicyRun
 from coincide.errors import Diagnostic
@@ -29,7 +29,7 @@ class LivePolicies:
         self._note = note
         self._goes_on = goes_on
         self._late: list[Event] = []
-        self._teller = Teller()
+        self._writer = StateWriter()
 
     @property
     def mark(self) -> int | None:
@@ -70,8 +70,8 @@ class LivePolicies:
     def change_rules(self, rules: Rulebook) -> None:
         self.engine.change_rules(rules)
 
-    def changes(self, everything: bool = False) -> Told:
-        return self._teller.tell({str(each.policy): each for each in self.engine.instances}, everything)
+    def changes(self, everything: bool = False) -> WrittenState:
+        return self._writer.write({str(each.policy): each for each in self.engine.instances}, everything)
 
     def restore(self, whole: bytes, changes: Sequence[bytes] = ()) -> None:
         with reading_state():

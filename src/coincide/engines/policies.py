@@ -89,7 +89,7 @@ def policies_of(rules: Rulebook, default: StabilityPolicy = IN_ORDER) -> dict[st
 
 def names_policies(rules: Rulebook) -> bool:
     """Does any definition say under which policy it is detected?"""
-    return any(detector.policy is not None for detector in rules.detectors)
+    return rules.names_policies
 
 
 class PolicyEngine:

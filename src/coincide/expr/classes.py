@@ -80,6 +80,8 @@ class Constants:
     def text_codes(self, texts: Sequence[str]) -> Codes:
         """The code of each text of a dictionary, and at the end that of null."""
         base = 1 + self._places(self.numbers)
+        if not self.texts:  # all are the same to it
+            return np.append(np.full(len(texts), base, np.int32), np.int32(0))
         return np.array([base + self._text_code(t) for t in texts] + [0], np.int32)
 
     def _number_codes(self, values: Numbers, rests: Rests | None) -> Codes:

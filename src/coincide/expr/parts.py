@@ -162,7 +162,7 @@ class Lowering(Generic[N, T, C]):
         return Flag(true, balanced(self.algebra.either, [f.false for f in flags]))
 
     def _flag(self, tree: Expr) -> Flag[C]:
-        """What is no boolean counts as null."""
+        """What is not a boolean counts as null."""
         return self.lower(tree).flag or Flag(self.algebra.always(False), self.algebra.always(False))
 
     def _not(self, node: Not) -> Parts[N, T, C]:

@@ -48,7 +48,7 @@ def unquoted(written: str) -> str:
 
 
 def name_text(name: str, reserved: Collection[str] = EXPRESSION_KEYWORDS) -> str:
-    """A name as an author must write it: in back quotes if it is no plain name, or a word of the language."""
+    """A name as an author must write it: in back quotes if it is not a plain name, or a word of the language."""
     if _is_plain(name) and name not in reserved and not (name.isupper() and name.lower() in reserved):
         return name
     return back_quoted(name)

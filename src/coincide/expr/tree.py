@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from coincide.model.compound import Single
-from coincide.syntax import Node, walk
+from coincide.syntax import Node, rebuilt, walk
 
 
 @dataclass(frozen=True)
@@ -147,14 +146,7 @@ TRUE = Literal(True)
 
 def transform(tree: Expr, rewrite: Callable[[Expr], Expr]) -> Expr:
     """The tree rebuilt bottom-up with `rewrite` applied to every node."""
-    changes: dict[str, Any] = {}
-    for f in fields(tree):
-        value = getattr(tree, f.name)
-        if isinstance(value, Expr):
-            changes[f.name] = transform(value, rewrite)
-        elif isinstance(value, tuple) and value and isinstance(value[0], Expr):
-            changes[f.name] = tuple(transform(v, rewrite) for v in value)
-    return rewrite(replace(tree, **changes) if changes else tree)
+    return rewrite(rebuilt(tree, lambda inner: transform(inner, rewrite)))
 
 
 def with_aliases(tree: Expr, aliases: frozenset[str]) -> Expr:

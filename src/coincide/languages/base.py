@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from coincide.detection.base import Detector, DetectorPlan
 from coincide.errors import Diagnostic
-from coincide.lang.opera.definition import Limit
 from coincide.lang.shared.about import About
 from coincide.lang.shared.reads import Reads
 from coincide.lang.shared.wants import Slot, Wants
 from coincide.source import SourceText
+
+if TYPE_CHECKING:
+    from coincide.lang.opera.definition import Limit
 
 
 class Language(ABC):

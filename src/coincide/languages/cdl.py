@@ -17,7 +17,7 @@ from coincide.lang.cdl.print import print_file as print_xml
 from coincide.lang.cdl.typing import KINDS
 from coincide.lang.cdl.versions import in_force
 from coincide.lang.cdl.wants import wants_of
-from coincide.lang.cdl.warning import warnings_of
+from coincide.lang.cdl.warnings import warnings_of
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute
 from coincide.lang.shared.wants import Wants

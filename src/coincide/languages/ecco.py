@@ -17,13 +17,13 @@ from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.check import check_spaces, resolved_place
 from coincide.lang.ecco.definition import At, Definition, DuplicatesRule, Expression, File, Neg, Not, Ref, trees_of
 from coincide.lang.ecco.lasting import Names
-from coincide.lang.ecco.lasting import warnings as definition_warnings
 from coincide.lang.ecco.link import Linked, Setting, components, link, reads_any, referred
 from coincide.lang.ecco.parse import parse as parse_text
 from coincide.lang.ecco.print import linked_text
 from coincide.lang.ecco.print import print_file as print_text
-from coincide.lang.ecco.unbounded import unbounded, unbounded_duplicates
 from coincide.lang.ecco.wants import wants_of
+from coincide.lang.ecco.warnings import unbounded, unbounded_duplicates
+from coincide.lang.ecco.warnings import warnings as definition_warnings
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, keys_of, mentions_of
 from coincide.lang.shared.wants import Wants

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coincide.analysis.report import monitor_warnings
 from coincide.analysis.settle import check_settles
+from coincide.analysis.warnings import monitor_warnings
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.machine.plan import plans as machine_plans
 from coincide.errors import Diagnostic

@@ -36,7 +36,7 @@ class Settings:
 
 
 def settings_of(given: object, base: Path) -> Settings:
-    """Whatever an editor or a file says; what is no setting is passed over."""
+    """Whatever an editor or a file says; what is not a setting is passed over."""
     said: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     events, mapping = said.get("events"), said.get("mapping")
     listed = [events] if isinstance(events, str) else events if isinstance(events, list) else []
@@ -45,12 +45,12 @@ def settings_of(given: object, base: Path) -> Settings:
 
 
 class Folders:
-    """Reads files once for each time that they change. `told` hears of files that cannot be read."""
+    """Reads files once for each time that they change. `report` hears of files that cannot be read."""
 
-    def __init__(self, told: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         self.opened: dict[str, SourceText] = {}
         self.settings = Settings()
-        self._told = told
+        self._report = report
         self._texts: dict[str, tuple[Stamp, SourceText]] = {}
         self._names: dict[str, tuple[Stamp, Names]] = {}
 
@@ -85,7 +85,8 @@ class Folders:
 
     def names(self, path: str) -> Names:
         """Learnt from what the settings name."""
-        return joined(self._learnt(sample) for settings in self._of(path) for sample in settings.paths())
+        samples = dict.fromkeys(sample.resolve() for settings in self._of(path) for sample in settings.paths())
+        return joined(map(self._learnt, samples))
 
     def mapping(self, path: str) -> SourceText | None:
         """The mapping file of Sigma's rules."""
@@ -103,7 +104,7 @@ class Folders:
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
-            self._told(f"{file}: {error}")
+            self._report(f"{file}: {error}")
         yield self.settings
 
     def _learnt(self, sample: Path) -> Names:
@@ -117,7 +118,7 @@ class Folders:
         try:
             return names_in(path)
         except CoincideError as error:
-            self._told(f"no names can be learnt: {error}")
+            self._report(f"no names can be learnt: {error}")
             return Names()
 
 

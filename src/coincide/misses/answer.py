@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.adapters.records import record_for
 from coincide.causes import Cause, Causes, clock
 from coincide.misses.edits import Add, Change, Edit, Edits, Move, Remove, edited
 from coincide.misses.proposals import Hints
@@ -34,10 +36,14 @@ class Miss:
     lacks: tuple[str, ...]  # the edits in words, one by one
     conditions: tuple[str, ...] = ()  # of the rule, that do not hold
     _events: Sequence[Event] = field(default=(), repr=False, compare=False)
+    _mapping: FieldMapping = field(default=DEFAULT, repr=False, compare=False)
 
     def repaired(self) -> list[dict[str, Any]]:
         """All events of the run as records, with the edits."""
-        return [record(event) for event in edited(self._events, self.edits)]
+        return [self._record(event) for event in edited(self._events, self.edits)]
+
+    def _record(self, event: Event) -> dict[str, Any]:
+        return record_for(event, self._mapping)
 
     @property
     def record(self) -> dict[str, Any]:
@@ -45,8 +51,8 @@ class Miss:
         return {
             "text": self.text,
             "distance": round(self.distance, 6),
-            "matched": [record(event) for event in self.matched],
-            "lacks": [{**edit.record, "text": text} for edit, text in zip(self.edits, self.lacks, strict=True)],
+            "matched": [self._record(event) for event in self.matched],
+            "lacks": [{**edit.as_data(self._record), "text": text} for edit, text in zip(self.edits, self.lacks, strict=True)],
             "conditions": list(self.conditions),
             "detection": record(self.detection),
         }
@@ -171,31 +177,40 @@ class _Inquiry:
             return self.question.is_met_by(detection, ())
         return self.question.is_met_by(detection, causes.constituents(detection))
 
-    def _miss(self, edits: Edits) -> Miss | None:
-        """What is told has been tried with all events, not only with those near."""
+    def _tried(self, edits: Edits) -> tuple[Event, set[OrderKey]] | None:
+        """The detection that is made, and the events that it is made of: with all events, not only with those near."""
         with quietly():
             events, made = self.trial.whole(edits)
         causes = Causes(self.trial.book, events, made)
         detection = next((d for d in made if self._meets(causes, d)), None)
-        if detection is None:
+        return None if detection is None else (detection, {event.origin[0] for event in causes.of(detection).events})
+
+    def _miss(self, edits: Edits) -> Miss | None:
+        """What is told has been tried, and so has each part of it: nothing is made without one of the edits."""
+        found = self._tried(edits)
+        if found is None:
             return None
-        constituents = {event.origin[0] for event in causes.of(detection).events}
+        detection, constituents = found
         if (instead := _removing(edits, constituents)) != edits and (miss := self._miss(instead)) is not None:
             return miss
+        fewer = (tuple(e for e in edits if e is not left_out) for left_out in edits if len(edits) > 1)
+        if (enough := next((rest for rest in fewer if self._tried(rest)), None)) is not None:
+            return self._miss(enough)
         touched = {id(edit.event) for edit in edits}
         kept = {event.origin[0]: event for event in self.trial.events if id(event) not in touched}
         matched = tuple(kept[key] for key in sorted(constituents) if key in kept)
         words = self._words(matched, edits)
         lacks = tuple(words.edit(edit, matched) for edit in edits)
         conditions = tuple(dict.fromkeys(text for edit in edits for text in words.broken(edit)))
-        return Miss(
-            matched, edits, detection, self._distance(edits), words.miss(matched, lacks), lacks, conditions, self.trial.events
-        )
+        text, events, mapping = words.miss(matched, lacks), self.trial.events, self.trial.mapping
+        return Miss(matched, edits, detection, self._distance(edits), text, lacks, conditions, events, mapping)
 
     def _words(self, matched: Sequence[Event], edits: Edits) -> Words:
         there = frozenset(event.type for event in self.trial.near)
-        times = [event.hi for event in (*matched, *(edit.event for edit in edits))]
-        return Words(clock(times), self.trial.end, there, self.question.key, self.hints.tests)
+        times = [*(event.hi for event in matched), *(time for edit in edits for time in _told_times(edit, there))]
+        return Words(
+            clock(times or [self.trial.end]), self.trial.end, there, self.question.key, self.hints.tests, self.trial.mapping
+        )
 
     def _distance(self, edits: Edits) -> float:
         """A change of what is there is nearer than an event that is not; a small one nearer than a large one."""
@@ -208,6 +223,14 @@ class _Inquiry:
         there = {event.type for event in self.trial.own}
         wanted = dict.fromkeys(slot.type for slot in self.hints.slots if not slot.refused)
         return (kind for kind in wanted if kind is not None and kind not in there)
+
+
+def _told_times(edit: Edit, there: Collection[str]) -> Iterator[int]:
+    """Of an event that is not there, only the bounds of its time are told, and these only where others of its type are there."""
+    if not isinstance(edit, Add) or edit.event.type == HEARTBEAT:
+        yield edit.event.hi
+    elif edit.event.type in there:
+        yield from (time for time in (edit.earliest, edit.latest) if time is not None)
 
 
 def _removing(edits: Edits, constituents: Collection[OrderKey]) -> Edits:

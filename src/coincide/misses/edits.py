@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
 
-from coincide.model.event import Event, Value, order_of, plain, record
+from coincide.model.event import Event, Value, order_of, plain
 from coincide.model.stamp import milliseconds, order_key
 
 
@@ -20,9 +20,8 @@ class Edit:
 
     kind = "edit"
 
-    @property
-    def record(self) -> dict[str, Any]:
-        """As plain data."""
+    def as_data(self, record: Callable[[Event], dict[str, Any]]) -> dict[str, Any]:
+        """As plain data, its event as a record."""
         return {"edit": self.kind, "event": record(self.event)}
 
     def changed(self, event: Event) -> Event | None:
@@ -37,9 +36,8 @@ class Move(Edit):
     by: int
     kind = "move"
 
-    @property
-    def record(self) -> dict[str, Any]:
-        return {**super().record, "by": milliseconds(self.by), "to": record(moved(self.event, self.by))["time"]}
+    def as_data(self, record: Callable[[Event], dict[str, Any]]) -> dict[str, Any]:
+        return {**super().as_data(record), "by": milliseconds(self.by), "to": record(moved(self.event, self.by))["time"]}
 
     def changed(self, event: Event) -> Event:
         return moved(event, self.by)
@@ -60,10 +58,9 @@ class Change(Edit):
     def old(self) -> Value:
         return self.event.source if self.attribute == "source" else self.event.attributes.get(self.attribute)
 
-    @property
-    def record(self) -> dict[str, Any]:
-        told = {**super().record, "attribute": self.attribute, "from": plain(self.old), "to": plain(self.value)}
-        return told if self.bound is None else {**told, "bound": plain(self.bound), "reached": self.reached}
+    def as_data(self, record: Callable[[Event], dict[str, Any]]) -> dict[str, Any]:
+        data = {**super().as_data(record), "attribute": self.attribute, "from": plain(self.old), "to": plain(self.value)}
+        return data if self.bound is None else {**data, "bound": plain(self.bound), "reached": self.reached}
 
     def changed(self, event: Event) -> Event:
         return with_value(event, self.attribute, self.value)
@@ -77,10 +74,9 @@ class Add(Edit):
     latest: int | None = field(default=None, compare=False)
     kind = "add"
 
-    @property
-    def record(self) -> dict[str, Any]:
+    def as_data(self, record: Callable[[Event], dict[str, Any]]) -> dict[str, Any]:
         times = {"earliest": self.earliest, "latest": self.latest}
-        return {**super().record, **{name: milliseconds(time) for name, time in times.items() if time is not None}}
+        return {**super().as_data(record), **{name: milliseconds(time) for name, time in times.items() if time is not None}}
 
     def changed(self, event: Event) -> Event:
         return event
@@ -124,10 +120,10 @@ def edited(events: Sequence[Event], edits: Iterable[Edit]) -> list[Event]:
             added.append(edit.event)
         else:
             by_event.setdefault(id(edit.event), []).append(edit)
-    return sorted((*_kept(events, by_event), *added), key=order_of)
+    return sorted((*_remaining(events, by_event), *added), key=order_of)
 
 
-def _kept(events: Sequence[Event], by_event: dict[int, list[Edit]]) -> Iterator[Event]:
+def _remaining(events: Sequence[Event], by_event: dict[int, list[Edit]]) -> Iterator[Event]:
     for event in events:
         now: Event | None = event
         for edit in by_event.get(id(event), ()):

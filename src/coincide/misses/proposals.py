@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice, pairwise, permutations, product
 
-from coincide.expr.tree import Expr, Reference
+from coincide.adapters.mapping import UNTYPED
+from coincide.adapters.records import is_untyped
+from coincide.expr.tree import Compare, Expr, Reference
 from coincide.lang.shared.reads import ATTRIBUTE, KEY
 from coincide.lang.shared.wants import Slot, Wants
 from coincide.misses.edits import Add, Change, Edit, Edits, Move, Remove, with_attributes
@@ -74,6 +76,9 @@ class Hints:
         mentioned = (mention.name for mention in self.mentions)
         return [name for name in dict.fromkeys((*mentioned, *tested)) if name not in ("type", "time", "id", "from", "space")]
 
+    def is_key(self, name: str) -> bool:
+        return any(mention.name == name and mention.what == KEY for mention in self.mentions)
+
     def kind(self, name: str) -> str | None:
         return next((mention.kind for mention in self.mentions if mention.name == name and mention.kind), None)
 
@@ -126,7 +131,7 @@ class Proposals:
         """Of each event, before or behind another, or just within a bound of it: the nearest first."""
         for event in reversed(self.trial.near[-NEIGHBOURS:]):
             others = [other.hi for other in self.trial.near[-NEIGHBOURS:] if other is not event]
-            ways = {time - event.hi for hi in others for time in self._around(hi)} - {0}
+            ways = {time - event.hi for time in (*self._tested_times, *(t for hi in others for t in self._around(hi)))} - {0}
             yield [(Move(event, by),) for by in sorted(ways, key=abs)]
 
     # Many events.
@@ -139,7 +144,8 @@ class Proposals:
             for end, beat in self._ends(length):
                 first = end - length + step
                 made = [self._sloping(self.event(template, first + step * n), slope * n) for n, template in enumerate(chain)]
-                yield made if beat is None else [*made, self.heartbeat(beat).event]
+                if len({event.id for event in made}) == len(made):
+                    yield made if beat is None else [*made, self.heartbeat(beat).event]
 
     @cached_property
     def _slopes(self) -> tuple[int, ...]:
@@ -209,10 +215,16 @@ class Proposals:
         found = []
         for way in ways(slot.tests) or [{}]:
             kind = slot.type if slot.type is not None else str(way.get("type", self._usual_type))
-            if kind not in self.hints._made:
-                own = {name: value for name, value in way.items() if name != "type"}
-                found += [Template(slot, kind, {**base, **own}) for base in self._bases]
+            own = {name: value for name, value in way.items() if name != "type"}
+            kinds = [each for each in dict.fromkeys((*self._untyped, kind)) if each not in self.hints._made]
+            found += [Template(slot, each, {**base, **own}) for each in kinds for base in self._bases]
         return found
+
+    @cached_property
+    def _untyped(self) -> tuple[str, ...]:
+        """Where events have no types of their own, one that lacks has none either."""
+        near = self.trial.near
+        return (UNTYPED,) if near and all(e.type == UNTYPED and is_untyped(e, self.trial.mapping) for e in near) else ()
 
     def _like(self, event: Event) -> Template:
         return Template(Slot(event.type), event.type, {n: v for n in self.hints.names if (v := value_of(event, n)) is not None})
@@ -227,6 +239,7 @@ class Proposals:
         """Attributes of an event as those near have them, the last first; and whatever they are."""
         known = {name: self._usual(name) for name in self.hints.names}
         plain = {name: DEFAULTS.get(self.hints.kind(name), 1.0) for name in self.hints.names if name != "source"}
+        plain |= {"source": "a"} if self.hints.is_key("source") else {}
         given = self.trial.question.key
         bases = [{**plain, **{name: v for name, v in known.items() if v is not None}, **given}, {**plain, **given}]
         return bases if bases[0] != bases[1] else bases[:1]
@@ -265,8 +278,15 @@ class Proposals:
         around = [time for hi in near for time in self._around(hi)]
         question = self.trial.question
         given = [time for time in (question.lo, question.hi) if abs(time) < LIMIT]
-        found = [*around, last, *given, (first + last) // 2]
+        found = [*around, *self._tested_times, last, *given, (first + last) // 2]
         return [time for time in dict.fromkeys(found) if time <= question.hi] or [last]
+
+    @cached_property
+    def _tested_times(self) -> list[int]:
+        """Around instants that times are compared with."""
+        tests = [node for tree in self.hints.tests for node in walk(tree) if isinstance(node, Compare) and _is_about_time(node)]
+        instants = [round(value * MILLISECOND) for value in constants(tests) if is_number(value) and abs(value) < LIMIT]
+        return [instant + by for instant in instants for by in (0, self._step, -self._step)]
 
     def _around(self, hi: int) -> Iterator[int]:
         step = self._step
@@ -284,14 +304,19 @@ class Proposals:
 
     def event(self, template: Template, time: int) -> Event:
         attributes = dict(template.attributes)
-        source = attributes.pop("source", None)
+        source, asked = attributes.pop("source", None), attributes.pop("id", None)
         like = next((e for e in reversed(self.trial.near) if e.type == template.type), None)
         space = None if like is None else like.space
-        return primitive(template.type, time, time, self._id(), attributes, source if isinstance(source, str) else None, space)
+        name = asked if isinstance(asked, str) and asked not in self._ids else self._id()
+        return primitive(template.type, time, time, name, attributes, source if isinstance(source, str) else None, space)
 
     def _id(self) -> str:
         """One that no event has; behind all others at the same time."""
         return next(name for n in self._numbers if (name := f"new-{n}") not in self._ids)
+
+
+def _is_about_time(test: Compare) -> bool:
+    return any(isinstance(side, Reference) and side.name in ("time", "@timestamp") for side in (test.left, test.right))
 
 
 def value_of(event: Event, name: str) -> Value:

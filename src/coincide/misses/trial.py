@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
+from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.detection.base import Detector
 from coincide.engines.graph import Graph, GraphState
 from coincide.engines.identity import maker
@@ -96,6 +97,11 @@ class Trial:
         self._until = until
         self._closed = closed
         self._answers: dict[tuple[object, ...], Event | None] = {}
+
+    @cached_property
+    def mapping(self) -> FieldMapping:
+        """As which records of events are read."""
+        return self.book.fields(DEFAULT)
 
     # What may be changed.
 

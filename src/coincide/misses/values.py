@@ -134,7 +134,8 @@ def satisfying(op: str, bound: Value) -> Iterator[Value]:
     elif isinstance(bound, str):
         yield from ([bound] if op in ("=", "<=", ">=") else [""] if op == "<" and bound else [f"{bound}x"])
     elif isinstance(bound, bool):
-        yield bound if op == "=" else not bound
+        yield from ([bound] if op in ("=", "<=", ">=") else [])
+        yield from ([] if op == "=" else [not bound])
 
 
 def _in(tree: In | Among, wanted: bool) -> Iterator[Assignment]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from coincide.adapters.mapping import DEFAULT, FieldMapping
+from coincide.adapters.records import is_untyped
 from coincide.expr.print import expression_text
 from coincide.expr.tree import Between, Compare, Expr, In, Like, Reference, without_aliases
 from coincide.lang.shared.wants import holds
@@ -31,6 +33,7 @@ class Words:
     there: frozenset[str]
     key: Mapping[str, Value]
     tests: Sequence[Expr]
+    mapping: FieldMapping = DEFAULT
 
     def miss(self, matched: Sequence[Event], lacks: Sequence[str]) -> str:
         """`A at 10:02, B at 10:03; C at 10:14 is 1 min 20 s too late`."""
@@ -69,7 +72,8 @@ class Words:
         """That there is none of the type at all says enough; if there are others, when it would have had to come."""
         event = edit.event
         having = ", ".join(dict.fromkeys(self._asked(event)))
-        what = f"no {'other ' if one_is_there else ''}event of type {event.type}{f' with {having}' if having else ''}"
+        kind = "" if is_untyped(event, self.mapping) else f" of type {event.type}"
+        what = f"no {'other ' if one_is_there else ''}event{kind}{f' with {having}' if having else ''}"
         if event.type not in self.there:
             return what
         if edit.earliest is not None and edit.latest is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from coincide.model.event import Event, record
 
 if TYPE_CHECKING:
-    from coincide.model.table import EventTable
+    from coincide.model.table import EventTable, Instants
 
 
 FEW = 32
@@ -57,7 +57,7 @@ class EventBatch:
 
     @property
     def parts(self) -> tuple[EventBatch, ...]:
-        """The batches that this one is merged of, itself if it is no merger: a reader of few rows picks them first."""
+        """The batches that this one is merged of, itself if it is not a merger: a reader of few rows picks them first."""
         return self._parts or (self,)
 
     def _sorted_events(self) -> list[Event]:
@@ -98,12 +98,12 @@ class EventBatch:
         return self.rows(0, at), self.rows(at, len(self))
 
     def rows(self, first: int, end: int) -> EventBatch:
-        """Those from one number up to another."""
+        """Those from one number up to another, as far as there are so many."""
         if not self.has_table:
             return EventBatch(self.events[first:end])
         import numpy as np
 
-        return EventBatch(table=self.table.take(np.arange(first, end)))
+        return EventBatch(table=self.table.take(np.arange(first, min(end, len(self)))))
 
     def given_out(self) -> EventBatch:
         """Without detections that only other detectors see (internal ones of CDL and Amit)."""
@@ -115,8 +115,11 @@ class EventBatch:
         hidden = self._table.hidden
         return self if hidden is None else EventBatch(table=self._table.take((~hidden).nonzero()[0]))
 
-    def numbered(self, first: int, clock: int | None = None) -> EventBatch:
-        """External events in total order (or, at a clock of arrival, as they came), numbered in that order from `first`."""
+    def numbered(self, first: int, clock: int | Instants | None = None) -> EventBatch:
+        """External events in total order (or, at a clock of arrival or at one for each row, as they came), numbered in that order
+        from `first`."""
+        if clock is not None and not isinstance(clock, int):
+            return EventBatch(table=self.table.numbered(first, clock))
         if self.has_table and clock is None:
             return EventBatch(table=self.table.numbered(first))
         return EventBatch([e.placed(first + i, clock) for i, e in enumerate(self.events)])

@@ -93,6 +93,24 @@ class Column:
         rests = None if self.rests is None else self.rests[rows]
         return Column(len(rows), numbers, codes, self.texts, flags, compounds, rests)
 
+    def compact(self) -> Column:
+        """Without texts that no row has, where there are more texts than rows."""
+        if self.codes is None or len(self.texts) <= len(self):
+            return self
+        used, codes = np.unique(self.codes, return_inverse=True)
+        shift = int(len(used) > 0 and used[0] < 0)
+        texts = tuple(self.texts[code] for code in used[shift:].tolist())
+        return replace(self, codes=(codes - shift).astype(np.int32), texts=texts)
+
+    def by_text(self) -> dict[str, Rows]:
+        """The rows of each text that there is, in order."""
+        codes = self.codes if self.codes is not None else np.full(len(self), -1)
+        few = len(self.texts) < 1 << 15
+        order = np.argsort(codes.astype(np.int16) if few else codes, kind="stable")  # radix sort for 16 bits
+        ends = np.searchsorted(codes[order], np.arange(len(self.texts) + 1)).tolist()
+        parts = zip(self.texts, ends[:-1], ends[1:], strict=True)
+        return {text: order[start:end] for text, start, end in parts if end > start}
+
     @property
     def is_null(self) -> npt.NDArray[np.bool_]:
         null = np.ones(self.length, np.bool_)

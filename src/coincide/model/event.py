@@ -223,7 +223,7 @@ def as_value(raw: object) -> Value:
     if isinstance(raw, int):
         return number_of(raw)
     if isinstance(raw, float):
-        return float(raw) if raw - raw == 0 else None  # inf and nan are no values
+        return float(raw) if raw - raw == 0 else None  # inf and nan are not values
     if is_compound(raw):
         return compound_of(raw)
     raise TypeError(f"a value must be a number, a text, true, false or null, not {type(raw).__name__}")

@@ -4,10 +4,13 @@ columns that are null nearly everywhere, and rules read a few of them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from threading import RLock
 
 import pyarrow as pa
 
 Columns = Mapping[str, pa.Array]
+_making = RLock()
+"""Threads may ask for one column; it is made of another one, perhaps."""
 
 
 class LazyColumns(Mapping[str, pa.Array]):
@@ -18,9 +21,10 @@ class LazyColumns(Mapping[str, pa.Array]):
         self._waiting = dict(waiting)
 
     def __getitem__(self, name: str) -> pa.Array:
-        if name not in self._made:
-            self._made[name] = self._waiting.pop(name)()
-        return self._made[name]
+        with _making:
+            if name not in self._made:
+                self._made[name] = self._waiting.pop(name)()
+            return self._made[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._made or name in self._waiting

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import overload
 
 import numpy as np
@@ -114,7 +114,7 @@ class EventTable:
     first: int = 0
     given_places: Places | LazyPlaces | None = None
     origins: Origins | None = None
-    foreign_places: Sequence[Place] | None = None  # places with timers in them, which are no plain numbers
+    foreign_places: Sequence[Place] | None = None  # places with timers in them, which are not plain numbers
     hidden: npt.NDArray[np.bool_] | None = None  # detections that only other detectors see; None: there are none
     _columns: dict[str, Column] = field(default_factory=dict, repr=False)
 
@@ -169,15 +169,26 @@ class EventTable:
 
     def take(self, rows: Rows) -> EventTable:
         index = pa.array(rows)
+        lo = self.lo[rows]
         return EventTable(
-            self.lo[rows],
-            self.hi[rows],
+            lo,
+            lo if self.hi is self.lo else self.hi[rows],
             changed(self.fields, lambda array: array.take(index)),
             given_places=LazyPlaces(lambda: self.place_rows(rows)),
-            origins=self.origin().take(rows),
+            origins=None if self.origins is None else self.origins.take(rows),
             foreign_places=None if self.foreign_places is None else tuple(self.foreign_places[row] for row in rows),
             hidden=None if self.hidden is None else self.hidden[rows],
         )
+
+    def narrowed(self, rows: Rows, names: Iterable[str]) -> EventTable:
+        """Few rows out of many, for a reader of these fields: the others are made if somebody asks."""
+        fields = LazyColumns({}, {name: partial(self._taken, name, rows) for name in self.fields})
+        columns = {name: self.column(name).take(rows).compact() for name in names if name != "id"}
+        places, below = LazyPlaces(lambda: self.place_rows(rows)), self.origins and self.origins.take(rows)
+        return EventTable(self.lo[rows], self.hi[rows], fields, 0, places, below, _columns=columns)
+
+    def _taken(self, name: str, rows: Rows) -> pa.Array:
+        return self.fields[name].take(pa.array(rows))
 
     def of_types(self, types: frozenset[str]) -> EventTable:
         rows = self.rows_of_types(types)
@@ -188,9 +199,11 @@ class EventTable:
         wanted = np.array([text in types for text in column.texts] + [False])
         return np.flatnonzero(wanted[column.codes]) if column.codes is not None else np.empty(0, np.int64)
 
-    def numbered(self, first: int) -> EventTable:
-        """As external events from the n-th on: each is its own origin, and its place follows from its number."""
-        return EventTable(self.lo, self.hi, self.fields, first, _columns=dict(self._columns))
+    def numbered(self, first: int, clocks: Instants | None = None) -> EventTable:
+        """As external events from the n-th on: each is its own origin, and its place follows from its number, and from the clock
+        at which it is consumed where that is not its hi."""
+        places = None if clocks is None else np.array((clocks, first + np.arange(len(self)), np.zeros(len(self), np.int64))).T
+        return EventTable(self.lo, self.hi, self.fields, first, places, _columns=dict(self._columns))
 
     def origin(self) -> Origins:
         return self.origins or Origins(self.lo, self.hi, self.fields["id"])
@@ -355,5 +368,6 @@ def concatenated_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
 def _concatenated_origins(origins: Sequence[Origins]) -> Origins:
     sizes = [np.ones(len(o.lo), np.int64) if o.offsets is None else np.diff(o.offsets) for o in origins]
     offsets = np.concatenate(([0], np.cumsum(np.concatenate(sizes))))
-    ids = pa.concat_arrays([o.ids.cast(pa.string()) for o in origins])
+    numbers = all(o.ids.type == pa.int64() for o in origins)
+    ids = pa.concat_arrays([o.ids if numbers else o.ids.cast(pa.string()) for o in origins])
     return Origins(np.concatenate([o.lo for o in origins]), np.concatenate([o.hi for o in origins]), ids, offsets)

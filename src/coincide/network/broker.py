@@ -43,10 +43,10 @@ class Broker(Protocol):
     def end(self) -> int:
         """The number of the latest message."""
 
-    def keep(self, name: str, data: bytes) -> None:
+    def store(self, name: str, data: bytes) -> None:
         """Keeps a state, in place of the one that was kept under this name."""
 
-    def kept(self, name: str) -> bytes | None: ...
+    def load(self, name: str) -> bytes | None: ...
 
 
 _unfit = re.compile(r"[^A-Za-z0-9_-]")

@@ -64,7 +64,7 @@ class Announcer:
 
 
 def _count(last: Message | None, since: int) -> int:
-    """How many of its detections the stream has; those of an earlier one of that name do not count, and what is no detection
+    """How many of its detections the stream has; those of an earlier one of that name do not count, and what is not a detection
     tells nothing: then all are published again, and dropped by their numbers."""
     if last is None or last.number <= since:
         return 0
@@ -119,7 +119,7 @@ class Embedded:
     def hand_over(self, placed: int) -> bool:
         data = self.hosted.snapshot(placed)
         self.figures.size = len(data)
-        self._broker.keep(self.entry.name, data)
+        self._broker.store(self.entry.name, data)
         return True
 
     def close(self) -> None:

@@ -123,7 +123,7 @@ class Network:
     def _known(self) -> Directory:
         if self._directory is None:
             self._directory = Directory(self.subjects)
-            if (kept := self.broker.kept(DIRECTORY)) is not None:
+            if (kept := self.broker.load(DIRECTORY)) is not None:
                 self._directory.restore(kept)
             self._control = self.broker.open(self.subjects.control, self._directory.state.number)
         return self._directory
@@ -166,7 +166,7 @@ class Publisher:
         for type in types:
             if type not in self._counts:
                 self._counts[type] = (0, 0)
-                self._tell(type, 0.0, 100.0)
+                self._report_rate(type, 0.0, 100.0)
 
     def publish(self, record: Mapping[str, Any]) -> None:
         """An event as a record; its source is this one, if it names none."""
@@ -201,11 +201,11 @@ class Publisher:
         seconds = time.monotonic() - self._since
         if seconds >= RATED:
             for type, (events, size) in self._counts.items():
-                self._tell(type, events / seconds, size / events if events else 100.0)
+                self._report_rate(type, events / seconds, size / events if events else 100.0)
                 self._counts[type] = (0, 0)
             self._since = time.monotonic()
 
-    def _tell(self, type: str, rate: float, size: float) -> None:
+    def _report_rate(self, type: str, rate: float, size: float) -> None:
         told = Announcement(type, self._source, self._node, round(rate, 3), round(size, 1))
         self._network.broker.publish(self._network.subjects.publisher(type), encoded(told))
 

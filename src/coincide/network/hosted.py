@@ -25,6 +25,7 @@ from coincide.model.event import ENDED, HEARTBEAT, NAMED, Event, Place, carries_
 from coincide.network.broker import Message, Subjects
 from coincide.network.directory import Detector, rules_of, types_read
 from coincide.network.messages import MARK, Progress, composite_of, composite_record, heartbeat, progress_message
+from coincide.ordering import POLICIES
 from coincide.stages import NEVER, Moment, Moments
 
 log = logging.getLogger("coincide.network")
@@ -159,13 +160,13 @@ class Hosted:
         self.stopped: str | None = None
         self._names = {subject: name for name in feeders for subject in (subjects.detector(name), subjects.progress(name))}
         self._root: Place = ()
-        self._told = (NEVER, 0)
+        self._last_progress = (NEVER, 0)
         if not self._by_arrival:
             self._know(*dict.fromkeys(feeders.values()), *entry.sources)
 
     @property
     def _by_arrival(self) -> bool:
-        return self.policy.kind == "best-effort"
+        return POLICIES[self.policy.kind].by_arrival
 
     def wanted(self) -> list[str]:
         """The subjects that it reads."""
@@ -203,7 +204,7 @@ class Hosted:
             elif kind == "publisher":
                 self._announced(raw)
             else:
-                self._fed(self._names[message.subject], raw, message.data)
+                self._on_feeder(self._names[message.subject], raw, message.data)
         except (BadRecord, ValueError, KeyError, TypeError, msgspec.DecodeError):
             self.bad += 1
 
@@ -236,7 +237,7 @@ class Hosted:
         stage.declared = tuple(name for name in stage.declared if name != source)
         stage.heard.discard(source)
 
-    def _fed(self, name: str, raw: Any, data: bytes) -> None:
+    def _on_feeder(self, name: str, raw: Any, data: bytes) -> None:
         """A word of a detector that it reads."""
         feed = self.feeds[name]
         if MARK not in raw:
@@ -374,10 +375,10 @@ class Hosted:
         if not self._by_arrival:
             stage: Any = self.instance.stage
             frontier = min((stage.marks.get(source, NEVER) for source in stage.known), default=NEVER)
-        told = (frontier, through)
-        if told == self._told or through <= 0:
+        progress = (frontier, through)
+        if progress == self._last_progress or through <= 0:
             return None
-        self._told = told
+        self._last_progress = progress
         return progress_message(self.entry.name, frontier, through, clock, self.number)
 
     def taken(self) -> list[Made]:

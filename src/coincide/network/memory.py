@@ -62,11 +62,11 @@ class Connection:
         self._reach()
         return len(self.broker.messages)
 
-    def keep(self, name: str, data: bytes) -> None:
+    def store(self, name: str, data: bytes) -> None:
         self._reach()
         self.broker.states[name] = data
 
-    def kept(self, name: str) -> bytes | None:
+    def load(self, name: str) -> bytes | None:
         self._reach()
         return self.broker.states.get(name)
 

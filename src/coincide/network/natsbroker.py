@@ -71,7 +71,6 @@ class NatsBroker:
         self._thread = Thread(target=self._loop.run_forever, name="broker", daemon=True)
         self._thread.start()
         self._more = asyncio.Event()
-        self._idle = asyncio.Event()
         self._client: Client = self._call(self._connect(), 2 * ANSWER)
         asyncio.run_coroutine_threadsafe(self._send(), self._loop)
 
@@ -165,7 +164,7 @@ class NatsBroker:
 
         return self._call(ask())
 
-    def keep(self, name: str, data: bytes) -> None:
+    def store(self, name: str, data: bytes) -> None:
         """Its parts first, then what says that they are there: whatever happens in between, the one before is whole."""
         slot = self._slots[name] = 1 - self._slots.get(name, 1)
         base = f"{self.states}.{token(name)}"
@@ -175,7 +174,7 @@ class NatsBroker:
         head = [slot, len(parts), blake2b(data, digest_size=16).hexdigest()]
         self.publish(f"{base}.head", msgspec.json.encode(head))
 
-    def kept(self, name: str) -> bytes | None:
+    def load(self, name: str) -> bytes | None:
         base = f"{self.states}.{token(name)}"
         head = self._call(self._last(self.states, f"{base}.head"))
         if head is None:

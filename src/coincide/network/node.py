@@ -87,7 +87,7 @@ class Node:
 
     def start(self) -> None:
         """From the directory that was kept last, or from the beginning."""
-        if (kept := self.broker.kept(DIRECTORY)) is not None:
+        if (kept := self.broker.load(DIRECTORY)) is not None:
             self.directory.restore(kept)
         wanted = (*self.subjects.control, self.subjects.gossip(self.name))
         self._control = self.broker.open(wanted, self.directory.state.number)
@@ -196,7 +196,7 @@ class Node:
         """The one that was handed over; if that does not come, the last that was kept; None: it begins, or it is waited for."""
         if entry.placed == entry.since:
             return None
-        data = self.broker.kept(entry.name)
+        data = self.broker.load(entry.name)
         with reading_state(f"the state of '{entry.name}'"):
             kept = None if data is None else read_kept(data)
         if kept is not None and kept.since != entry.since:
@@ -255,7 +255,7 @@ class Node:
             self.broker.publish(self.subjects.clock, b"{}", f"{self.subjects.clock}-{self._clock_number}")
         if now - self._saved_at >= 60.0:
             self._saved_at = now
-            self.broker.keep(DIRECTORY, self.directory.snapshot())
+            self.broker.store(DIRECTORY, self.directory.snapshot())
 
     def _report(self) -> None:
         now = self.now()

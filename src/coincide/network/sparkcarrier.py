@@ -219,7 +219,7 @@ class SparkCarrier:
             if kind == "progress":
                 self._announcer.progress(data)
             elif kind == "state":
-                self._broker.keep(self.entry.name, data)
+                self._broker.store(self.entry.name, data)
             elif kind == "figures":
                 self._measure(msgspec.json.decode(data, type=Measured))
         while not self._broker.flush():

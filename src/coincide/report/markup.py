@@ -42,7 +42,7 @@ def visible(text: str) -> str:
 
 
 def link(address: str, text: str | None = None) -> Part:
-    """To a page of the web; what is no address of one is text."""
+    """To a page of the web; what is not an address of one is text."""
     try:
         parts = urlsplit(address)
         is_web = parts.scheme in ("http", "https") and bool(parts.netloc)

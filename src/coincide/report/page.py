@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from coincide.draw.scale import CALENDAR, Scale
+from coincide.expr.quantities import counted
 from coincide.lang.shared.about import LEVELS
 from coincide.model.event import Event, record
 from coincide.model.stamp import MILLISECOND, iso_instant
@@ -66,7 +67,7 @@ def _sections(findings: Findings, title: str) -> list[Part]:
 
 def _head(findings: Findings, title: str, scale: Scale) -> Markup:
     period = f"; {scale.caption}" if findings.first is not None else ""
-    read = f"{_counted(findings.read, 'event')}, {_counted(len(findings.rules), 'rule')}{period}"
+    read = f"{counted(findings.read, 'event')}, {counted(len(findings.rules), 'rule')}{period}"
     return joined(element("h1", title), element("div", read, class_="faint"))
 
 
@@ -231,7 +232,7 @@ def _rule(hits: Hits) -> Markup:
     level = level_of(hits)
     about = hits.about
     badge = element("span", level, class_=f"badge {level}") if level != OF_NO_LEVEL else None
-    count = element("span", _counted(hits.count, "detection"), class_="count faint")
+    count = element("span", counted(hits.count, "detection"), class_="count faint")
     more = hits.count - len(hits.shown)
     return element(
         "section",
@@ -261,7 +262,7 @@ def _finding(finding: Finding, hits: Hits) -> Markup:
     shown = {k: v for k, v in finding.record.items() if k not in ("type", "time", "from", "rule_id", "level", "id")}
     what = "  ".join(f"{name}={_text(value)}" for name, value in shown.items())
     summary = element("summary", element("span", _span_text(finding.detection), class_="mono"), "  ", what)
-    of = _counted(finding.of, "event")
+    of = counted(finding.of, "event")
     left = finding.of - len(finding.events)
     cut = f" ({EVENTS} are shown: the first and the last)" if finding.of > EVENTS else " (not in these files)" if left else ""
     note = element("div", f"made of {of}{cut}", class_="faint small")
@@ -297,7 +298,3 @@ def _text(value: Any) -> str:
     import msgspec
 
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -35,15 +35,15 @@ def answer(content: object, status: int = 200, headers: Mapping[str, str] | None
 
 
 def refusal(refused: Refused) -> Response:
-    told = {"diagnostics": told_of(refused.diagnostics)} if refused.diagnostics else {}
+    told = {"diagnostics": diagnostics_data(refused.diagnostics)} if refused.diagnostics else {}
     return answer({"error": refused.message, **told, **refused.more}, refused.status, refused.headers)
 
 
-def told_of(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
-    return [_told(diagnostic) for diagnostic in diagnostics]
+def diagnostics_data(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    return [_diagnostic_data(diagnostic) for diagnostic in diagnostics]
 
 
-def _told(diagnostic: Diagnostic) -> dict[str, Any]:
+def _diagnostic_data(diagnostic: Diagnostic) -> dict[str, Any]:
     span = diagnostic.span
     place = {} if span is None else {"file": span.file, "line": span.line, "column": span.column}
     hint = {} if diagnostic.hint is None else {"hint": diagnostic.hint}

@@ -33,15 +33,15 @@ class History(Sink):
 
     once = True
 
-    def __init__(self, folder: Path | None = None, kept: int = KEPT) -> None:
+    def __init__(self, folder: Path | None = None, capacity: int = KEPT) -> None:
         super().__init__("history")
-        self.kept = kept
-        self.told: Callable[[], object] = lambda: None
+        self.capacity = capacity
+        self.notify: Callable[[], object] = lambda: None
         self._folder = folder
         self._file: GrowingFile | None = None
         self._turn = 0
         self._in_file = 0
-        self._made: deque[Made] = deque(maxlen=kept)
+        self._made: deque[Made] = deque(maxlen=capacity)
         self._numbers: dict[str, int] = {}
         self._next = 0
         self._lock = Lock()
@@ -69,12 +69,12 @@ class History(Sink):
             self._file.write([Made("", "", msgspec.json.encode(line) + b"\n") for line in lines])
             self._in_file += len(lines)
         self._add(made)
-        self.told()
+        self.notify()
 
     def commit(self) -> Position:
         if self._file is None:
             return None
-        if self._in_file >= self.kept:
+        if self._in_file >= self.capacity:
             self._file.make_safe()
             self._file.close()
             self._turn, self._in_file = self._turn + 1, 0
@@ -105,9 +105,9 @@ class History(Sink):
     def _add(self, made: Sequence[Made]) -> None:
         with self._lock:
             for each in made:
-                if len(self._made) == self.kept:
+                if len(self._made) == self.capacity:
                     oldest = self._made[0].key
-                    if self._numbers.get(oldest, -1) == self._next - self.kept:
+                    if self._numbers.get(oldest, -1) == self._next - self.capacity:
                         del self._numbers[oldest]
                 self._made.append(each)
                 self._numbers[each.key] = self._next

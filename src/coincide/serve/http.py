@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from coincide.adapters.records import BadRecord, event_of
 from coincide.errors import CoincideError, nearest
-from coincide.serve.answers import Refused, answer, refusal, told_of
+from coincide.serve.answers import Refused, answer, diagnostics_data, refusal
 from coincide.serve.description import described, page
 from coincide.serve.guard import Guard, Limits
 from coincide.serve.posted import BACKLOG
@@ -83,7 +83,7 @@ class Api:
             except (BadRecord, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 wrong.append({"record": number, "reason": str(error)})
         if wrong:
-            count = "1 record is no event" if len(wrong) == 1 else f"{len(wrong):,} records are no events"
+            count = "1 record is not an event" if len(wrong) == 1 else f"{len(wrong):,} records are not events"
             raise Refused(422, f"{count}: none was accepted", more={"rejected": wrong[:100]})
 
     # Detections.
@@ -117,7 +117,7 @@ class Api:
             return None if not last else self.service.history.number_after(last) or 0
         number = 0 if key == "start" else self.service.history.number_after(key)
         if number is None:
-            kept = f"the last {self.service.history.kept:,} are, and 'start' stands for the first of them"
+            kept = f"the last {self.service.history.capacity:,} are, and 'start' stands for the first of them"
             raise Refused(410, f"no detection '{key}' is kept: {kept}")
         return number
 
@@ -140,14 +140,14 @@ class Api:
     def listen(self) -> None:
         """From now on streams are told when something was made."""
         self._loop = asyncio.get_running_loop()
-        self.service.history.told = self.wake
+        self.service.history.notify = self.wake
 
     def wake(self) -> None:
         """May be called by any thread."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._tell)
+            self._loop.call_soon_threadsafe(self._wake)
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
         before, self._made = self._made, asyncio.Event()
         before.set()
 
@@ -166,9 +166,9 @@ class Api:
         try:
             rules = await asyncio.to_thread(self.service.validated, given.file, given.text)
         except CoincideError as error:
-            return answer({"valid": False, "diagnostics": told_of(error.diagnostics)})
+            return answer({"valid": False, "diagnostics": diagnostics_data(error.diagnostics)})
         warnings = [*rules.book.warnings, *rules.book.streaming_warnings]
-        return answer({"valid": True, "diagnostics": told_of(warnings)})
+        return answer({"valid": True, "diagnostics": diagnostics_data(warnings)})
 
     async def get_file(self, request: Request) -> Response:
         found = self.service.files.text(request.path_params["file"])
@@ -256,10 +256,10 @@ class Filter:
         if not self._attributes:
             return True
         record = msgspec.json.decode(made.line)
-        return all(_said(record.get(name)) in values for name, values in self._attributes.items())
+        return all(_as_text(record.get(name)) in values for name, values in self._attributes.items())
 
 
-def _said(value: object) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -311,13 +311,13 @@ async def _unknown(request: Request, error: Exception) -> Response:
     return answer({"error": error.detail}, error.status_code, error.headers)
 
 
-async def _gone(request: Request, error: Exception) -> Response:
+async def _hung_up(request: Request, error: Exception) -> Response:
     return answer({"error": "the client has gone away"}, 400)
 
 
 def answering(routes: Sequence[BaseRoute]) -> Starlette:
     """Routes whose refusals are answers in JSON, too."""
-    return Starlette(routes=routes, exception_handlers={Refused: _refused, HTTPException: _unknown, ClientDisconnect: _gone})
+    return Starlette(routes=routes, exception_handlers={Refused: _refused, HTTPException: _unknown, ClientDisconnect: _hung_up})
 
 
 def application(api: Api, token: str | None, limits: Limits) -> Guard:

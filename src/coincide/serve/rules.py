@@ -95,8 +95,8 @@ class RuleFiles:
 
     def __init__(self, names: Sequence[str], options: Options, folder: Path | None = None) -> None:
         self._names, self._options = names, options
-        self._kept = None if folder is None else folder / "rules.json"
-        kept = _decoded(self._kept) if self._kept is not None and self._kept.exists() else Kept()
+        self._file = None if folder is None else folder / "rules.json"
+        kept = _decoded(self._file) if self._file is not None and self._file.exists() else Kept()
         self._added = kept.added
         self.rules = RuleSet(tuple(self._read()), options, frozenset(kept.disabled))
         self._refused: tuple[SourceText, ...] | None = None
@@ -118,15 +118,15 @@ class RuleFiles:
             return SourceText(name, text)
         if not is_rule_file(name) or Path(name).name != name or name.startswith(".") or "\0" in name:
             known = [own.name for own in self.rules.texts]
-            raise RuleError(Diagnostic(f"'{name}' is no file of rules here, nor the name of one", hint=nearest(name, known)))
+            raise RuleError(Diagnostic(f"'{name}' is not a file of rules here, nor the name of one", hint=nearest(name, known)))
         first = Path(self._names[0])
         return SourceText(str((first if first.is_dir() else first.parent) / name), text)
 
     def take(self, rules: RuleSet) -> None:
         """These run now."""
         self.rules, self._refused = rules, None
-        if self._kept is not None:
-            with CompleteFile(self._kept) as file:
+        if self._file is not None:
+            with CompleteFile(self._file) as file:
                 file.stream.write(msgspec.json.encode(Kept(sorted(rules.disabled), self._added)))
 
     def write(self, text: SourceText) -> None:

@@ -232,7 +232,7 @@ class Service:
             gauges["coincide_checkpoint_age_seconds"] = ("Since the last checkpoint.", self.run.arrivals.now() - self.run.kept_at)
         counters = {
             "coincide_events_late_total": ("Events that came too late.", float(live.refused)),
-            "coincide_events_rejected_total": ("Records that are no events.", float(rejected)),
+            "coincide_events_rejected_total": ("Records that are not events.", float(rejected)),
         }
         return gauges, counters
 

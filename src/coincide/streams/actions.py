@@ -46,7 +46,7 @@ class Action(Protocol):
     name: str
     """For people: without what may be a secret."""
 
-    def tell(self, key: str, record: dict[str, Any], line: bytes) -> None:
+    def notify(self, key: str, record: dict[str, Any], line: bytes) -> None:
         """A detection: its key, its record, and that as JSON. Raises CoincideError if it cannot be told."""
 
     def close(self) -> None: ...
@@ -74,8 +74,8 @@ class ActionSink(Sink):
         self._waiting: deque[Notice] = deque()  # the first is being told
         self._changed = Condition()  # guards that and the grouping
         self._closed = False
-        self._kept = False
-        self._thread = Thread(target=self._tell_all, name=self.url, daemon=True)
+        self._saved = False
+        self._thread = Thread(target=self._notify_one_by_one, name=self.url, daemon=True)
 
     def open(self, position: Position) -> None:
         if position is not None:
@@ -97,7 +97,7 @@ class ActionSink(Sink):
 
     def commit(self) -> Position:
         with self._changed:
-            self._kept = True
+            self._saved = True
             return [self._grouping.state(time.monotonic()), [[*each] for each in self._waiting]]
 
     def close(self) -> None:
@@ -105,17 +105,17 @@ class ActionSink(Sink):
         if not self._thread.is_alive():
             return
         with self._changed:
-            if not self._kept:
+            if not self._saved:
                 self._waiting.extend(self._grouping.all())
             self._closed = True
             self._changed.notify_all()
-        self._thread.join(PATIENCE if self._kept else None)
+        self._thread.join(PATIENCE if self._saved else None)
         self._action.close()
 
-    def _tell_all(self) -> None:
+    def _notify_one_by_one(self) -> None:
         while (notice := self._next()) is not None:
             try:
-                self._action.tell(notice.key, notice.record, _encode(notice.record))
+                self._action.notify(notice.key, notice.record, _encode(notice.record))
             except Exception as error:  # whatever it is, the next one is told
                 reason = error.diagnostics[0].message if isinstance(error, CoincideError) else error
                 log.warning("a detection of '%s' was not told to %s: %s", notice.record["type"], self._action.name, reason)

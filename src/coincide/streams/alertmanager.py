@@ -22,7 +22,7 @@ class Alertmanager:
         self._webhook = Webhook(f"{base}/api/v2/alerts", ATTEMPTS)
         self.name = f"'{self._webhook.address.server}'"
 
-    def tell(self, key: str, record: dict[str, Any], line: bytes) -> None:
+    def notify(self, key: str, record: dict[str, Any], line: bytes) -> None:
         self._webhook.post(msgspec.json.encode([alert(record, line)]), key)
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ Positions = Mapping[str, tuple[Position, int]]
 
 class Written(msgspec.Struct, array_like=True):
     """One checkpoint. The first of a generation (number 0) has the whole `state` and all `keys`; others what has changed, and
-    what is to be added to the keys, unless they begin `anew`."""
+    what is to be added to the keys, unless these are `all_keys`."""
 
     version: int
     generation: Count
@@ -44,7 +44,7 @@ class Written(msgspec.Struct, array_like=True):
     sources: dict[str, tuple[Position, int]]
     sinks: dict[str, Position]
     keys: bytes
-    anew: bool
+    all_keys: bool
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class Checkpoints:
         keys: bytes = b"",
         *,
         whole: bool = True,
-        anew: bool = True,
+        all_keys: bool = True,
     ) -> None:
-        """It is safe when this returns. `whole`: the state is; `anew`: these are all keys."""
+        """It is safe when this returns. `whole`: the state is; `all_keys`: and so are the keys."""
         number = 0 if whole else self._number + 1
         generation = self._generation + 1 if whole else self._generation
-        written = Written(VERSION, generation, number, state, dict(sources), dict(sinks), keys, anew)
+        written = Written(VERSION, generation, number, state, dict(sources), dict(sinks), keys, all_keys)
         data = sealed(msgspec.msgpack.encode(written))
         data = len(data).to_bytes(LENGTH, "big") + data
         try:
@@ -203,7 +203,7 @@ def _joined(found: list[Written]) -> Checkpoint:
     first, last = found[0], found[-1]
     if any(each.number != number or each.generation != first.generation for number, each in enumerate(found)):
         damaged("checkpoints are missing in it")
-    begin = max(number for number, each in enumerate(found) if each.anew or not number)
+    begin = max(number for number, each in enumerate(found) if each.all_keys or not number)
     keys = b"".join(each.keys for each in found[begin:])
     changes = tuple(each.state for each in found[1:])
     return Checkpoint(first.generation, first.state, changes, last.sources, last.sinks, keys)

@@ -28,7 +28,7 @@ class CommandAction:
         if shutil.which(self._command[0]) is None:
             raise CoincideError(f"there is no command {self.name}")
 
-    def tell(self, key: str, record: dict[str, Any], line: bytes) -> None:
+    def notify(self, key: str, record: dict[str, Any], line: bytes) -> None:
         try:
             ended = subprocess.run(self._command, input=line + b"\n", capture_output=True, timeout=PATIENCE, check=False)
         except subprocess.TimeoutExpired:

@@ -58,9 +58,9 @@ class Topic:
         }
         given = {name: value for name, value in said.items() if value is not None}
         named = {name.replace("_", "."): value for name, value in own.items()}
-        return {"bootstrap.servers": self.brokers, "log_level": 2, "error_cb": self._told, **given, **_properties(), **named}
+        return {"bootstrap.servers": self.brokers, "log_level": 2, "error_cb": self._on_error, **given, **_properties(), **named}
 
-    def _told(self, error: Any) -> None:
+    def _on_error(self, error: Any) -> None:
         if self._reached and error.code() == KafkaError._ALL_BROKERS_DOWN:
             log.warning("'%s' cannot be reached at the moment; it is tried again", self.address.server)
 
@@ -286,12 +286,12 @@ class KafkaSink(Sink):
             try:
                 headers = {"type": each.type.encode()}
                 line = each.line.rstrip(b"\n")
-                self._producer.produce(self.topic.name, line, each.key, headers=headers, on_delivery=self._told)
+                self._producer.produce(self.topic.name, line, each.key, headers=headers, on_delivery=self._on_delivery)
                 return
             except BufferError:  # there is no room before some have come through
                 self._producer.poll(WAIT)
 
-    def _told(self, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._failed.append(error)
         else:

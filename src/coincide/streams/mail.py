@@ -41,7 +41,7 @@ class Mail:
         self._closed = Flag()
         self._away = False
 
-    def tell(self, key: str, record: dict[str, Any], line: bytes) -> None:
+    def notify(self, key: str, record: dict[str, Any], line: bytes) -> None:
         message, back_off = self._message(key, record), BackOff()
         for left in reversed(range(1 if self._away else ATTEMPTS)):
             try:

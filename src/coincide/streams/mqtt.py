@@ -55,7 +55,7 @@ class Connection:
             self.client.tls_set_context(tls("MQTT"))
         self._port = address.port or (8883 if secure else 1883)
         self._begin = begin
-        self._told = subscribed or Flag()
+        self._on_subscription = subscribed or Flag()
         self._answered = Flag()
         self._refused: str | None = None
         self.client.on_connect = self._connected
@@ -95,7 +95,7 @@ class Connection:
     def _subscribed(self, client: Client, _: object, number: int, reasons: Any, properties: object) -> None:
         if any(reason.is_failure for reason in reasons):
             self._refused = f"it refuses '{self.address.path}'"
-        self._told.set()
+        self._on_subscription.set()
 
 
 def digest_of(topic: str, payload: bytes | bytearray) -> str:

@@ -56,7 +56,7 @@ class Subject:
             raise CoincideError(f"'{self.server}' names no subject: nats://HOST:PORT/SUBJECT")
 
 
-def said() -> dict[str, str]:
+def given_credentials() -> dict[str, str]:
     """Credentials, as the environment gives them."""
     found = {
         "user_credentials": os.environ.get("NATS_CREDS"),
@@ -73,7 +73,7 @@ def authorities() -> ssl.SSLContext | None:
 
 async def connected(address: Subject) -> Client:
     """A connection that mends itself. The first attempt must succeed: a wrong address should be told."""
-    given: dict[str, Any] = {**said(), **({} if (tls := authorities()) is None else {"tls": tls})}
+    given: dict[str, Any] = {**given_credentials(), **({} if (tls := authorities()) is None else {"tls": tls})}
     failures: list[Exception] = []
 
     async def note(error: Exception) -> None:
@@ -98,7 +98,7 @@ async def _reached(address: Subject) -> None:
 
 
 def wired(address: Subject) -> Wire:
-    return Wire(*address.place, said(), authorities(), PATIENCE)
+    return Wire(*address.place, given_credentials(), authorities(), PATIENCE)
 
 
 class NatsSource(Source):

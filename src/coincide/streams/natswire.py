@@ -199,24 +199,24 @@ def framed(subject: str, payload: bytes, reply: str = "", key: str = "") -> byte
 
 def sequence(head: bytes) -> int:
     """The number in its stream of a message."""
-    return int(_told(head)[5])
+    return int(_acknowledged_by(head)[5])
 
 
 def published(head: bytes) -> int:
     """When the stream got it: nanoseconds since the epoch."""
-    return int(_told(head)[7])
+    return int(_acknowledged_by(head)[7])
 
 
 def pending(head: bytes) -> int:
     """How many messages of the stream follow it."""
-    return int(_told(head)[8])
+    return int(_acknowledged_by(head)[8])
 
 
 def subject_of(head: bytes) -> bytes:
     return head.split(b" ", 2)[1]
 
 
-def _told(head: bytes) -> list[bytes]:
+def _acknowledged_by(head: bytes) -> list[bytes]:
     """The subject on which a message is to be acknowledged: `$JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.ORDER.TIME.PENDING`, of
     which newer servers have two more before the stream."""
     parts = reply_of(head).split(b".")

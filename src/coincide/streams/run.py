@@ -131,13 +131,13 @@ class LiveRun:
         sources = {**self._positions, **{self.sources[number].url: position for number, position in positions.items()}}
         state, whole = self.live.changes(checkpoints.wants_whole or self._anew)
         self._anew = False
-        keys, anew = (b"", whole) if self.encoder.keys is None else self.encoder.keys.changes(whole)
+        keys, all_keys = (b"", whole) if self.encoder.keys is None else self.encoder.keys.changes(whole)
         self.kept_at = self.arrivals.now()
 
         def write() -> None:
             for sink in self.sinks:
                 sink.make_safe()
-            checkpoints.keep(state, sources, sinks, keys, whole=whole, anew=anew)
+            checkpoints.keep(state, sources, sinks, keys, whole=whole, all_keys=all_keys)
 
         self._keeping = self._writer.submit(write), positions
 

@@ -155,7 +155,7 @@ class TableSource(Source):
             back_off.reset()
             if rows:
                 last = rows[-1][column]
-                yield self.delivery(self._events(rows), _kept(last))
+                yield self.delivery(self._events(rows), _json_position(last))
             if len(rows) < ROWS:
                 self.closed.wait(self.pause)
         engine.dispose()
@@ -191,7 +191,7 @@ def _plain(value: Any) -> object:
     return value if known else str(value)
 
 
-def _kept(value: Any) -> Position:
+def _json_position(value: Any) -> Position:
     """A position that JSON can say."""
     if isinstance(value, (str, int, float)):
         return value
@@ -199,7 +199,7 @@ def _kept(value: Any) -> Position:
 
 
 def _again(position: Position, column: sa.Column[Any]) -> object:
-    """The value that `_kept` was given."""
+    """The value that `_json_position` was given."""
     kind = column.type.python_type
     if isinstance(position, str) and kind in (datetime, date):
         return kind.fromisoformat(position)

@@ -17,7 +17,7 @@ class WebhookAction:
         self._webhook = Webhook(url, ATTEMPTS)
         self.name = f"'{self._webhook.address.server}'"
 
-    def tell(self, key: str, record: dict[str, Any], line: bytes) -> None:
+    def notify(self, key: str, record: dict[str, Any], line: bytes) -> None:
         self._webhook.post(line, key)
 
     def close(self) -> None:

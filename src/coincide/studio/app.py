@@ -28,10 +28,10 @@ from coincide.studio.hints import completions_at, hover_at, tokens_of
 from coincide.studio.lanes import HIGHEST, Lanes
 from coincide.studio.near import near_misses
 from coincide.studio.pictures import graph_of, picture_of, plan_of
-from coincide.studio.reasons import cause_of, told
+from coincide.studio.reasons import cause_of, tree_of
 from coincide.studio.running import Run
 from coincide.studio.session import Session
-from coincide.studio.summary import moment_told, run_told, session_told, statistics
+from coincide.studio.summary import live_moment_told, moment_told, run_told, session_told, statistics
 
 PAGE = files("coincide.studio") / "page"
 NONCE = "@nonce@"
@@ -76,6 +76,8 @@ class Api:
             "events": self.open_events,
             "run": self.start,
             "stop": self.stop,
+            "back": self.back,
+            "resume": self.resume,
             "accept": self.accept,
             "case": self.case,
             "near": self.near,
@@ -109,7 +111,7 @@ class Api:
         book, told = self.session.checked()
         found = [*told, *(() if name is None else self.session.beside(name))]
         rules = [] if book is None else [self._rule(detector) for detector in book.detectors]
-        return {"valid": book is not None, "rules": rules, "diagnostics": [self.session.told(each) for each in found]}
+        return {"valid": book is not None, "rules": rules, "diagnostics": [self.session.describe(each) for each in found]}
 
     def _rule(self, detector: Any) -> dict[str, Any]:
         span = detector.span
@@ -224,14 +226,16 @@ class Api:
         number = _whole(request, "number", 0, max(0, len(run.detections) - 1))
         if not run.detections:
             raise InputError("there are no detections")
-        tree = await asyncio.to_thread(lambda: told(cause_of(run, number), run, number))
+        tree = await asyncio.to_thread(lambda: tree_of(cause_of(run, number), run, number))
         return answer({"detection": self._detection(run, number), "causes": tree})
 
     async def moment(self, request: Request) -> Response:
         run = self.session.last_run()
-        at, asked = _whole(request, "at", 0, 1 << 40), request.query_params
-        key = tuple(asked.getlist("key")) or None
-        return answer(await asyncio.to_thread(moment_told, run, at, asked.get("rule"), key))
+        at, asked, live = _whole(request, "at", 0, 1 << 40), request.query_params, self.session.live
+        rule, key = asked.get("rule"), tuple(asked.getlist("key")) or None
+        if live is not None and run.store.live:
+            return answer(await asyncio.to_thread(live_moment_told, live, run, rule, key))
+        return answer(await asyncio.to_thread(moment_told, run, at, rule, key))
 
     async def next(self, request: Request) -> Response:
         after = _whole(request, "after", 0, 1 << 40)
@@ -239,6 +243,14 @@ class Api:
 
     async def stop(self, request: Request) -> Response:
         await asyncio.to_thread(self.session.stop)
+        return await self.about(request)
+
+    async def back(self, request: Request) -> Response:
+        await asyncio.to_thread(self.session.look_back)
+        return await self.about(request)
+
+    async def resume(self, request: Request) -> Response:
+        await asyncio.to_thread(self.session.return_to_live)
         return await self.about(request)
 
     async def accept(self, request: Request) -> Response:

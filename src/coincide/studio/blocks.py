@@ -33,7 +33,7 @@ from coincide.lang.opera.definition import Sequence as Following
 from coincide.lang.opera.times import At
 from coincide.lang.pretty.parse import parse
 from coincide.lang.pretty.print import CHAIN as CHAINED
-from coincide.lang.pretty.print import EITHER, PATTERN, STEP, UNIT, NotExpressible, event_text, said
+from coincide.lang.pretty.print import EITHER, PATTERN, STEP, UNIT, NotExpressible, event_text, sentence_parts
 from coincide.source import SourceText
 
 ENDING = ".say"
@@ -81,7 +81,7 @@ def drawn_rules(source: SourceText) -> list[Rule]:
 
 def _rule(statement: Detect, file: File, source: SourceText) -> Rule:
     try:
-        name, same, rest = said(statement, file)
+        name, same, rest = sentence_parts(statement, file)
         return Rule(name, _Reader(statement, file).block(statement.body), list(same), rest, _manner(statement, source))
     except CoincideError as error:
         return Rule(statement.name, why=str(error))

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from coincide.adapters.files import CompleteFile
+from coincide.adapters.records import record_for
 from coincide.errors import InputError
 from coincide.languages.registry import MODULES
 from coincide.model.event import Event, record
@@ -27,13 +28,13 @@ def write_case(session: Session, name: str, span: Span | None = None) -> dict[st
     """Writes the folder, and tells whether the case passes. Raises InputError."""
     run, folder = session.last_run(), session.files.path(name)
     _check_free(folder, name)
-    rows = _rows(session, span)
+    rows, mapping = _rows(session, span), run.book.fields(run.mapping)
     accepted = [run.detections[n] for n in sorted(session.accepted) if _lies_in(run.detections[n], span)]
     with writing(name):
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in _rules(session, folder):
             _write(path, text.encode())
-        _write(folder / "events.jsonl", _lines(map(record, session.store.events(rows))))
+        _write(folder / "events.jsonl", _lines(record_for(event, mapping) for event in session.store.events(rows)))
         _write(folder / "expected.jsonl", _lines(map(record, accepted)))
     result = run_case(Case(folder))
     problems = [f"{problem.sign} {problem.text}" for problem in result.problems[:20]]

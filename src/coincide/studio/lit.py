@@ -17,6 +17,7 @@ from coincide.draw.states import state_names
 from coincide.engines.embedded import Engine
 from coincide.errors import CoincideError
 from coincide.model.event import plain
+from coincide.studio import lit_trees
 
 Key = tuple[str, ...]
 Lit = dict[str, int]
@@ -106,6 +107,21 @@ def _sequence(detector: Detector, drawn: Drawing, plan: Any, state: Any, key: Ke
     return found
 
 
+def _tree(detector: Detector, drawn: Drawing, plan: Any, state: Any, key: Key | None) -> Lit:
+    """Occurrences that operators keep, at the parts that they are of."""
+    return lit_trees.tree(detector, plan, state, lambda own: _is(own, key))
+
+
+def _messages(detector: Detector, drawn: Drawing, plan: Any, state: Any, key: Key | None) -> Lit:
+    """Messages that wait for others, at their sources. There are no keys."""
+    return lit_trees.messages(detector, plan, state)
+
+
+def _rows(detector: Detector, drawn: Drawing, plan: Any, state: Any, key: Key | None) -> Lit:
+    """Partitions, at the variables that may take their next row."""
+    return lit_trees.rows(detector, plan, state, lambda own: _is([value for _, value in own], key))
+
+
 def _under_way(detector: Detector, drawn: Drawing, plan: Any, state: Any, key: Key | None) -> Lit:
     """Where nothing finer can be told: how much is under way, at what would be made of it."""
     own = [each for each in plan.unfinished(state) if each.rule == detector.name and _is(each.key, key)]
@@ -119,4 +135,7 @@ LIGHTS: dict[str, Callable[[Detector, Drawing, Any, Any, Key | None], Lit]] = {
     "ecl": _machine,
     "amit": _situation,
     "eql": _sequence,
+    "ecco": _tree,
+    "cdl": _messages,
+    "matchrecognize": _rows,
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Lock, Thread
 
@@ -24,6 +26,10 @@ MOST = 1_000_000
 """Events that are kept: older ones go."""
 APART = 10**9
 """Between the generated ids of two sources."""
+PATIENCE = 5.0
+"""Seconds that somebody waits for a turn of the run: there is one each second, at least."""
+SHARE = 20
+"""To look at the state takes at most one in so many seconds of a run."""
 
 
 @dataclass
@@ -43,6 +49,8 @@ class Live:
     _going: LiveRun | None = None
     _thread: Thread | None = None
     _change: tuple[Rulebook, Run] | None = None
+    _asked: list[Future[bytes]] = field(default_factory=list)
+    _looked: tuple[float, bytes] | None = None  # until when a look at the state is new enough, and what was seen
 
     def __post_init__(self) -> None:
         self.sources: list[Source] = []
@@ -54,7 +62,8 @@ class Live:
         self.sources = [open_source(url, reading) for url, reading in zip(self.urls, readings, strict=True)]
         self.store.name = ", ".join(source.name for source in self.sources)
         self.run = Run(book, self.store, self.mapping, number)
-        self._going = LiveRun(LiveEngine(Engine(book), self.delay), self.sources, [], Encoder(book), Pace(self.clock))
+        self._engine = Engine(book)
+        self._going = LiveRun(LiveEngine(self._engine, self.delay), self.sources, [], Encoder(book), Pace(self.clock))
         self.running, self.failure = True, None
         self._thread = Thread(target=self._work, args=(self._going,), name="live", daemon=True)
         self._thread.start()
@@ -65,6 +74,22 @@ class Live:
         with self.lock:
             self._change = book, Run(book, self.store, self.mapping, number)
             return self._change[1]
+
+    def state(self) -> Engine | None:
+        """An engine that stands where the run stood between two turns, a moment ago; None: it makes no turns."""
+        asked: Future[bytes] = Future()
+        with self.lock:
+            self._asked.append(asked)
+            book = None if self.run is None else self.run.book
+        if book is None or not self.running:
+            return None
+        try:
+            data = asked.result(PATIENCE)
+        except TimeoutError:
+            return None
+        engine = Engine(book, "interpreter")
+        engine.restore(data)
+        return engine
 
     def stop(self) -> None:
         if self._going is not None:
@@ -105,4 +130,15 @@ class Live:
             change, self._change = self._change, None
             if change is not None:
                 self._going.change_rules(change[0])
-                self.run = change[1]
+                self.run, self._looked = change[1], None
+            asked, self._asked = self._asked, []
+            for each in asked:
+                each.set_result(self._look())
+
+    def _look(self) -> bytes:
+        begun = time.monotonic()
+        if self._looked is None or self._looked[0] <= begun:
+            data = self._engine.snapshot()
+            ended = time.monotonic()
+            self._looked = ended + SHARE * (ended - begun), data
+        return self._looked[1]

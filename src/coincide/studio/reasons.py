@@ -83,17 +83,17 @@ def _spelt(value: Any) -> str:
     return str(shown).lower() if isinstance(shown, bool) else str(shown)
 
 
-def told(cause: Cause, run: Run, number: int) -> dict[str, Any]:
+def tree_of(cause: Cause, run: Run, number: int) -> dict[str, Any]:
     """The tree of the detection with this number as JSON: events by their row, detections by their number."""
     first = max(0, number - EARLIER)
     numbers = {id(detection): n for n, detection in enumerate(run.detections[first : number + 1], first)}
-    return _told(cause, numbers)
+    return _tree(cause, numbers)
 
 
-def _told(cause: Cause, numbers: Mapping[int, int]) -> dict[str, Any]:
+def _tree(cause: Cause, numbers: Mapping[int, int]) -> dict[str, Any]:
     event = cause.event
     own = {"row": event.place[2]} if event.id is not None and event.place else {"detection": numbers.get(id(event))}
-    parts = [_told(part, numbers) for part in cause.parts[-SHOWN:]]
+    parts = [_tree(part, numbers) for part in cause.parts[-SHOWN:]]
     more = {"left_out": len(cause.parts) - len(parts)} if len(parts) < len(cause.parts) else {}
     return {
         "type": event.type,

@@ -75,7 +75,7 @@ class Session:
             raise InputError(Diagnostic(f"there is no rule '{name}'", hint=nearest(name, [d.name for d in detectors])))
         return found
 
-    def told(self, diagnostic: Diagnostic) -> dict[str, Any]:
+    def describe(self, diagnostic: Diagnostic) -> dict[str, Any]:
         """A diagnostic with its place in an editor."""
         out: dict[str, Any] = {"severity": diagnostic.severity, "message": diagnostic.message, "hint": diagnostic.hint}
         if (span := diagnostic.span) is not None:
@@ -129,8 +129,34 @@ class Session:
             self.accepted.clear()
             book.check_endless()
             live.mapping = book.fields(live.mapping)
+            self.store = live.store
             self.run = live.change_rules(book, self._runs) if live.running else live.start(book, self._runs)
             return self.run
+
+    @property
+    def looks_back(self) -> bool:
+        """Is what is shown a part of a live run that goes on?"""
+        return self.live is not None and self.store is not self.live.store
+
+    def look_back(self) -> Run:
+        """What has come so far can be gone through, while more comes. Raises InputError."""
+        live = self.live
+        if live is None or live.run is None or not live.running:
+            raise InputError("there is no live run to look back at")
+        store = live.store.ordered()
+        with self.lock:
+            self.accepted.clear()
+            self._runs += 1
+            self.store, self.run = store, Run(live.run.book, store, self.mapping, self._runs)
+            Thread(target=self.run.go, name="run", daemon=True).start()
+        return self.run
+
+    def return_to_live(self) -> None:
+        live = self.live
+        if live is not None and self.looks_back:
+            with self.lock:
+                self._forget_run()
+                self.store, self.run = live.store, live.run
 
     def stop(self) -> None:
         """A live run ends; what has come can be gone through as if it stood in a file."""

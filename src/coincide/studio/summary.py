@@ -12,7 +12,8 @@ from coincide.engines.embedded import Engine
 from coincide.errors import InputError
 from coincide.languages.registry import MODULES
 from coincide.model.event import plain
-from coincide.studio.lit import Key, Lit, lit
+from coincide.rulebook import Rulebook
+from coincide.studio.lit import Key, lit
 from coincide.studio.live import Live
 from coincide.studio.running import Run
 from coincide.studio.session import Session
@@ -29,7 +30,7 @@ def session_told(session: Session) -> dict[str, Any]:
         "files": session.files.listed(),
         "endings": list(MODULES),
         "first": next(iter(session.files.loaded), None),
-        "live": None if session.live is None else live_told(session.live),
+        "live": None if session.live is None else live_told(session.live, session.looks_back),
         "events": {
             "name": store.name.rpartition("/")[2],
             "count": len(store),
@@ -41,8 +42,8 @@ def session_told(session: Session) -> dict[str, Any]:
     }
 
 
-def live_told(live: Live) -> dict[str, Any]:
-    return {"url": live.store.name, "running": live.running, "failure": live.failure, "arrived": live.arrived}
+def live_told(live: Live, past: bool) -> dict[str, Any]:
+    return {"url": live.store.name, "running": live.running, "failure": live.failure, "arrived": live.arrived, "past": past}
 
 
 def run_told(session: Session) -> dict[str, Any]:
@@ -59,8 +60,8 @@ def run_told(session: Session) -> dict[str, Any]:
         "seconds": round(run.seconds, 3),
         "detections": len(run.detections),
         "lanes": [[name, int(count)] for name, count in zip(lanes.names, lanes.counts, strict=True)],
-        "failure": [session.told(each) for each in run.failure],
-        "warnings": [session.told(each) for each in run.warnings],
+        "failure": [session.describe(each) for each in run.failure],
+        "warnings": [session.describe(each) for each in run.warnings],
         "snapshots": len(run.snapshots),
     }
 
@@ -68,25 +69,34 @@ def run_told(session: Session) -> dict[str, Any]:
 def moment_told(run: Run, moment: int, rule: str | None, key: Key | None = None) -> dict[str, Any]:
     """What stands where the replay is: the clock, the event consumed last, what was made of it, and what is under way; of one
     rule where in its picture, for all keys or for one."""
-    if run.store.live:
-        raise InputError("a live run has to be stopped before it can be gone through")
     moment = min(moment, run.last)
     ends = run.store.times[1]
-    detector = next((d for d in run.book.detectors if d.name == rule), None)
-
-    def look(engine: Engine) -> tuple[list[Unfinished], Lit]:
-        own = {} if detector is None else lit(detector, engine, key)
-        return list(engine.graph.unfinished(engine.state)), own
-
-    unfinished, lights = run.state_at(moment, look)
-    own = [each for each in unfinished if rule is None or each.rule == rule]
     return {
         "moment": moment,
         "clock": int(ends[min(moment, len(ends)) - 1]) if moment and len(ends) else None,
         "row": moment - 1 if 0 < moment <= len(ends) else None,
         "made": [n for n, at in enumerate(run.moments) if at == moment][:SHOWN],
+        **run.state_at(moment, lambda engine: _standing(run.book, engine, rule, key)),
+    }
+
+
+def live_moment_told(live: Live, run: Run, rule: str | None, key: Key | None = None) -> dict[str, Any]:
+    """The same of a live run, as it stands now."""
+    engine = live.state()
+    if engine is None:
+        raise InputError("the live run has ended, or makes no turns")
+    span = live.store.lanes.span
+    moment: dict[str, Any] = {"moment": 0, "clock": None if span is None else span[1], "row": None, "made": []}
+    return {**moment, **_standing(run.book, engine, rule, key)}
+
+
+def _standing(book: Rulebook, engine: Engine, rule: str | None, key: Key | None) -> dict[str, Any]:
+    detector = next((d for d in book.detectors if d.name == rule), None)
+    unfinished = list(engine.graph.unfinished(engine.state))
+    own = [each for each in unfinished if rule is None or each.rule == rule]
+    return {
         "counts": Counter(each.rule for each in unfinished),
-        "lit": lights,
+        "lit": {} if detector is None else lit(detector, engine, key),
         "unfinished": [_unfinished(each) for each in own[:SHOWN]],
         "left_out": max(0, len(own) - SHOWN),
     }
@@ -107,13 +117,18 @@ def _under_way(engine: Engine) -> Counter[str]:
     return Counter(each.rule for each in engine.graph.unfinished(engine.state))
 
 
+def _under_way_now(live: Live) -> Counter[str]:
+    engine = live.state()
+    return Counter() if engine is None else _under_way(engine)
+
+
 def statistics(session: Session) -> list[dict[str, Any]]:
     """A line a rule."""
     run = session.last_run()
     book, made = run.book, run.by_rule()
     levels = stages(book.detectors, feeds(book.detectors))
     counts = run.store.seen.types
-    under_way = Counter[str]() if run.store.live else run.state_at(run.last, _under_way)
+    under_way = _under_way_now(session.live) if session.live and run.store.live else run.state_at(run.last, _under_way)
     latest = {detection.place[-2]: detection.hi for detection in run.detections}
     keys = _keys(run)
     return [

@@ -7,9 +7,8 @@ from dataclasses import replace
 from coincide.expr.tree import Expr, Reference
 from coincide.lang.matchrecognize.definition import Foreign, Query
 from coincide.lang.matchrecognize.parse import parse_clause, parse_query
-from coincide.lang.matchrecognize.rewrite import with_children
 from coincide.source import SourceText
-from coincide.syntax import walk
+from coincide.syntax import rebuilt, walk
 from coincide.tables.names import fitted
 
 COMPUTED = "__computed_"
@@ -24,7 +23,7 @@ def parsed(source: SourceText) -> tuple[Query, dict[str, Foreign]]:
 
     def rewrite(node: Expr) -> Expr:
         if not isinstance(node, Foreign):
-            return with_children(node, rewrite)
+            return rebuilt(node, rewrite)
         alias = next((n.alias for n in walk(node) if isinstance(n, Reference)), None)
         name = calls.setdefault(_of_a_row(node), f"{COMPUTED}{len(calls)}")
         return Reference(name, alias, span=node.span)
@@ -45,7 +44,7 @@ def _of_a_row(node: Foreign) -> Foreign:
     """Whatever variable it speaks of, it is computed once."""
 
     def rewrite(inner: Expr) -> Expr:
-        return Reference(inner.name, span=inner.span) if isinstance(inner, Reference) else with_children(inner, rewrite)
+        return Reference(inner.name, span=inner.span) if isinstance(inner, Reference) else rebuilt(inner, rewrite)
 
     found = rewrite(node)
     assert isinstance(found, Foreign)

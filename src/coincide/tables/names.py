@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from coincide.expr.tree import Expr, Reference
 from coincide.lang.matchrecognize.definition import Query
-from coincide.lang.matchrecognize.rewrite import with_children
-from coincide.syntax import walk
+from coincide.syntax import rebuilt, walk
 
 Rename = Callable[[str], str]
 
@@ -26,7 +25,7 @@ def names_read(query: Query) -> list[str]:
 
 
 def nested_names(names: Iterator[str] | list[str], schema: pa.Schema) -> dict[str, tuple[str, ...]]:
-    """Of names that are no columns, those of fields inside structs, as paths."""
+    """Of names that are not columns, those of fields inside structs, as paths."""
     paths = {name: tuple(name.split(".")) for name in names if name not in schema.names and "." in name}
     return {name: path for name, path in paths.items() if _leads_somewhere(path, schema)}
 
@@ -75,7 +74,7 @@ def fitted(query: Query, names: list[str]) -> Query:
 
 def _renamed(query: Query, rename: Rename) -> Query:
     def rewrite(node: Expr) -> Expr:
-        return replace(node, name=rename(node.name)) if isinstance(node, Reference) else with_children(node, rewrite)
+        return replace(node, name=rename(node.name)) if isinstance(node, Reference) else rebuilt(node, rewrite)
 
     clause, where = query.clause, query.source.where
     return replace(

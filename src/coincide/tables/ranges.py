@@ -19,6 +19,7 @@ from coincide.detection.rowpattern.columnar import Segments
 from coincide.detection.rowpattern.partition import Program
 from coincide.detection.rowpattern.reach import rows_around
 from coincide.detection.rowpattern.registers import Unfit
+from coincide.detection.rowpattern.skipping import SKIPS
 from coincide.tables.query import TableQuery
 
 Numbers = npt.NDArray[np.int64]
@@ -114,7 +115,7 @@ def ranges_of(cuts: Sequence[int], near: Neighbours, program: Program) -> list[R
 def is_walked(program: Program) -> bool:
     """Does it matter to a range what happened before it?"""
     clause = program.clause
-    return clause.skip.to != "NEXT" or clause.unmatched_rows or program.keeps_number
+    return SKIPS[clause.skip.to].depends or clause.unmatched_rows or program.keeps_number
 
 
 def entries_of(ways: Sequence[Ways]) -> list[Entry]:

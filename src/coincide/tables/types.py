@@ -136,7 +136,7 @@ def is_boolean(kind: pa.DataType) -> bool:
 
 
 def column_of_array(array: pa.Array) -> Column:
-    """What expressions can read of an array; anything that is no single value is a list to them."""
+    """What expressions can read of an array; anything that is not a single value is a list to them."""
     kind = array.type
     if _is_number(kind) or _is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
         return column_from_arrow(array)

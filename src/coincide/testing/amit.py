@@ -34,6 +34,7 @@ from coincide.lang.amit.definition import (
     Terminator,
 )
 from coincide.lang.amit.functions import expression_functions
+from coincide.lang.amit.grammar import QUANTIFIERS
 from coincide.lang.amit.operators import OPERATORS, OperatorKind
 from coincide.model.event import Event, Value, primitive
 from coincide.model.stamp import MILLISECOND
@@ -101,7 +102,7 @@ def _lifespan(dice: Random, name: str, names: list[str], cycles: bool, keyed: bo
         Terminator(
             _event(dice, read),
             None,
-            dice.choice(("first", "last", "each")),
+            dice.choice(QUANTIFIERS),
             dice.choice(("terminate", "terminate", "discard")),
             _condition(dice),
         )
@@ -185,7 +186,7 @@ def _operand(dice: Random, number: int, form: OperatorKind, readable: tuple[str,
         event=dice.choice(readable),
         alias=f"o{number}",
         threshold=_condition(dice),
-        quantifier=dice.choice(("first", "last", "each")) if quantified else _default(form, number),
+        quantifier=dice.choice(QUANTIFIERS) if quantified else _default(form, number),
         strict=quantified and dice.randint(0, 4) == 0,
         override=_condition(dice, 8) if quantified else None,
         retain=_condition(dice, 0) if kept == "retain" else None,

@@ -14,6 +14,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from coincide.expr.tree import Reference
+from coincide.lang.ecco.aggregates import AGGREGATES
+from coincide.lang.ecco.consumption import CONSUMPTIONS, DEFAULT
 from coincide.lang.ecco.definition import (
     CONCATENATION,
     CONCURRENCY,
@@ -44,8 +46,9 @@ KEY_VALUES: tuple[Value, ...] = (None, 1.0, 1.0, 2.0, 2.0, True, "1", -0.0, 0.0,
 NUMBERS: tuple[Value, ...] = (None, 0.1, 0.2, 0.3, 1e16, -1e16, 2.0, "x", True, 2.0**53, 2**53 + 1)
 
 OPTIONS = (
-    "", "", "option semantics point", "option policy recent", "option policy subset", "option policy chronicle, subset",
-    "option policy cumulative", "option policy precision(data, 70%)", "option skew 0.2", "option skew 0.2\noption maybe keep",
+    "", "", "option semantics point", *(f"option policy {name}" for name in CONSUMPTIONS if name != DEFAULT),
+    "option policy subset", "option policy chronicle, subset", "option policy precision(data, 70%)", "option skew 0.2",
+    "option skew 0.2\noption maybe keep",
     "option offset 1", "duplicates first a within 4", "duplicates last any by id",
     "duplicates first any by source, type within 2", "stamp a, b error 1", "stamp any delay 2",
 )  # fmt: skip
@@ -318,13 +321,14 @@ def all_expressions(depth: int = 2) -> st.SearchStrategy[Expression]:
         return references()
     inner = all_expressions(depth - 1)
     windows = {"over": st.integers(1, 6).map(float), "every": st.none() | st.integers(1, 4).map(float)}
+    needy = [name for name, aggregate in AGGREGATES.items() if aggregate.needs_argument]
     return st.one_of(
         expressions(depth),
         st.builds(Iter, inner, st.none() | st.integers(1, 2), st.none() | st.integers(2, 3)),
         st.builds(Iter, inner, st.integers(1, 2), st.none() | st.integers(2, 3), st.just(Reference("k"))),
         st.builds(Sel, inner, st.just("ONCE"), over=st.integers(1, 6).map(float), until=st.none() | references()),
-        st.builds(Sel, inner, st.just("DISTINCT"), st.just(Reference("k")), **windows),
-        st.builds(Sel, inner, st.sampled_from(["FIRST", "LAST", "COUNT", "SUM"]), **windows),
+        st.builds(Sel, inner, st.sampled_from(needy), st.just(Reference("k")), **windows),
+        st.builds(Sel, inner, st.sampled_from(["FIRST", "LAST", *(name for name in AGGREGATES if name not in needy)]), **windows),
         st.builds(Sel, inner, st.sampled_from(["LESS", "MORE"]), number=st.integers(0, 3).map(float), **windows),
         st.builds(Not, inner, durations()),
         st.builds(lambda left, silence: Chain(SEQUENCE, (left, silence)), inner, st.builds(Not, inner, durations())),

@@ -8,11 +8,17 @@ from coincide.engines.instance import StabilityPolicy
 from coincide.engines.policies import PolicyEngine, PolicyRun
 from coincide.model.batch import EventBatch
 from coincide.model.event import record
+from coincide.ordering import POLICIES, written_policies
 from coincide.rulebook import load
 from coincide.testing.cases import Case, Problem, Setup
 from coincide.testing.compare import Record, unmatched
 from coincide.testing.expected import read_expected, read_records
 from coincide.testing.kinds import line_of
+
+
+def each_policy() -> tuple[str, ...]:
+    """One of each kind."""
+    return tuple(f"{name} 0.9" if POLICIES[name].has_threshold else name for name in written_policies())
 
 
 def check_policy(case: Case, setup: Setup) -> list[Problem]:

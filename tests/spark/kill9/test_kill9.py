@@ -20,8 +20,11 @@ from world import World, kill_session
 
 KILLS = int(os.environ.get("COINCIDE_SPARK_KILLS", "0"))
 SEED = int(os.environ.get("COINCIDE_SEED", "1"))
-LONGEST = float(os.environ.get("COINCIDE_LONGEST", "40"))
-"""Seconds after which a query is killed at the latest: it takes some 15 to start on an idle machine."""
+STARTING, MOST, LONGEST = 10.0, 2, 4.0
+"""A query is killed within so many seconds of its start; or when it has done up to so many micro-batches, within so many seconds,
+in which one or two more are done."""
+EARLY = 0.3
+"""The share of queries that are killed while they start."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(not KILLS, reason="COINCIDE_SPARK_KILLS is not set")]
 
@@ -38,26 +41,39 @@ def compare(world: World) -> None:
 
 
 def test_killed_at_any_moment(tmp_path: Path) -> None:
-    world, moments, killed = World(tmp_path, SEED), [], 0
+    world, begun, killed = World(tmp_path, SEED), time.monotonic(), 0
+    world.add(2)
+    assert world.finish("prepare") == 0, (tmp_path / "query.log").read_text()[-3000:]
     for _ in range(KILLS):
-        world.add(2)
-        process = world.start("for ever")
-        end = time.monotonic() + (moment := world.dice.uniform(0.5, LONGEST))
+        process, longest = world.start("for ever"), STARTING
+        if world.dice.random() >= EARLY:
+            longest = LONGEST
+            _await_micro_batches(world, process, world.dice.randint(0, MOST))
+        end = time.monotonic() + world.dice.uniform(0, longest)
         while time.monotonic() < end and process.poll() is None:
             time.sleep(min(0.5, max(0.0, end - time.monotonic())))
-            if world.dice.random() < 0.1:
+            if world.dice.random() < 0.3:
                 world.add()
         assert process.poll() is None, (tmp_path / "query.log").read_text()[-3000:]
         killed += kill_session(process)
-        moments.append(moment)
-    disturbed = world.micro_batches()
+        print(world.micro_batches(), end=" ", flush=True)
+    done = world.micro_batches()
     world.end()
     assert world.finish() == 0, (tmp_path / "query.log").read_text()[-3000:]
+    taken, expected = time.monotonic() - begun, sum(world.expected().values())
     print(
-        f"\n{KILLS} kills of {killed} processes in {sum(moments):.0f} s; {world.files} files, {world.poisoned} poisoned; "
-        f"{disturbed} micro-batches while it was killed, {sum(world.expected().values())} detections expected"
+        f"\n{KILLS} kills of {killed} processes in {taken:.0f} s; {world.files} files, {world.poisoned} poisoned; "
+        f"{done} micro-batches while it was killed, {expected} detections expected"
     )
     compare(world)
+
+
+def _await_micro_batches(world: World, process: subprocess.Popen[bytes], count: int) -> None:
+    """Until a query runs, and has done so many; there are files for that."""
+    world.add(2 + 3 * count)
+    wanted = world.micro_batches() + count
+    until(lambda: world.running.exists() or process.poll() is not None, "it does not start")
+    until(lambda: world.micro_batches() >= wanted or process.poll() is not None, "it does not go on")
 
 
 def test_executors_that_die(tmp_path: Path) -> None:

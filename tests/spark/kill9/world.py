@@ -1,4 +1,4 @@
-"""What the tests of faults share: events that come file by file, rules of five languages with timers, and what is to be found."""
+"""What the tests of faults share: events that come file by file, rules of all languages with timers, what is to be found."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ import pyarrow.dataset as ds
 import coincide
 
 CASE = Path(__file__).parents[2] / "conformance" / "cases" / "mixed" / "timers-at-one-instant"
+FURTHER = Path(__file__).parent / "rules"
+"""Rules of the other languages, and one that is a stage of its own."""
 WAITS = 700
 """Milliseconds that timers wait, instead of ten."""
 EVENTS = 40
@@ -37,6 +39,7 @@ class World:
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
         self.dice = random.Random(seed)
+        self.running = folder / "running"  # there once a query has started
         self.files = self.poisoned = 0
         self._time = 0
         self._records: list[dict[str, object]] = []
@@ -44,6 +47,7 @@ class World:
         (folder / "kept").mkdir()
         (folder / "rules").mkdir()
         self.rules = [self._rule(path) for path in sorted(CASE.glob("rules.*"))]
+        self.rules += [str(path) for path in sorted(FURTHER.iterdir())]
 
     def _rule(self, path: Path) -> str:
         text = re.sub(r"(T = |\+ |interval=\"|<relative>)10\b", rf"\g<1>{WAITS}", path.read_text(encoding="utf-8"))
@@ -77,20 +81,23 @@ class World:
         return Counter(files.to_table(columns=["_key"]).column("_key").to_pylist())
 
     def start(self, trigger: str) -> subprocess.Popen[bytes]:
+        self.running.unlink(missing_ok=True)
         command = [sys.executable, str(Path(__file__).with_name("query.py")), str(self.folder), *self.rules, trigger]
         with (self.folder / "query.log").open("ab") as log:
             return subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log)
 
-    def finish(self) -> int:
+    def finish(self, trigger: str = "finish") -> int:
         """Everything that is there, to the end; what the query returns."""
-        process = self.start("finish")
+        process = self.start(trigger)
         try:
             return process.wait(600)
         finally:
             kill_session(process)
 
     def micro_batches(self) -> int:
-        return len([*(self.folder / "kept" / "checkpoint" / "commits").glob("[0-9]*")])
+        """How many are done. (Spark keeps the notes of the last hundred.)"""
+        done = (self.folder / "kept" / "checkpoint" / "commits").glob("[0-9]*")
+        return max((int(path.name) + 1 for path in done), default=0)
 
     def _record(self) -> dict[str, object]:
         self._time += self.dice.choice([0, 1, 50, 200, 699, 700])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -254,3 +255,30 @@ def test_detections_to_arrow_and_back() -> None:
         (1000, 2000, {"v": 1.0, "time_lo_": "x"}),
         (1000, 2000, {"v": "t", "w": True}),
     ]
+
+
+def test_columns_of_parquet_that_nobody_wants(tmp_path: Path) -> None:
+    """They are left out only where no value of them could make a record a bad one."""
+    table = pa.table(
+        {
+            "type": ["a", "b", "a"],
+            "time": [1, 2, 3],
+            "k": ["x", None, "y"],
+            "n": [1, None, 3],
+            "good": [0.5, 1.5, None],
+            "bad": [1.0, math.inf, 2.0],
+            "raw": pa.array([None, None, b"1"]),
+            "@timestamp": [None, None, 5],
+        }
+    )
+    pq.write_table(table, tmp_path / "e.parquet")
+    whole = open_events(tmp_path / "e.parquet")
+    events = all_events(whole)
+    some = open_events(tmp_path / "e.parquet", attributes=frozenset({"k"}))
+    assert [(e.type, e.hi, e.attributes) for e in all_events(some)] == [
+        (e.type, e.hi, {name: value for name, value in e.attributes.items() if name in ("k", "bad")}) for e in events
+    ]
+    assert (some.report.rejected, some.report.reasons) == (2, whole.report.reasons)
+    assert some.report.unread == {"n": 2, "good": 2}
+    kept = open_events(tmp_path / "e.parquet", attributes=frozenset({"k"}), rejects=tmp_path / "rejects")
+    assert all_events(kept) == events

@@ -78,7 +78,7 @@ def test_old_syslog() -> None:
     [
         (b"hello", "not syslog"), (b"<999>1 - - - - - -", "at most 191"), (b"<34>1 - host a - - -", "missing time"),
         (b"<34>2 2003-10-11T22:14:15Z host a - - -", "version 2"), (b"<34>1 2003-10-11T22:14:15Z h a - - [x y", "not closed"),
-        (b"<34>1 2003-10-11T22:14:15Z h a - - x", "in brackets"), (b"Feb 31 00:00:00 h a: x", "is no time"),
+        (b"<34>1 2003-10-11T22:14:15Z h a - - x", "in brackets"), (b"Feb 31 00:00:00 h a: x", "is not a time"),
     ],
 )  # fmt: skip
 def test_bad_syslog(line: bytes, reason: str) -> None:

@@ -264,6 +264,20 @@ def test_csv_columns_equal_rows_where_all_is_well(tmp_path: Path, rows: list[tup
     same_both_ways(tmp_path / "e.csv", "\n".join(["type,time,v,w", *(",".join(row) for row in rows)]).encode())
 
 
+spelt = ["0", "7", "-12", "345", "-0", "007", "+3", " 1", "2 ", "0x1F", "0x7FFFFFFFFFFFFFFF", "9223372036854775807", "1e3", ""]
+
+
+@quick
+@given(st.lists(st.tuples(*[st.one_of(st.integers(-200, 200).map(str), st.sampled_from(spelt))] * 3), max_size=6))
+def test_whole_numbers_of_csv_in_any_spelling(tmp_path: Path, rows: list[tuple[str, ...]]) -> None:
+    """Arrow takes them for numbers in more spellings than we do, and tells us none."""
+    sure = ["a,1,1,1,x", "b,2,2,2,y", ",3,3,3,"]
+    same_both_ways(
+        tmp_path / "e.csv", "\n".join(["type,time,id,v,w", *sure, *("a," + ",".join(r) + ",é" for r in rows)]).encode()
+    )
+    same_both_ways(tmp_path / "f.csv", b"\n".join([b"type,time,id,w", b"a,1,1,x", b"\xff,2,2,y", b"b,3,3,\xff", b"b,4,4,y"]))
+
+
 def test_records_with_names_of_their_own_are_no_wide_table(tmp_path: Path) -> None:
     raw = [{"type": "a", "time": n, "k": n % 3, f"name_{n}": n, "in": {f"inner_{n}": "x"}} for n in range(1000)]
     (tmp_path / "e.jsonl").write_bytes(lines(*raw))

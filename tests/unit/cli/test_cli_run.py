@@ -24,6 +24,15 @@ def test_events_may_stand_in_any_order_and_in_several_files(coincide: Coincide, 
     assert coincide("run", rules, "-e", files[0], "-e", *files[1:]).records == FOUND
 
 
+def test_several_jobs_detect_the_same_in_the_same_order(coincide: Coincide, rules: Path, events: Path, tmp_path: Path) -> None:
+    assert coincide("run", rules, "--events", events, "--jobs", 2).records == FOUND  # one rule reads what all keys have led to
+    keyed = written(tmp_path / "keyed.ecl", "monitor pairs by door = repeat { push(pair, v: v) { sequential { open, close } } }")
+    assert coincide("run", keyed, "--events", events, "--jobs", 3).records == FOUND[:2]
+    assert coincide("run", keyed, "--events", events, "--jobs", 0).err == "error: there can be 1 to 256 jobs, not 0\n"
+    refused = coincide("run", keyed, "--events", events, "--jobs", 2, "--snapshot", tmp_path / "state")
+    assert refused.err == "error: --jobs is for files and the embedded engine, without --snapshot, --resume and --stats\n"
+
+
 def test_rules_may_stand_anywhere(coincide: Coincide, tmp_path: Path, events: Path) -> None:
     one = written(tmp_path / "1.ecl", "monitor a = repeat { push(x) { open } }")
     two = written(tmp_path / "2.ecl", "monitor b = repeat { push(y) { x } }")

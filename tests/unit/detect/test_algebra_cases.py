@@ -1,4 +1,4 @@
-"""Every ECCO conformance case on the embedded engine: whole, cut into single events, and restored after every batch."""
+"""Every ECCO conformance case on the embedded engine: cut into single events, and restored after every batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from coincide.adapters.read import open_events
 from coincide.engines.choice import until_microseconds
 from coincide.rulebook import load
-from coincide.testing.cases import Case, find_cases, run_case
+from coincide.testing.cases import Case, find_cases
 from coincide.testing.check import detections
 from coincide.testing.compare import unmatched
 from coincide.testing.expected import read_records
@@ -19,12 +19,6 @@ CASES = find_cases(Path(__file__).parents[2] / "conformance" / "cases" / "ecco")
 
 def test_the_cases_are_there() -> None:
     assert len(CASES) >= 58
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_case(case: Case) -> None:
-    result = run_case(case)
-    assert result.passed, str(result)
 
 
 @pytest.mark.parametrize("snapshots", [False, True], ids=["cut", "restored"])

@@ -83,7 +83,7 @@ def test_ranges_go_through_the_interpreter_and_the_kernel_goes_on() -> None:
         ("a ; a*{2} ; b", "has a gap or a group between operands"),
         ("a ; (b valid 3s)", "uses valid"),
         ("a || b", "uses an operator other than ; + | -"),
-        ("(a + b) within 3s with cumulative", "uses cumulative"),
+        ("(a + b) within 3s with cumulative", "uses cumulative, which takes all partners at once"),
         ("(a - b) within 3s", "has a negation with 'within'"),
         ("a @ 'here'", "restricts places with '@'"),
         ("any", "uses any or NULL"),
@@ -100,7 +100,7 @@ def test_ranges_go_through_the_interpreter_and_the_kernel_goes_on() -> None:
 )
 def test_reasons(body: str, reason: str) -> None:
     (plan,) = loads(f"detect d = {body}", "ecco").compiled.plans
-    assert plan.tier_reasons() == (reason,)
+    assert plan.tier_reasons() == (f"it {reason}",)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from coincide.adapters.read import open_events
 from coincide.engines.choice import until_microseconds
 from coincide.rulebook import load
-from coincide.testing.cases import Case, find_cases, run_case
+from coincide.testing.cases import Case, find_cases
 from coincide.testing.check import check_detector
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
@@ -17,19 +17,6 @@ OPERA = find_cases(CASES / "opera") + find_cases(CASES / "pretty")
 
 
 @pytest.mark.parametrize("case", OPERA, ids=lambda case: case.name)
-def test_case(case: Case) -> None:
-    result = run_case(case, tier="interpreter")
-    assert result.passed, str(result)
-
-
-@pytest.mark.parametrize("case", OPERA, ids=lambda case: case.name)
 def test_splits_and_snapshots(case: Case) -> None:
     events = [event for batch in open_events(case.folder / "events.jsonl", strict=True) for event in batch.events]
     check_detector(load(*case.rules), events, [len(events) // 2], until_microseconds(case.text("until")))
-
-
-@pytest.mark.parametrize("case", find_cases(CASES / "opera-policies"), ids=lambda case: case.name)
-def test_policy_case(case: Case) -> None:
-    result = run_case(case)
-    assert result.kind == "policy"
-    assert result.passed, str(result)

@@ -12,25 +12,13 @@ from coincide.engines.embedded import Engine
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
 from coincide.rulebook import load
-from coincide.testing.cases import Case, find_cases, run_case
+from coincide.testing.cases import Case, find_cases
 from coincide.testing.compare import unmatched
 from coincide.testing.expected import read_records
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
 DETECTIONS = find_cases(CASES / "cdl")
 MIXED = find_cases(CASES / "mixed")
-
-
-@pytest.mark.parametrize("case", [*DETECTIONS, *find_cases(CASES / "cdl-errors")], ids=lambda case: case.name)
-def test_case(case: Case) -> None:
-    result = run_case(case)
-    assert result.passed, str(result)
-
-
-@pytest.mark.parametrize("case", MIXED, ids=lambda case: case.name)
-def test_case_of_several_languages(case: Case) -> None:
-    result = run_case(case)
-    assert result.passed, str(result)
 
 
 @pytest.mark.parametrize("snapshots", [False, True], ids=["split", "snapshots"])

@@ -175,7 +175,7 @@ def test_groups_that_are_over_are_gone_from_what_is_told(kind: str) -> None:
 def test_what_nobody_asks_for_is_not_kept() -> None:
     """Changes were asked for once. Who asks again is told all, and what changes after that."""
     groups = Groups(Latest)
-    groups.told({})
+    groups.mark_written({})
     for n in range(20_000):
         groups.at((("int", n),)).last = n
         groups.sweep(n - 10)

@@ -116,7 +116,7 @@ def test_explain_says_how_it_is_done() -> None:
     def tier(query: str) -> str:
         return next(line for line in explanation(loads(query, "eql")).splitlines() if line.strip().startswith("tier"))
 
-    assert "kernel (compiled) from 20,000 events on" in tier("sequence by k [a where true] [c where true]")
+    assert "kernel (compiled) from 60,000 events on" in tier("sequence by k [a where true] [c where true]")
     assert "kernel (over columns) from 5,000 events on" in tier("a where true")
     assert "tests over columns, then event by event, because it is a sample" in tier("sample by k [a where true] [b where true]")
 

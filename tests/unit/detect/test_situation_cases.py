@@ -12,7 +12,7 @@ from coincide.engines.choice import until_microseconds
 from coincide.engines.embedded import Engine
 from coincide.model.event import Event
 from coincide.rulebook import load
-from coincide.testing.cases import Case, find_cases, run_case
+from coincide.testing.cases import Case, find_cases
 from coincide.testing.check import check_detector
 from coincide.testing.compare import answers, unmatched
 from coincide.testing.expected import read_records
@@ -34,12 +34,6 @@ def test_detects_however_the_input_is_cut(case: Case) -> None:
     until = until_microseconds(case.text("until"))
     made = check_detector(load(*case.rules), events, range(0, len(events), 3), until)
     assert unmatched(read_records(case.folder / "expected.jsonl"), made) == ([], [])
-
-
-@pytest.mark.parametrize("case", [*find_cases(CASES / "amit-errors"), *find_cases(CASES / "amit-warnings")], ids=named)
-def test_diagnostics(case: Case) -> None:
-    result = run_case(case)
-    assert result.passed, str(result)
 
 
 @pytest.mark.parametrize("case", [c for c in find_cases(CASES / "amit") if c.path("stats.json")], ids=named)

@@ -14,7 +14,7 @@ import pytest
 
 from coincide.adapters.read import open_events
 from coincide.detection.columns import codec
-from coincide.detection.parts import tables_of, with_tables
+from coincide.detection.parts import tables_name, tables_of, with_tables
 from coincide.detection.rowpattern.relations import KIND, SHAPES
 from coincide.detection.snapshots import Damaged, opened, place_of, sealed, timer_place_of
 from coincide.engines.embedded import Engine
@@ -157,33 +157,61 @@ def refusal(rules: Rulebook, snapshot: bytes) -> str:
     return reason
 
 
+def table_of_monitors(rules: Rulebook, number: int) -> list[Any]:
+    """Where the values of a table are: of keys (0) or of states (1)."""
+    return [tables_name("monitors", rules.detectors), 2, 0, 4, number, 6, 0]
+
+
+def as_objects(rules: Rulebook, snapshot: bytes) -> bytes:
+    """A snapshot of keys in one state, as releases before tables wrote it."""
+    tree = unpacked(opened(snapshot))
+    keys, (state,) = (table[6][0] for table in tree[4][tables_name("monitors", rules.detectors)][0][2][0][4])
+    tree[4] = {rules.detectors[0].digest: Packed([[1, [[key, [state]] for key in keys]]])}
+    return sealed(packed(tree))
+
+
+def test_objects_of_earlier_releases_are_what_tables_are() -> None:
+    rules = loads(RULES)
+    snapshot, engines = taken(rules), [Engine(rules, tier) for tier in ("interpreter", "kernel") for _ in range(2)]
+    for engine, data in zip(engines, [snapshot, as_objects(rules, snapshot)] * 2, strict=True):
+        engine.restore(data)
+    found = [engine.process([{"type": "b", "time": 10, "k": 1}]).records() for engine in engines]
+    assert len(found[0]) == 1
+    assert all(some == found[0] for some in found)
+
+
 @pytest.mark.parametrize(
-    ("to", "reason"),
+    ("to", "objects", "tables"),
     [
-        ([0.0, 0.0], "a key has 2 values, not 1"),
-        ([None], "a part of a key is not a single value"),
-        ([float("nan")], "Expected `float`"),
-        ([[1.0]], "Expected `str`, got `float`"),
+        ([0.0, 0.0], "a key has 2 values, not 1", "a key has other than 1 values"),
+        ([None], "a part of a key is not a single value", "a part of a key is not a single value"),
+        ([float("nan")], "Expected `float`", "Expected `float`"),
+        ([[1.0]], "Expected `str`, got `float`", "Expected `bool`, got `float`"),
     ],
 )
-def test_keys(to: list[Any], reason: str) -> None:
+def test_keys(to: list[Any], objects: str, tables: str) -> None:
     rules = loads(RULES)
-    snapshot = changed(taken(rules), rules.detectors[0].digest, 1, 0, 0, to=to)
-    assert reason in refusal(rules, snapshot)
+    assert tables in refusal(rules, changed(taken(rules), *table_of_monitors(rules, 0), 0, to=to))
+    snapshot = changed(as_objects(rules, taken(rules)), rules.detectors[0].digest, 1, 0, 0, to=to)
+    assert objects in refusal(rules, snapshot)
 
 
 @pytest.mark.parametrize("to", [9, -1, True, None, [], [0], [2, 0], [-1, 0], [1, 7], [1, [0]], [1, 0, 0], {"a": 1}])
 def test_configurations(to: Any) -> None:
     rules = loads(RULES)
-    snapshot = changed(taken(rules), rules.detectors[0].digest, 1, 0, 1, 0, to=to)
+    snapshot = changed(as_objects(rules, taken(rules)), rules.detectors[0].digest, 1, 0, 1, 0, to=to)
     assert refusal(rules, snapshot).endswith("a machine is in no state of its own")
+    if not isinstance(to, dict):
+        spoilt = changed(taken(rules), *table_of_monitors(rules, 1), 0, to=to)
+        assert refusal(rules, spoilt).endswith("a machine is in no state of its own")
 
 
 @pytest.mark.parametrize(("number", "reason"), [(99, "number 99 of"), (-1, "number -1 of"), (2**40, f"number {2**40} of")])
 def test_references(number: int, reason: str) -> None:
-    rules = load(CASES / "cdl/within/rules.cdl.xml")
+    """Of a description whose instances do not follow from its messages: they are objects."""
+    rules = load(CASES / "cdl/time-event-chained/rules.cdl.xml")
     digest = rules.detectors[0].digest
-    events = records("cdl/within")
+    events = records("cdl/time-event-chained")
     snapshot = next(s for n in range(1, len(events)) if unpacked(opened(s := taken(rules, events[:n])))[4][digest][0][2][0])
     assert reason in refusal(rules, changed(snapshot, digest, 2, 0, 0, 1, 0, 1, to=number))
 

@@ -16,15 +16,13 @@ from coincide.detection.columns.codec import (
     Written,
     decode,
     encode,
-    merge,
     owned_rows,
     pack,
     renumbered,
     rows_of,
-    split,
 )
 from coincide.detection.columns.store import NOTHING, event_bytes, events_from, spread
-from coincide.detection.columns.tables import Shape, Table
+from coincide.detection.columns.tables import Shape, Table, distinct, numbered
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.event import caused, detection, primitive, record, timer_place
@@ -131,21 +129,6 @@ def test_changes_lead_to_the_same_state_as_the_whole(actions: list[tuple[Any, ..
     assert meaning(found) == expected
     assert meaning(decode(SHAPES, "test", encode(owner.relations(False)))) == expected
     assert meaning(renumbered(found)) == expected
-
-
-@given(actions, st.integers(1, 7))
-@settings(max_examples=40, deadline=None)
-def test_divided_by_key_and_put_together_again(actions: list[tuple[Any, ...]], parts: int) -> None:
-    owner = Owner()
-    for action, *arguments in actions:
-        if action != "write":
-            getattr(owner, action)(*arguments)
-    owner.items.rows[owner.items.live(), ITEMS.columns.before] = -1  # what refers across keys cannot be divided
-    whole = decode(SHAPES, "test", encode(owner.relations(False)))
-    divided = split(whole, "keys", whole.rows["keys"].numbers % parts, parts)
-    assert sum(len(part.rows["items"]) for part in divided) == len(whole.rows["items"])
-    read = [decode(SHAPES, "test", encode(part)) for part in divided]
-    assert meaning(merge(read)) == meaning(whole)
 
 
 def test_what_is_written_is_what_was_touched() -> None:
@@ -270,3 +253,12 @@ def test_what_was_not_touched_is_not_told_again(language: str) -> None:
     later.append(primitive("c", 5000, 5000, "d", {}))  # the instants before it are over
     found = [record(d)["from"] for d in graph.advance(again, EventBatch(later)).events]
     assert found == [["a7", "b7"], ["a8", "b8"]][language != "cdl.xml" :]  # in CDL a message may be in several detections
+
+
+@given(st.lists(st.integers(0, 40)), st.sampled_from([41, 10_000]))
+def test_numbers_few_or_many_are_each_there_once(numbers: list[int], size: int) -> None:
+    some = np.array(numbers, np.int64)
+    assert distinct(some, size).tolist() == sorted(set(numbers))
+    used, index = numbered(some, size)
+    assert used[index].tolist() == numbers
+    assert used.tolist() == sorted(set(numbers))

@@ -228,6 +228,10 @@ def test_within_shorter_than_a_delay() -> None:
 # Keys
 
 
+BY_SOURCE = JOIN.replace(".x", ".source")
+OF_SOURCE = PLAIN["sources"].replace('"x" type="int"', '"source" type="string"')
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -238,6 +242,10 @@ def test_within_shorter_than_a_delay() -> None:
         ({"predicates": '<predicate anchor="P">count(G) &gt; 1</predicate>'}, None),
         ({"predicates": JOIN, "sources": PLAIN["sources"].replace('class="b"', 'class="b" duplicates="unchanged"')}, None),
         ({"predicates": JOIN, "sources": PLAIN["sources"].replace('"x" type="int"', '"x" type="int" optional="true"')}, None),
+        ({"predicates": JOIN, "sources": PLAIN["sources"].replace('class="b"', 'class="b" duplicates="replay"')}, ("x",)),
+        ({"predicates": BY_SOURCE, "sources": OF_SOURCE}, ("source",)),
+        ({"predicates": BY_SOURCE, "sources": OF_SOURCE.replace('class="b"', 'class="b" duplicates="unchanged"')}, ("source",)),
+        ({"predicates": BY_SOURCE, "sources": OF_SOURCE.replace('class="b"', 'class="b" duplicates="replay"')}, None),
     ],
 )  # fmt: skip
 def test_partition(changes: dict[str, str], expected: tuple[str, ...] | None) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from coincide.detection.algebra.nodes.iteration import RunState
 from coincide.engines.graph import Graph
-from coincide.lang.ecco.unbounded import KEPT, TOO_LONG
+from coincide.lang.ecco.warnings import KEPT, TOO_LONG
 from coincide.model.batch import EventBatch
 from coincide.model.event import primitive
 from coincide.rulebook import loads

@@ -13,7 +13,6 @@ from coincide.lang.opera.print import definition_text, print_file
 from coincide.lang.opera.times import CYCLE, At
 from coincide.rulebook import loads
 from coincide.source import SourceText
-from coincide.testing.cases import find_cases, run_case
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
 RULES = sorted(CASES.glob("opera/*/rules.ce")) + sorted(CASES.glob("opera-policies/*/rules.ce"))
@@ -33,12 +32,6 @@ def error(text: str) -> str:
     diagnostic = caught.value.diagnostics[0]
     assert diagnostic.span is not None
     return f"{diagnostic.span.line}:{diagnostic.span.column}: {diagnostic.message}"
-
-
-@pytest.mark.parametrize("case", find_cases(CASES / "opera-errors"), ids=lambda case: case.name)
-def test_error_cases(case) -> None:
-    result = run_case(case)
-    assert result.passed, str(result)
 
 
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.parent.name)

@@ -12,7 +12,6 @@ from coincide.lang.pretty.print import NotExpressible
 from coincide.languages.pretty import LANGUAGE
 from coincide.rulebook import load, loads
 from coincide.source import SourceText
-from coincide.testing.cases import find_cases, run_case
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
 RULES = sorted(CASES.glob("pretty/*/rules.say"))
@@ -20,12 +19,6 @@ RULES = sorted(CASES.glob("pretty/*/rules.say"))
 
 def parsed(text: str):
     return LANGUAGE.parse(SourceText("rules.say", text))
-
-
-@pytest.mark.parametrize("case", find_cases(CASES / "pretty"), ids=lambda case: case.name)
-def test_cases(case) -> None:
-    result = run_case(case)
-    assert result.passed, str(result)
 
 
 @pytest.mark.parametrize(

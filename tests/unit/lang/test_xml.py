@@ -27,14 +27,6 @@ def test_elements_have_places_also_behind_wide_characters() -> None:
     assert root.children[0].span.text == '<b x="1 &lt; 2"/>'
 
 
-def test_attribute_values_have_places() -> None:
-    spans = parsed("<a\n  one = 'x>y'  two=\"é\"/>").value_spans
-    assert {name: (span.line, span.column, span.text) for name, span in spans.items()} == {
-        "one": (2, 10, "x>y"),
-        "two": (2, 21, "é"),
-    }
-
-
 def test_comments_instructions_and_a_byte_order_mark_are_passed_over() -> None:
     assert parsed('\ufeff<?xml version="1.0"?><?go on?><a><!-- <b/> --></a>') == parsed("<a/>")
 

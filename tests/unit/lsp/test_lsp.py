@@ -34,6 +34,7 @@ async def client(lsp_client: LanguageClient, tmp_path: Path) -> AsyncIterator[No
     capabilities = client_capabilities("visual-studio-code")
     params = lsp.InitializeParams(capabilities, root_uri=tmp_path.as_uri(), initialization_options=options)
     await lsp_client.initialize_session(params)
+    lsp_client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams({}))  # as Emacs does: it has none
     yield
     await lsp_client.shutdown_session()
 

@@ -53,11 +53,11 @@ def generation(folder: Path) -> Path:
     """Two of them: the newer has the whole state, and twice what has changed."""
     checkpoints = Checkpoints(folder)
     checkpoints.keep(b"old", {}, {}, b"k")
-    checkpoints.keep(b"changed", {"s": (0, 0)}, {}, b"l", whole=False, anew=False)
+    checkpoints.keep(b"changed", {"s": (0, 0)}, {}, b"l", whole=False, all_keys=False)
     assert not checkpoints.wants_whole
     checkpoints.keep(b"whole", {"s": (1, 1)}, {}, b"a")
-    checkpoints.keep(b"one", {"s": (2, 2)}, {}, b"b", whole=False, anew=False)
-    checkpoints.keep(b"two", {"s": (3, 3)}, {}, b"c", whole=False, anew=False)
+    checkpoints.keep(b"one", {"s": (2, 2)}, {}, b"b", whole=False, all_keys=False)
+    checkpoints.keep(b"two", {"s": (3, 3)}, {}, b"c", whole=False, all_keys=False)
     checkpoints.close()
     return folder / "checkpoint-0"
 

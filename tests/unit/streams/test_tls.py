@@ -113,9 +113,9 @@ def test_mail_is_encrypted_before_the_password_is_sent(monkeypatch: pytest.Monke
         for name, value in {"URL": f"smtp://127.0.0.1:{controller.port}", "USER": "me", "PASSWORD": "secret"}.items():
             monkeypatch.setenv(f"SMTP_{name}", value)
         with pytest.raises(CoincideError, match="CERTIFICATE_VERIFY_FAILED"):
-            open_action("mailto:ops@example.org").tell("k", {"type": "alarm"}, b"{}")
+            open_action("mailto:ops@example.org").notify("k", {"type": "alarm"}, b"{}")
         monkeypatch.setenv("SMTP_CA", CERTIFICATE)
-        open_action("mailto:ops@example.org").tell("k", {"type": "alarm"}, b"{}")
+        open_action("mailto:ops@example.org").notify("k", {"type": "alarm"}, b"{}")
     finally:
         controller.stop(no_assert=True)
     assert len(mails) == 1

@@ -397,8 +397,9 @@ class Publisher:
 
 
 def test_a_live_run(browser: Any, broker: int, tmp_path: Path, shoot: Shoot) -> None:
-    folder = write_folder(tmp_path / "live", 3)
-    lines = (folder / "logins.jsonl").read_text().splitlines()
+    folder = write_folder(tmp_path / "live", 4)
+    every = (folder / "logins.jsonl").read_text().splitlines()
+    lines = every[:141]
     publisher = Publisher(broker, "logins")
     troubles: list[str] = []
     with running(folder, "guessing.say", "--events", f"nats://127.0.0.1:{broker}/logins", "--clock", "event") as link:
@@ -413,10 +414,26 @@ def test_a_live_run(browser: Any, broker: int, tmp_path: Path, shoot: Shoot) -> 
         page.wait_for_selector(".status :text-matches('[23] detections')")
         choose(page, 0)
         assert "eve0" in page.inner_text("#causes")
+        page.wait_for_selector("#picture .lit")  # where it stands now
         shoot(page, "live")
+        page.click("#look-back")
+        page.wait_for_selector("#step:enabled")
+        publisher.publish(every[141:])
+        for _ in range(5):
+            page.click("#step")
+        page.wait_for_selector(".replay :text('5 / 141')")
+        page.click("#back")
+        page.wait_for_selector(".replay :text('4 / 141')")
+        page.wait_for_selector("#picture .lit")
+        shoot(page, "look-back")
+        assert page.evaluate("document.querySelector('#studio').scrollWidth") <= page.viewport_size["width"]
+        page.wait_for_selector(".status :text('live: 188 events have come')")
+        assert "141 events" in page.inner_text(".status")
+        page.click("#look-back")
+        page.wait_for_selector(".status :text('188 events')")
         page.click("#stop")
         page.wait_for_selector(".status :text('run in')")
-        page.wait_for_selector(".status :text('3 detections')")
-        assert re.search(r"\b0 / 141\b", page.inner_text(".replay"))
+        page.wait_for_selector(".status :text('4 detections')")
+        assert re.search(r"\b0 / 188\b", page.inner_text(".replay"))
         page.close()
     assert not troubles

@@ -8,6 +8,7 @@ import pytest
 from studio_support import logins, write_folder
 
 import coincide
+from coincide.draw.rules import drawing
 from coincide.engines.embedded import Engine
 from coincide.errors import InputError
 from coincide.model.event import record
@@ -91,6 +92,20 @@ RULES = {
     "ecl": "monitor twice by user = repeat { push(twice) { sequential { login and ok = false, login and ok = true } } }",
     "eql": "sequence by user with maxspan=1m\n  [login where ok == false]\n  [login where ok == true]",
     "ecco": "detect twice per user = (login{ok = false} ; login{ok = true}) within 1min",
+    "mr.sql": """
+SELECT * FROM login MATCH_RECOGNIZE (
+    PARTITION BY user ORDER BY time MEASURES LAST(B.time) AS at AFTER MATCH SKIP PAST LAST ROW
+    PATTERN (A{2,} B) DEFINE A AS A.ok = FALSE, B AS B.ok = TRUE) AS twice""",
+    "cdl": """
+<cd id="twice" version="1">
+  <sources>
+    <source class="login" anchor="F"><attribute name="user" type="string"/><attribute name="ok" type="boolean"/></source>
+    <source class="transfer" anchor="T"><attribute name="user" type="string"/></source>
+  </sources>
+  <predicates><predicate name="before" anchor="order">F, T</predicate></predicates>
+  <expressions><expression anchor="X">order</expression></expressions>
+  <events><event class="moved" trigger="X"/></events>
+</cd>""",
     "amit": """
 <amit>
   <event name="login"><eventAttribute name="user" type="string"/><eventAttribute name="ok" type="boolean"/></event>
@@ -118,6 +133,29 @@ def test_causes_and_lights_of_other_languages(language: str, tmp_path: Path) -> 
     expected = coincide.detect(book, logins(3), why=True)
     assert [str(cause_of(run, n)) for n in range(len(run.detections))] == [str(coincide.why(each)) for each in expected]
     assert moment_told(run, 2, book.detectors[0].name)["lit"]
+
+
+LIT = {
+    "ecco": ("detect many per user = login{ok = false} ; (login{ok = false} as b) within 1min ; login{ok = true}", [5, 4, 0]),
+    "ecco without": ("detect calm = (login - transfer) within 1h", [6, 0]),
+    "ecco silence": ("detect still = login ; not transfer over 30s", [6, 0]),
+    "ecco runs": ("detect run = login{ok = false}*{3} + transfer", [3, 0]),
+    "mr.sql": (RULES["mr.sql"], [0, 0, 1, 1]),
+    "cdl": (RULES["cdl"], [6, 0]),
+}
+
+
+@pytest.mark.parametrize("name", list(LIT))
+def test_how_much_stands_at_each_event_of_the_picture(name: str, tmp_path: Path) -> None:
+    """When two users have failed, three times and twice, and the first of them has succeeded."""
+    text, expected = LIT[name]
+    book = coincide.loads(text, name.partition(" ")[0])
+    run = Run(book, opened([str(write_folder(tmp_path, 1) / "logins.jsonl")]))
+    run.go()
+    lit = moment_told(run, 7 if name.startswith("ecco") else 6, book.detectors[0].name)["lit"]
+    drawn = drawing(book.detectors[0])
+    assert drawn is not None
+    assert [lit.get(node.name, 0) for node in drawn.nodes if node.shape in ("event", "state")] == expected
 
 
 def test_statistics(session: Session) -> None:

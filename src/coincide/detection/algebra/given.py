@@ -5,8 +5,9 @@ from __future__ import annotations
 from coincide.detection.algebra.program import CERTAINTY
 from coincide.detection.base import Attributes, Copied
 from coincide.expr.tree import Expr, Literal, Reference, transform, with_aliases, without_aliases
+from coincide.lang.ecco.aggregates import AGGREGATES
 from coincide.lang.ecco.aliases import Aliases
-from coincide.lang.ecco.definition import AGGREGATES, Definition, Iter, Sel
+from coincide.lang.ecco.definition import Definition, Iter, Sel
 from coincide.syntax import walk
 
 
@@ -28,15 +29,16 @@ def given(definition: Definition) -> Attributes:
 def results_of(definition: Definition) -> dict[str, tuple[Expr, ...]]:
     """What iterations and selections add to an occurrence."""
     nodes = list(walk(definition.body))
-    names = {AGGREGATES[node.function] for node in nodes if isinstance(node, Sel) and node.function in AGGREGATES}
+    aggregates = [(AGGREGATES[node.function], node) for node in nodes if isinstance(node, Sel) and node.function in AGGREGATES]
+    names = {aggregate.attribute for aggregate, _ in aggregates}
     if definition.give is None or any(isinstance(node, (Iter, Sel)) for node in nodes):
-        names.add(AGGREGATES["COUNT"])
+        names.add(AGGREGATES["COUNT"].attribute)
     if any(isinstance(node, Iter) and node.by is not None for node in nodes):
-        names.add("distinct")
+        names.add(AGGREGATES["DISTINCT"].attribute)
     made: dict[str, tuple[Expr, ...]] = dict.fromkeys(sorted(names), (Literal(0.0),))
-    for node in nodes:
-        if isinstance(node, Sel) and node.function in ("MIN", "MAX") and isinstance(node.argument, Expr):
-            made[AGGREGATES[node.function]] = (Copied(Literal(0.0), without_aliases(node.argument)),)
+    for aggregate, node in aggregates:
+        if aggregate.selects and node.argument is not None:
+            made[aggregate.attribute] = (Copied(Literal(0.0), without_aliases(node.argument)),)
     return made
 
 

@@ -117,6 +117,8 @@ class _Run:
         if state.start is None and self.clock.start is not None and not self.interpreter.restamps:
             self._begin(self.clock.start, Cause((self.clock.start, 0, 0, 0), state.timers, []))
         state.ended = state.ended or self.clock.end is not None
+        if self.clock.latest is not None and not self.interpreter.restamps:
+            state.latest = max(state.latest, self.clock.latest)
         made = step_eventwise(batch, self.clock, state.timers, self.on_event, self.on_timer)
         if state.ended and self.interpreter.restamps:
             made = self._rest(made)

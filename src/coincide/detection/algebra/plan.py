@@ -32,6 +32,7 @@ from coincide.detection.base import (
     Ticking,
     Unfinished,
 )
+from coincide.detection.keys import PartOf
 from coincide.expr.quantities import counted
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, with_aliases
 from coincide.lang.ecco.aliases import Aliases
@@ -125,7 +126,7 @@ class AlgebraPlan(PlanOfSeveral):
     def _reasons(self) -> tuple[str, ...]:
         several = len(self.programs) > 1
         found = [(p.name, reason) for p in self.programs for reason in reasons(p)]
-        return tuple(f"'{name}' {reason}" if several else reason for name, reason in found)
+        return tuple(f"'{name}' {reason}" if several else f"it {reason}" for name, reason in found)
 
     @cached_property
     def loop(self) -> str:
@@ -189,11 +190,17 @@ class AlgebraPlan(PlanOfSeveral):
         state.serials.clear()
         return state
 
+    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
+        return list(states.split(self.programs, state, self.partition or (), count, part_of))
+
+    def merge(self, several: Sequence[State]) -> State:
+        return states.merge_keys(several)
+
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         dues = {(number, key): at for at, some in sorted(state.wakes.items(), reverse=True) for number, key in some}
         for number, (program, copies) in enumerate(zip(self.programs, state.copies, strict=True)):
             for key, copy in copies.items():
-                kept = [*_occurrences(copy.states)]
+                kept = [*occurrences(copy.states)]
                 what = f"{counted(len(kept), 'occurrence')} kept" if kept else "under way"
                 since = min((occurrence.lo for occurrence in kept), default=copy.start)
                 origin = tuple(sorted({each for occurrence in kept for each in occurrence.origin}))
@@ -203,19 +210,19 @@ class AlgebraPlan(PlanOfSeveral):
                 yield Unfinished(program.name, (), what, instant, instant, united_origin(events))
 
 
-def _occurrences(state: object) -> Iterator[Occurrence]:
+def occurrences(state: object) -> Iterator[Occurrence]:
     """All that the states of nodes keep."""
     if isinstance(state, Occurrence):
         yield state
     elif isinstance(state, Prefix):
         yield state.occurrence
     elif isinstance(state, msgspec.Struct):
-        yield from _occurrences([getattr(state, name) for name in state.__struct_fields__])
+        yield from occurrences([getattr(state, name) for name in state.__struct_fields__])
     elif isinstance(state, dict):
-        yield from _occurrences(list(state.values()))
+        yield from occurrences(list(state.values()))
     elif isinstance(state, list | tuple):
         for part in state:
-            yield from _occurrences(part)
+            yield from occurrences(part)
 
 
 # Push-down.

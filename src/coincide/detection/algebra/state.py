@@ -4,7 +4,7 @@ state."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
@@ -14,7 +14,7 @@ from coincide.detection.algebra.nodes.prefix import Prefix
 from coincide.detection.algebra.occurrence import Leaf, Occurrence
 from coincide.detection.algebra.program import Program
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.keys import Key, key_value
+from coincide.detection.keys import Key, PartOf, key_value, named_values
 from coincide.detection.snapshots import (
     check_stamp,
     damaged,
@@ -28,6 +28,7 @@ from coincide.detection.snapshots import (
     stored_key,
     timer_place_of,
 )
+from coincide.expr.scalar import event_field
 from coincide.model.bounds import Began, Count, Instant
 from coincide.model.event import Event, StoredValue, Value
 from coincide.model.space import Space
@@ -245,20 +246,31 @@ def merge(programs: Sequence[Program], found: Mapping[int, PlanState]) -> PlanSt
 def _share(state: PlanState, program: Program, one: PlanState) -> None:
     """Definitions may have been in different plans, which had their own: then what they had is put together. The part of one
     whose detections another plan gives out may be that plan's: it only adds what concerns the definition itself."""
-    waiting = _waiting(program, one)
-    asked = {("wake", due) for due in one.wakes} | {("instant", instant) for instant in waiting}
-    timers = {timer.payload: timer for timer in state.timers.heap}
-    for timer in one.timers.heap:
-        if program.order is not None:
-            timers[timer.payload] = min(timer, timers.get(timer.payload, timer))
-        elif timer.payload in asked:
-            timers.setdefault(timer.payload, timer)
-    state.timers = Timers(sorted(timers.values()))
+    waiting, timers = _waiting(program, one), one.timers.heap
+    if program.order is None:
+        asked = _asked(waiting, one.wakes) - {timer.payload for timer in state.timers.heap}
+        timers = [timer for timer in timers if timer.payload in asked]
+    _unite(state, one, waiting, timers)
+
+
+def _asked(waiting: Iterable[int], wakes: Iterable[int]) -> set[tuple[str, int]]:
+    """What timers are for."""
+    return {("instant", instant) for instant in waiting} | {("wake", due) for due in wakes}
+
+
+def _unite(state: PlanState, one: PlanState, waiting: Mapping[int, Sequence[Event]], timers: Iterable[Timer]) -> None:
+    """What all definitions and keys have in common, of two states."""
+    first = {timer.payload: timer for timer in state.timers.heap}
+    for timer in timers:
+        first[timer.payload] = min(timer, first.get(timer.payload, timer))
+    state.timers = Timers(sorted(first.values()))
     for instant, events in waiting.items():
         known = {event.place: event for event in (*state.waiting.get(instant, ()), *events)}
         state.waiting[instant] = [known[place] for place in sorted(known)]
-    state.seen.update(one.seen)
-    state.serials.update(one.serials)
+    latest = {key: one.seen[key] for key in one.seen if key not in state.seen or one.seen[key].hi >= state.seen[key].hi}
+    state.seen.update(latest)
+    for name, count in one.serials.items():
+        state.serials[name] = max(count, state.serials.get(name, 0))
     starts = [start for start in (state.start, one.start) if start is not None]
     state.start, state.latest = min(starts, default=None), max(state.latest, one.latest)
     state.ended = state.ended or one.ended
@@ -268,6 +280,39 @@ def _waiting(program: Program, one: PlanState) -> dict[int, list[Event]]:
     every = program.order is not None or program.reads_any
     found = {instant: [e for e in events if every or e.type in program.types] for instant, events in one.waiting.items()}
     return {instant: events for instant, events in found.items() if events}
+
+
+def split(programs: Sequence[Program], state: PlanState, keys: Sequence[str], count: int, part_of: PartOf) -> list[PlanState]:
+    """Copies that were seen may be needed by any part. Events without a key are of no use to anybody."""
+    parts = [replace(state, copies=[{} for _ in programs], waiting={}, wakes={}, seen=dict(state.seen)) for _ in range(count)]
+    for part in parts:
+        part.serials = dict(state.serials)
+    for number, (program, copies) in enumerate(zip(programs, state.copies, strict=True)):
+        for key, copy in copies.items():
+            parts[part_of(named_values(program.keys, key))].copies[number][key] = copy
+    for due, number, key in ((due, *asked) for due, some in state.wakes.items() for asked in some):
+        parts[part_of(named_values(programs[number].keys, key))].wakes.setdefault(due, set()).add((number, key))
+    for instant, event in ((instant, event) for instant, events in state.waiting.items() for event in events):
+        values = {name: event_field(name)(event) for name in keys}
+        part = parts[0 if None in values.values() else part_of(values)]
+        part.waiting.setdefault(instant, []).append(event)
+    for part in parts:
+        asked = _asked(part.waiting, part.wakes)
+        part.timers = Timers([timer for timer in state.timers.live() if timer.payload in asked])
+    return parts
+
+
+def merge_keys(states: Sequence[PlanState]) -> PlanState:
+    """States of the same definitions for different keys as one."""
+    first, *others = states
+    for state in others:
+        for copies, more in zip(first.copies, state.copies, strict=True):
+            copies.update(more)
+        for due, asked in state.wakes.items():
+            first.wakes.setdefault(due, set()).update(asked)
+        _unite(first, state, state.waiting, state.timers.live())
+    first.seen = dict(sorted(first.seen.items(), key=lambda item: item[1].hi))
+    return first
 
 
 def _state(kind: type | None, data: bytes, found: Sequence[Occurrence]) -> Any:

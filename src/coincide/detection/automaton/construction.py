@@ -245,7 +245,7 @@ class Automaton:
         """The distinct start groups of all variants."""
         entries = self._enter(self.root, False, NO_CHOICES)
         states = [(choices, frozenset({g.transitions})) for choices, groups in entries for g in groups if g.transitions]
-        return list(dict.fromkeys(Start(self.kept(choices, state), state) for choices, state in states))
+        return list(dict.fromkeys(Start(self.relevant_choices(choices, state), state) for choices, state in states))
 
     def outcomes(self, position: int, choices: Choices) -> list[Outcome]:
         """Where the transition at a position leads."""
@@ -259,12 +259,12 @@ class Automaton:
         state = frozenset(g.transitions for g in groups if g.transitions)
         accept = any(g.accept for g in groups)
         sets = {timing for g in groups if g.transitions for timing in g.sets} & self.timers_in_domain(state)
-        return Outcome(self.kept(choices, state), state, accept, tuple(sorted(sets)))
+        return Outcome(self.relevant_choices(choices, state), state, accept, tuple(sorted(sets)))
 
     def waiting(self, position: int, choices: Choices) -> tuple[Choices, State]:
         """The state of a node that has one side and awaits the other."""
         state = frozenset({frozenset({(False, position)})})
-        return self.kept(choices, state), state
+        return self.relevant_choices(choices, state), state
 
     def timers_in_domain(self, state: State) -> frozenset[int]:
         return self.awaited(state).timers
@@ -279,7 +279,7 @@ class Automaton:
             found = self._awaited[state] = Awaited(tuple((p, p in weak) for p in positions), timers)
         return found
 
-    def kept(self, choices: Choices, state: State) -> Choices:
+    def relevant_choices(self, choices: Choices, state: State) -> Choices:
         """Only the choices that can still be met, so that runs with one future are one run."""
         if not choices:
             return choices

@@ -26,7 +26,7 @@ from coincide.detection.keys import key_value
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import column_of
 from coincide.model.event import Event, Place, Value, caused
-from coincide.model.table import EventTable, LazyPlaces, Origins
+from coincide.model.table import EventTable, ForeignPlaces, LazyPlaces, Origins
 
 Numbers = npt.NDArray[np.int64]
 
@@ -55,8 +55,8 @@ class Paths:
     offsets: Numbers
 
 
-def detections(memory: Memory, table: EventTable, base: int) -> EventBatch:
-    """`table` is the batch; its rows are the events from number `base` on."""
+def detections(memory: Memory, table: EventTable, base: int, in_order: bool) -> EventBatch:
+    """`table` is the batch; its rows are the events from number `base` on. Numbers go up `in_order`, or as events have come."""
     nodes, program = memory.nodes, memory.tables.program
     count = int(memory.n[MADE])
     if not count:
@@ -73,7 +73,7 @@ def detections(memory: Memory, table: EventTable, base: int) -> EventBatch:
     elif program.definition.parameters:
         fields = _parameters(memory, table, moments, found)
     kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(found.cause), np.int32)), pa.array([program.name]))
-    origins = _origins(memory, moments, _paths(nodes.rows, found.node))
+    origins = _origins(memory, moments, _paths(nodes.rows, found.node), in_order)
     made = EventTable(nodes.column("lo")[found.node], nodes.column("hi")[found.node], {"type": kind, **fields}, origins=origins)
     return EventBatch(table=_placed(made, table, moments, found, program.order))
 
@@ -86,19 +86,23 @@ def _placed(made: EventTable, table: EventTable, moments: Moments, found: Found,
     if found.cause.min() >= 0:
         orders = np.full(len(ranks), order)
         return replace(made, given_places=LazyPlaces(lambda: caused_places(table, found.cause, orders, ranks)))
-    places = []
-    plain = dict(zip(*_row_places(table, found.cause), strict=True))
-    for cause, rank in zip(found.cause.tolist(), ranks.tolist(), strict=True):
-        places.append(caused(plain[cause] if cause >= 0 else moments.timer_place(-1 - cause), order, rank))
-    matrix = np.full((len(places), 3), -1, np.int64)
-    matrix[:, 0], matrix[:, 2] = [place[0] for place in places], [place[3] for place in places]
-    return replace(made, given_places=matrix, foreign_places=tuple(places))
+    by_row, timers = found.cause >= 0, -1 - found.cause
+    place_of = moments.timer_places(timers[~by_row])
+    matrix = np.full((len(ranks), 3), -1, np.int64)
+    matrix[by_row] = table.place_rows(found.cause[by_row])[:, :3] + (0, 0, 1)
+    matrix[by_row, 1] = -1
+    matrix[~by_row, 0], matrix[~by_row, 2] = moments.memory.timers.column("due")[timers[~by_row]], 1
+
+    def place(number: int) -> Place:
+        cause = int(found.cause[number])
+        return caused(_row_place(table, cause) if cause >= 0 else place_of(-1 - cause), order, int(ranks[number]))
+
+    return replace(made, given_places=matrix, foreign_places=ForeignPlaces(len(ranks), place))
 
 
-def _row_places(table: EventTable, causes: Numbers) -> tuple[list[int], list[Any]]:
-    rows = np.unique(causes[causes >= 0])
-    places = [(r[0], 0, r[1], *r[2 : 3 + 2 * r[2]]) for r in table.place_rows(rows).tolist()]
-    return rows.tolist(), places
+def _row_place(table: EventTable, row: int) -> Place:
+    (numbers,) = table.place_rows(np.array([row])).tolist()
+    return (numbers[0], 0, numbers[1], *numbers[2 : 3 + 2 * numbers[2]])
 
 
 # Events.
@@ -121,7 +125,7 @@ def _walk(nodes: Any, ends: Any, offsets: Any, events: Any, aliases: Any) -> Non
             node = nodes[node, NODE.parent]
 
 
-def _origins(memory: Memory, moments: Moments, paths: Paths) -> Origins:
+def _origins(memory: Memory, moments: Moments, paths: Paths, in_order: bool) -> Origins:
     """The primitive events under all events of each detection, in total order, without repeats. Time events have none."""
     real = paths.events >= 0
     kept = np.concatenate(([0], np.cumsum(real)))[paths.offsets]
@@ -132,7 +136,7 @@ def _origins(memory: Memory, moments: Moments, paths: Paths) -> Origins:
     numbers, index = np.unique(events, return_inverse=True)
     table = gathered(moments.chunks, numbers, frozenset({"id"}))
     origins = table.origin()
-    if not (table.generation > 0).any() and (origins.offsets is None or len(origins.lo) == len(table)):
+    if in_order and not (table.generation > 0).any() and (origins.offsets is None or len(origins.lo) == len(table)):
         return replace(Origins(origins.lo, origins.hi, origins.ids).take(index), offsets=kept)
     return coded([table]).united(index, kept).origins()
 
@@ -146,8 +150,10 @@ def _parameters(memory: Memory, table: EventTable, moments: Moments, found: Foun
     if found.cause.min() >= 0:
         arrays = {parameter: table.column(attribute).singles.take(found.cause).to_arrow() for attribute, parameter in pairs}
     else:
-        some = [memory.keys.values[slot] for slot in found.slot.tolist()]
-        arrays = {parameter: column_of([key_value(k[n]) for k in some]).to_arrow() for n, (_, parameter) in enumerate(pairs)}
+        slots, index = np.unique(found.slot, return_inverse=True)
+        some = [memory.keys.values[slot] for slot in slots.tolist()]
+        columns = [column_of([key_value(k[n]) for k in some]) for n in range(len(pairs))]
+        arrays = {parameter: column.take(index).to_arrow() for (_, parameter), column in zip(pairs, columns, strict=True)}
     if found.bound.all():
         return arrays
     used = pa.array(found.bound == 1)

@@ -27,6 +27,7 @@ from coincide.detection.columns.codec import Relations
 from coincide.detection.columns.keys import key_codes
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import NOTHING
+from coincide.detection.columns.tables import distinct
 from coincide.detection.eventwise import step_eventwise
 from coincide.model.batch import EventBatch
 from coincide.model.table import EventTable
@@ -48,7 +49,7 @@ class Kernel:
         return Memory(self.tables, self.columns)
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        if clock.arrival is not None or (len(batch) and batch.table.foreign_places is not None):
+        if (clock.arrival is not None and not batch.has_table) or (len(batch) and batch.table.foreign_places is not None):
             return self._interpreted(state, batch, clock)
         memory = self.taken_up(state) if isinstance(state, DetectorState) else state
         table = batch.table if len(batch) else NOTHING
@@ -56,12 +57,12 @@ class Kernel:
         cells = self._consume(memory, table, base)
         self._fire(memory, cells, clock.bound)
         self._report_ends(memory, table)
-        made = emission.detections(memory, table, base)
+        made = emission.detections(memory, table, base, clock.arrival is None)
         self._retain(memory, cells, table, base, known)
         return memory, made
 
     def _interpreted(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        """Places with timers in them are no plain numbers, and arrivals come one by one: few events as a rule."""
+        """Places with timers in them are no plain numbers, and single arrivals come one by one: few events as a rule."""
         objects = self.objects(state)
         interpreter = Interpreter(self.program, objects)
         return objects, step_eventwise(batch, clock, objects.timers, interpreter.on_event, interpreter.on_timer)
@@ -139,7 +140,7 @@ class Kernel:
             memory.sweep(cells, base)
             base, known = len(memory.store), (0, 0)
         events, setters = memory.nodes.column("event")[known[0] :], memory.timers.column("event")[known[1] :]
-        rows = np.unique(events[events >= base]) - base
+        rows = distinct(events[events >= base]) - base
         memory.store.add(table, rows)
         for column in (events, setters):
             new = column >= base

@@ -30,7 +30,7 @@ from coincide.detection.automaton.pools import (
 from coincide.detection.automaton.tables import EARLY, Tables
 from coincide.detection.columns.compiling import compiled
 from coincide.detection.columns.store import Store
-from coincide.detection.columns.tables import UNASKED, Table, longer
+from coincide.detection.columns.tables import UNASKED, Table, distinct, longer
 from coincide.detection.keys import Key
 from coincide.model.event import Place
 
@@ -132,7 +132,7 @@ class Memory:
     def used_timers(self, runs: Numbers, nodes: Numbers) -> Numbers:
         """Those that runs wait for or that are among their events. What set one is among the events, too."""
         held = self.runs.rows[runs, RUN.parts :].reshape(-1)
-        found = np.unique(np.concatenate((held, self.nodes.rows[nodes, NODE.timer])))
+        found = distinct(np.concatenate((held, self.nodes.rows[nodes, NODE.timer])))
         return found[found >= 0]
 
     def sweep(self, cells: Cells, base: int) -> None:
@@ -169,7 +169,7 @@ class Memory:
 
     def _sweep_store(self, base: int) -> None:
         events, setters = self.nodes.column("event"), self.timers.column("event")
-        used = np.unique(events[(events >= 0) & (events < base)])
+        used = distinct(events[(events >= 0) & (events < base)])
         if len(used) < base:
             self.store.keep(used)
             for column in (events, setters):

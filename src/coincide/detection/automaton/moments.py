@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.automaton.layout import TIMER
 from coincide.detection.automaton.memory import Memory
-from coincide.detection.columns.store import gathered
+from coincide.detection.columns.store import Store, gathered
+from coincide.detection.columns.tables import distinct
 from coincide.model.event import Event, Place, timer_place
 from coincide.model.table import EventTable
 
@@ -35,6 +36,25 @@ class Moments:
             self._timers[timer] = known = timer_place(due, setter, self.memory.tables.program.order, rank)
         return known
 
+    def timer_places(self, timers: Numbers) -> Callable[[int], Place]:
+        """The same of some timers, each when it is asked for, whatever has become of the state till then."""
+        timers = distinct(timers)
+        due, event, _, rank = self.memory.timers.rows[timers][:, SETTING].T
+        foreign = any(chunk.foreign_places is not None for chunk in self.chunks)
+        plain = (event >= 0) & ~np.isin(timers, list(self.memory.timer_places)) & (not foreign)
+        known = {timer: self.timer_place(timer) for timer in timers[~plain].tolist()}
+        numbers, order = distinct(event[plain]), self.memory.tables.program.order
+        setters = Store(None, [*self.chunks]).places(numbers)
+
+        def place(timer: int) -> Place:
+            if timer in known:
+                return known[timer]
+            row = int(np.searchsorted(timers, timer))
+            set_at = setters[np.searchsorted(numbers, event[row])].tolist()
+            return timer_place(int(due[row]), (set_at[0], 0, set_at[1], *set_at[2 : 3 + 2 * set_at[2]]), order, int(rank[row]))
+
+        return place
+
     def _place(self, event: int) -> Place:
         chunk = int(np.searchsorted(self._starts, event, "right")) - 1
         table, row = self.chunks[chunk], event - int(self._starts[chunk])
@@ -45,11 +65,11 @@ class Moments:
 
     def events(self, numbers: Numbers) -> dict[int, Event]:
         """The events with these numbers; below 0 they are time events."""
-        distinct = np.unique(numbers)
-        real = distinct[distinct >= 0]
+        every = distinct(numbers)
+        real = every[every >= 0]
         found = gathered(self.chunks, real, self.memory.store.columns).events()
         out = dict(zip(real.tolist(), found, strict=True))
-        out.update((event, self._time_event(-1 - event)) for event in distinct[distinct < 0].tolist())
+        out.update((event, self._time_event(-1 - event)) for event in every[every < 0].tolist())
         return out
 
     def _time_event(self, timer: int) -> Event:

@@ -28,10 +28,14 @@ Key = tuple[str, str]
 
 def partition(definition: Definition) -> tuple[str, ...] | None:
     """Attributes that every item and every domain compares with one and the same parameter; None if there are none."""
+    return tuple(sorted(set(parameters(definition).values()))) or None
+
+
+def parameters(definition: Definition) -> dict[str, str]:
+    """By parameter, the attribute that everything compares with it."""
     needed = [keys for events in _sets(definition) if (keys := _carried(events)) is not None]
-    carried = set.intersection(*needed) if needed else set()
-    names = {attribute for attribute, _ in carried} - (ENVELOPE - {"source"})
-    return tuple(sorted(names)) or None
+    carried = sorted(set.intersection(*needed)) if needed else []
+    return {parameter: attribute for attribute, parameter in carried if attribute not in ENVELOPE - {"source"}}
 
 
 def _sets(definition: Definition) -> Iterator[EventSet]:

@@ -9,17 +9,20 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 from coincide.detection.automaton import encoding
+from coincide.detection.automaton import state as states
 from coincide.detection.automaton.interpreter import Interpreter
-from coincide.detection.automaton.partition import partition
+from coincide.detection.automaton.partition import parameters, partition
 from coincide.detection.automaton.produces import produced
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
 from coincide.detection.automaton.support import reasons
 from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
 from coincide.detection.eventwise import step_eventwise
-from coincide.detection.parts import tables_of, with_tables
+from coincide.detection.keys import PartOf
+from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Literal, Or, Reference
+from coincide.lang.opera.times import Duration
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE, united_origin
 from coincide.syntax import walk
@@ -63,6 +66,11 @@ class AutomatonPlan(PlanOfOne):
     @property
     def timed(self) -> bool:
         return bool(self.program.timings)
+
+    def takes_arrivals(self, delay: int) -> bool:
+        """No timer may be due already when it is set."""
+        timings = self.program.timings
+        return not self._interpreted and all(isinstance(t.time, Duration) and t.time.microseconds > delay for t in timings)
 
     def tier_reasons(self) -> tuple[str, ...]:
         return self._reasons
@@ -122,8 +130,13 @@ class AutomatonPlan(PlanOfOne):
     def changes(self, state: State, everything: bool = False) -> Changes:
         from coincide.detection.automaton.storage import changes
 
-        data, whole = changes(state, everything)
-        return Changes(with_tables(self.detector, data), {}) if whole else Changes({}, {self.detector.digest: data})
+        return changes_of(self.detector, *changes(state, everything))
+
+    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
+        return list(states.split(state, parameters(self.program.definition), count, part_of))
+
+    def merge(self, several: Sequence[State]) -> State:
+        return states.merge(several)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for assignment, instance in state.instances.items():

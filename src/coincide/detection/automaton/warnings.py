@@ -9,6 +9,7 @@ from coincide.detection.automaton.starts import start_can_fail
 from coincide.errors import Diagnostic
 from coincide.lang.opera.definition import Atom, Definition, Expression, Iteration
 from coincide.lang.opera.print import core_text, set_text
+from coincide.ordering import unheard_sources
 
 
 def definition_warnings(definition: Definition) -> Iterator[Diagnostic]:
@@ -20,8 +21,8 @@ def _messages(definition: Definition) -> Iterator[tuple[str, str]]:
     if not definition.restart and start_can_fail(definition.body):
         yield "start", f"the start of '{definition.name}' can fail, and then it detects no more; 'restart' keeps it"
     policy = definition.policy
-    if policy is not None and policy.kind != "best-effort" and not definition.sources:
-        yield "sources", f"{policy.kind} detection without 'sources': a source not yet heard cannot hold anything back"
+    if policy is not None and not definition.sources and (text := unheard_sources(policy.kind)):
+        yield "sources", text
     numbering = Numbering()
     Automaton(definition.body, numbering)
     for automaton in numbering.automata:

@@ -7,8 +7,9 @@ again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -84,9 +85,7 @@ class Rows:
     def select(self, mask: Any) -> Rows:
         """Only some of the rows."""
         columns = {name: column[mask] for name, column in self.columns.items()}
-        values = None
-        if self.values is not None:
-            values = [self.values[row] for row in np.arange(len(self))[mask].tolist()]
+        values = None if self.values is None else _picked(self.values, np.flatnonzero(mask))
         return Rows(self.shape, self.numbers[mask], columns, self.size, self.parts, self.freed, values)
 
 
@@ -101,6 +100,11 @@ class Relations:
     notes: dict[str, Numbers] = field(default_factory=dict)
     since: int = 0
     epoch: int = 0
+
+
+def _picked(values: Sequence[Any], rows: Numbers) -> list[Any]:
+    picked: list[Any] = np.fromiter(values, object, len(values))[rows].tolist()
+    return picked
 
 
 def rows_of(table: Table, since_last: bool) -> Rows:
@@ -160,6 +164,13 @@ def encode(relations: Relations) -> bytes:
     return msgspec.msgpack.encode(written)
 
 
+def encode_whole(relations: Relations) -> bytes:
+    """All there is, at a time when nobody goes on from it: what is told next as changes can be added to it, too, and may tell
+    again what is here."""
+    relations.epoch -= 1
+    return encode(relations)
+
+
 def _written(rows: Rows) -> WrittenTable:
     columns = {name: pack(column) for name, column in rows.columns.items()}
     numbers = rows.numbers if rows.shape.owner is None else np.zeros(0, np.int64)
@@ -187,8 +198,8 @@ def decode(shapes: Sequence[Shape], kind: str, base: bytes, *changes: bytes) -> 
     found = _read(shapes, kind, base)
     if found.since:
         damaged("it tells changes to a state that is not there")
-    for data in changes:
-        found = _changed(found, _read(shapes, kind, data))
+    if changes:  # taken together first, so that what is large is gone through once
+        found = _changed(found, reduce(_changed, (_read(shapes, kind, data) for data in changes)))
     check_references(found)
     return found
 
@@ -236,18 +247,21 @@ def _rows(shape: Shape, table: WrittenTable) -> Rows:
 
 
 def _changed(state: Relations, changes: Relations) -> Relations:
-    """The state after the changes."""
+    """The state after the changes; of changes, both together."""
     if changes.since == 0:
         return changes
     if changes.since != max(state.epoch, 1):  # what knows of no epochs is gone on from with the first
         damaged("changes are missing")
     rows = {name: _with_changes(old, changes.rows[name], changes) for name, old in state.rows.items()}
+    if state.since:
+        for name, some in rows.items():
+            some.freed = np.union1d(state.rows[name].freed, changes.rows[name].freed)
     refs = np.concatenate((state.refs, changes.refs))
     events = joined([table for table in (state.events, changes.events) if len(table)] or [state.events])
     if (np.diff(refs) <= 0).any():  # what had been left out is told later
         refs, first = np.unique(refs, return_index=True)
         events = events.take(first)
-    return Relations(state.kind, rows, refs, events, changes.notes, 0, changes.epoch)
+    return Relations(state.kind, rows, refs, events, changes.notes, state.since, changes.epoch)
 
 
 def _with_changes(old: Rows, new: Rows, changes: Relations) -> Rows:
@@ -267,8 +281,7 @@ def _with_changes(old: Rows, new: Rows, changes: Relations) -> Rows:
     columns = {name: np.concatenate((column, new.columns[name]))[order] for name, column in kept.columns.items()}
     values = None
     if old.shape.valued:
-        both = [*(kept.values or ()), *(new.values or ())]
-        values = [both[row] for row in order.tolist()]
+        values = _picked([*(kept.values or ()), *(new.values or ())], order)
     numbers = numbers[order] if old.shape.owner is None else np.arange(len(numbers))
     return Rows(old.shape, numbers, columns, size or len(numbers), old.parts, values=values)
 
@@ -327,87 +340,3 @@ def compact(relations: Relations) -> tuple[Relations, int, bool]:
     if is_dense(relations, size) and len(relations.refs) >= min(size, 1):
         return relations, size, True
     return renumbered(relations), len(relations.refs), False
-
-
-# Dividing by key, and putting together again.
-
-
-def split(relations: Relations, table: str, part_of: Numbers, parts: int) -> list[Relations]:
-    """The state in parts: `part_of` says for each row of the table of keys (by position) to which it belongs. A row goes with the
-    row that it refers to, directly or through others; what belongs to no key is in all parts."""
-    belongs = _belonging(relations, table, part_of)
-    return [_part(relations, belongs, number) for number in range(parts)]
-
-
-def _belonging(relations: Relations, table: str, part_of: Numbers) -> dict[str, Numbers]:
-    belongs = {table: part_of}
-    missing = [name for name in relations.rows if name != table]
-    while missing:
-        ready = [name for name in missing if any(f.into in belongs for f in relations.rows[name].shape.fields)]
-        for name in ready:
-            rows = relations.rows[name]
-            into = next(f for f in rows.shape.fields if f.into in belongs)
-            assert into.into is not None
-            found = np.searchsorted(relations.rows[into.into].numbers, rows.columns[into.name])
-            belongs[name] = belongs[into.into][found] if len(found) else np.zeros(0, np.int64)
-        missing = [name for name in missing if name not in ready]
-        if not ready:
-            break
-    return belongs
-
-
-def _part(relations: Relations, belongs: Mapping[str, Numbers], number: int) -> Relations:
-    rows = {name: some.select(belongs[name] == number) if name in belongs else some for name, some in relations.rows.items()}
-    used = [
-        part.columns[label]
-        for part in rows.values()
-        for label, field, _ in part.shape.written(part.parts)
-        if field.into == EVENTS
-    ]
-    wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *used]))
-    at = np.flatnonzero(np.isin(relations.refs, wanted))
-    return Relations(relations.kind, rows, relations.refs[at], relations.events.take(at), relations.notes, 0, relations.epoch)
-
-
-def merge(parts: Sequence[Relations]) -> Relations:
-    """What was divided, as one: events stand in the order of their places, an event that several parts have is one again; numbers
-    of rows are shifted."""
-    first = parts[0]
-    events, renumbered = _merged_events(parts)
-    starts = {name: np.cumsum([0, *(part.rows[name].size for part in parts)]) for name in first.rows}
-    rows = {}
-    for name, some in first.rows.items():
-        shifted = [_shifted(part.rows[name], n, starts, renumbered[n]) for n, part in enumerate(parts)]
-        columns = {label: np.concatenate([columns[label] for columns in shifted]) for label in some.columns}
-        numbers = np.concatenate([part.rows[name].numbers + starts[name][n] for n, part in enumerate(parts)])
-        values = [value for part in parts for value in part.rows[name].values or ()] if some.shape.valued else None
-        if some.shape.owner is not None:
-            numbers = np.arange(len(numbers))
-        rows[name] = Rows(some.shape, numbers, columns, int(starts[name][-1]), some.parts, values=values)
-    return Relations(first.kind, rows, np.arange(len(events)), events, first.notes, 0, max(part.epoch for part in parts))
-
-
-def _shifted(rows: Rows, number: int, starts: Mapping[str, Numbers], refs: tuple[Numbers, Numbers]) -> dict[str, Numbers]:
-    columns = dict(rows.columns)
-    for label, own, _ in rows.shape.written(rows.parts):
-        if own.into == EVENTS:
-            old, new = refs
-            at = np.minimum(np.searchsorted(old, columns[label]), max(len(old) - 1, 0))
-            columns[label] = np.where(columns[label] < 0, -1, new[at]) if len(old) else columns[label]
-        elif own.into is not None:
-            columns[label] = np.where(columns[label] < 0, -1, columns[label] + starts[own.into][number])
-    return columns
-
-
-def _merged_events(parts: Sequence[Relations]) -> tuple[EventTable, list[tuple[Numbers, Numbers]]]:
-    """Events of all parts by place, and for each part its old numbers and their new ones."""
-    tables = [part.events for part in parts if len(part.refs)]
-    if not tables:
-        return parts[0].events, [(part.refs, part.refs) for part in parts]
-    everything = joined(tables)
-    places = everything.place_matrix()
-    _, rows, numbers = np.unique(places, axis=0, return_index=True, return_inverse=True)
-    ends = np.cumsum([0, *(len(part.refs) for part in parts)])
-    numbers = numbers.reshape(-1)
-    renumbered = [(part.refs, numbers[a:b]) for part, a, b in zip(parts, ends[:-1], ends[1:], strict=True)]
-    return everything.take(rows), renumbered

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from coincide.detection.columns.tables import distinct
 from coincide.model.stamp import order_key
 from coincide.model.table import EventTable, Origins
 
@@ -34,7 +35,7 @@ class Coded:
         codes = self.codes[np.repeat(self.offsets[flat] - ends + sizes, sizes) + np.arange(total)]
         group = np.repeat(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), sizes)
         most = len(self.events.lo) + 1
-        pairs = np.unique(group * most + codes)
+        pairs = distinct(group * most + codes)
         counts = np.bincount(pairs // most, minlength=len(offsets) - 1)
         return Coded(pairs % most, np.concatenate(([0], np.cumsum(counts))), self.events)
 

@@ -291,8 +291,9 @@ def events_from(data: bytes) -> EventTable:
     if (lo > hi).any() or (np.abs(np.concatenate((lo, hi))) > FURTHEST).any():
         damaged("a stamp ends before it begins, or is out of range")
     table = EventTable(lo, hi, columns, given_places=places, origins=origins)
-    for name in columns:
-        table.column(name)  # values of any rule, or an error
+    for name, array in columns.items():
+        if array.type not in (pa.string(), pa.large_string()):  # texts have been validated
+            table.column(name)  # values of any rule, or an error
     if not foreign:
         return table
     return replace(table, foreign_places=tuple(foreign.get(row, place) for row, place in enumerate(table.place_tuples())))

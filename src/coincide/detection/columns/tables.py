@@ -225,10 +225,12 @@ def taken(ranges_from: Numbers, sizes: Numbers) -> Numbers:
     return np.repeat(ranges_from - ends + sizes, sizes) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
-def distinct(numbers: Numbers, size: int) -> Numbers:
-    """Numbers below `size`, each once, in order. Where they are many, marking them is faster than sorting."""
-    if 8 * len(numbers) < size:
-        return np.unique(numbers)
+def distinct(numbers: Numbers, size: int | None = None) -> Numbers:
+    """Numbers (below `size`), each once, in order. Where they are many, marking them is faster than sorting; `np.unique` hashes
+    them before it sorts, which takes several times as long."""
+    if size is None or 8 * len(numbers) < size:
+        ordered: Numbers = np.sort(numbers, axis=None)
+        return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
     marks = np.zeros(size, np.bool_)
     marks[numbers] = True
     return np.flatnonzero(marks)

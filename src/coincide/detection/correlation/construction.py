@@ -25,6 +25,7 @@ from coincide.lang.cdl.definition import Collection, Description, Preference, Ti
 from coincide.lang.cdl.equality import closure, equalities, floor, followed
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.partition import positive_conditions
+from coincide.lang.cdl.preferences import PREFERENCES
 from coincide.lang.cdl.providers import open_providers
 from coincide.lang.cdl.terms import Group, Literal, Term, groups, literal_sources
 
@@ -200,7 +201,8 @@ class _Compilation:
 
     def _rivals(self, name: str | None) -> Rivals:
         logic = [] if name is None else [*positive_conditions(self.names.expressions[name].logic, self.names)]
-        equivalent = any(isinstance(tree, Call) and tree.name == "equivalent" for tree in logic)
+        asked = [PREFERENCES[tree.name] for tree in logic if isinstance(tree, Call) and tree.name in PREFERENCES]
+        equivalent = any(predicate.same_sources for predicate in asked)
         for _, _, a, b in equalities((tree, self.names) for tree in logic):
             alike = {a.of, b.of} == {"self", "other"} and (a.source, a.attribute) == (b.source, b.attribute)
             if alike and a.source is not None and a.attribute is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from coincide.detection.correlation.live import Instance
 from coincide.detection.correlation.program import GroupProgram, Program, SourceProgram
-from coincide.detection.correlation.state import State, fresh
+from coincide.detection.correlation.state import State, expiry_of, fresh
 from coincide.detection.correlation.view import Message
 from coincide.detection.eventwise import Timer
 from coincide.detection.snapshots import check_stamp, damaged, decoded, item, items, place_of, timer_place_of
@@ -168,12 +168,6 @@ class _Reader:
         origin = tuple(order_key(lo, hi, identifier) for lo, hi, identifier in w.origin)
         trigger = None if w.trigger is None else place_of(w.trigger)
         return Message(w.type, w.lo, w.hi, w.id, w.source, w.space, origin, place_of(w.place), w.values, trigger)
-
-
-def expiry_of(program: Program, messages: Sequence[Message | None]) -> int | None:
-    """The instant after which one of the messages is too old, and the instance goes (4.2, forget)."""
-    pairs = zip(program.sources, messages, strict=True)
-    return min((m.lo + source.within for source, m in pairs if m is not None and source.within is not None), default=None)
 
 
 def frozen(value: Any) -> Any:

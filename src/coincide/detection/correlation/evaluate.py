@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from coincide.detection.correlation import values as cdl
+from coincide.detection.correlation.preferences import DECISIONS, INSTANCES
 from coincide.detection.correlation.view import ENVELOPE, Evaluate, Message, View
 from coincide.expr.functions import finite
 from coincide.expr.scalar import ScalarCompiler
@@ -19,12 +20,6 @@ from coincide.lang.cdl.tables import Lookup
 from coincide.model.compound import Compound
 from coincide.model.event import Value, as_value
 from coincide.model.numbers import is_number, same_kind
-
-INSTANCES: dict[str, Callable[[View], View | None]] = {
-    "self": lambda view: view,
-    "other": lambda view: view.other,
-    "previous": lambda view: view.previous,
-}
 
 
 class Evaluation:
@@ -153,6 +148,8 @@ class _Compiler(ScalarCompiler):
     def _call(self, node: Call) -> Evaluate:
         if self.own.names.is_aggregate(node):
             return self._aggregate(node)
+        if node.name in DECISIONS:
+            return self._preference(node)
         own: Callable[[Call], Evaluate] | None = getattr(self, f"_call_{node.name}", None)
         if own is not None:
             return own(node)
@@ -248,32 +245,9 @@ class _Compiler(ScalarCompiler):
 
         return evaluate
 
-    def _call_prefergreater(self, node: Call) -> Evaluate:
-        return self._prefer(node, ">", "<")
-
-    def _call_preferless(self, node: Call) -> Evaluate:
-        return self._prefer(node, "<", ">")
-
-    def _prefer(self, node: Call, better: str, worse: str) -> Evaluate:
-        """Ternary (CDL-19): ties are incomparable."""
-        left, right = (self.compile(a) for a in node.arguments)
-
-        def evaluate(view: View) -> bool | None:
-            a, b = left(view), right(view)
-            return True if cdl.ternary(better, a, b) else False if cdl.ternary(worse, a, b) else None
-
-        return evaluate
-
-    def _call_complete(self, node: Call) -> Evaluate:
-        (of,) = node.arguments
-        pick = INSTANCES[_text(of)]
-        return lambda view: None if (which := pick(view)) is None else which.complete
-
-    def _call_equivalent(self, node: Call) -> Evaluate:
-        return lambda view: None if view.other is None else _mapped(view) == _mapped(view.other)
-
-    def _call_shares(self, node: Call) -> Evaluate:
-        return lambda view: None if view.other is None else not _places(view).isdisjoint(_places(view.other))
+    def _preference(self, node: Call) -> Evaluate:
+        decide, arguments = DECISIONS[node.name], [self.compile(a) for a in node.arguments]
+        return lambda view: decide(view, *(argument(view) for argument in arguments))
 
     def _call_predicate(self, node: Call) -> Evaluate:
         """One that this installation has registered."""
@@ -288,14 +262,6 @@ def _text(tree: Expr) -> str:
     value = tree.value if isinstance(tree, Literal) else None
     assert isinstance(value, str)
     return value
-
-
-def _mapped(view: View) -> list[bool]:
-    return [message is not None for message in view.messages]
-
-
-def _places(view: View) -> set[Any]:
-    return {message.place for message in view.messages if message is not None}
 
 
 # Aggregates of the values that are not null (section 4.3)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from coincide.detection.base import Clock
 from coincide.detection.correlation.collection import fill, is_possible
-from coincide.detection.correlation.encoding import expiry_of
 from coincide.detection.correlation.live import Instance, Live
 from coincide.detection.correlation.program import GroupProgram, Program, SourceProgram, TermProgram
-from coincide.detection.correlation.state import State
+from coincide.detection.correlation.state import State, expiry_of
 from coincide.detection.correlation.values import matched
 from coincide.detection.correlation.view import Members, Message, View
 from coincide.detection.eventwise import Cause, Timer, step_eventwise
@@ -98,7 +97,7 @@ class Interpreter:
 
     def _process(self, state: State, parts: list[Part], now: int, cause: Cause) -> None:
         for source, message in parts:
-            if source.kept:
+            if source.in_history:
                 state.history[source.number].add(message)
             self._set_timers(state, source, message, now, cause)
         made = [(group, n) for group in self.program.groups for n in self._offer(state, group, parts, now)]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.numbers import comparable
-from coincide.detection.correlation.join_rows import Gathered, Messages, Scope, expiries
+from coincide.detection.correlation.join_rows import Gathered, Messages, Scope, Texts, expiries, numbered_texts
 from coincide.detection.correlation.join_trees import Selection, Trees
 from coincide.detection.correlation.live import Link, Links
 from coincide.model.column import Column, concatenated
@@ -89,44 +89,77 @@ class Combinations:
         return Combinations(at, self.now[index], self.expiry[index], self.terms[index], known)
 
 
+@dataclass(frozen=True, eq=False)
+class Partners:
+    """For each of some combinations the positions of its partners: a part of `positions`."""
+
+    positions: Numbers
+    starts: Numbers
+    ends: Numbers
+
+
 class Index:
     """A part of a buffer by the value of an attribute, then by arrival. No attribute: by arrival alone."""
 
     def __init__(self, buffer: Buffer, name: str | None, end: int) -> None:
         self.now = buffer.now[:end]
         self.name = name
-        codes = np.zeros(end, np.int64) if name is None else buffer.codes(name)[:end]
-        there = np.flatnonzero(codes >= 0)
+        self.codes = np.zeros(end, np.int64) if name is None else buffer.codes(name)[:end]
         self.column = None if name is None else buffer.column(name)
-        self.all_codes = codes
-        order = np.argsort(codes[there], kind="stable")  # arrival order within
-        self.positions = there[order]
-        # The clock never goes back, so a position's rank among arrivals stands for its time.
-        self.places = codes[self.positions] * (end + 1) + self.positions
         self.end = end
-        occurring = 1 + np.count_nonzero(np.diff(codes[self.positions]))
-        self.fan_out = len(self.positions) / occurring  # partners of a combination, on average over the keys that occur
 
-    def ranges(self, keys: Numbers, low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
-        """For each key and span of time: where its partners begin and end among `positions`."""
-        first = np.searchsorted(self.now, low, "left")
-        last = np.searchsorted(self.now, high, "right")
+    @cached_property
+    def fan_out(self) -> float:
+        """Partners of a combination, on average over the keys that occur."""
+        sizes = np.bincount(self.codes[self.codes >= 0], minlength=1)
+        return float(sizes.sum() / max(1, np.count_nonzero(sizes)))
+
+    @cached_property
+    def _everything(self) -> tuple[Numbers, Numbers]:
+        return self._ordered(np.flatnonzero(self.codes >= 0))
+
+    def _ordered(self, there: Numbers) -> tuple[Numbers, Numbers]:
+        """Positions by key, then by arrival, and where they are in that order: the clock never goes back, so a position's rank
+        among arrivals stands for its time."""
+        positions = there[np.argsort(self.codes[there], kind="stable")]
+        return positions, self.codes[positions] * (self.end + 1) + positions
+
+    def partners(self, keys: Numbers, low: Numbers, high: Numbers) -> Partners:
+        """For each key and span of time. Of few combinations only their keys are put in order."""
+        positions, places = self._everything if 8 * len(keys) > self.end else self._ordered(self._having(keys))
         base = keys * (self.end + 1)
-        starts, ends = np.searchsorted(self.places, base + first), np.searchsorted(self.places, base + last)
-        return np.where(keys < 0, 0, starts), np.where(keys < 0, 0, np.maximum(starts, ends))
+        first = base + np.searchsorted(self.now, low, "left")
+        last = base + np.searchsorted(self.now, high, "right")
+        starts, ends = np.searchsorted(places, first), np.searchsorted(places, last)
+        return Partners(positions, np.where(keys < 0, 0, starts), np.where(keys < 0, 0, np.maximum(starts, ends)))
+
+    def _having(self, keys: Numbers) -> Numbers:
+        """The positions that have any of these keys."""
+        wanted = np.zeros(max(int(self.codes.max(initial=0)), int(keys.max(initial=0))) + 2, np.bool_)  # the last is for -1
+        wanted[keys] = True
+        wanted[-1] = False
+        return np.flatnonzero(wanted[self.codes])
 
 
 def _translated(probes: Column, index: Index) -> Numbers:
     """Keys of probing messages in the index's numbering; -1 where it has no such key."""
     own = index.column
     assert own is not None
-    if own.texts is probes.texts and own.codes is not None and probes.codes is not None:
-        return _codes(probes)
+    if own.codes is not None and probes.codes is not None:
+        return _codes(probes) if own.texts is probes.texts else _looked_up(probes, numbered_texts(own.texts))
     joined = _codes(_one_kind(own, probes))
     table = np.full(int(joined.max(initial=-1)) + 2, -1, np.int64)
-    there = np.flatnonzero(index.all_codes >= 0)
-    table[joined[there]] = index.all_codes[there]
+    there = np.flatnonzero(index.codes >= 0)
+    table[joined[there]] = index.codes[there]
     return table[joined[len(own) :]]
+
+
+def _looked_up(probes: Column, texts: Texts) -> Numbers:
+    """The numbers that texts have elsewhere."""
+    assert probes.codes is not None
+    used, index = np.unique(probes.codes, return_inverse=True)
+    numbers = [texts.numbers.get(probes.texts[code], -1) if code >= 0 else -1 for code in used.tolist()]
+    return np.array(numbers, np.int64)[index]
 
 
 def _one_kind(a: Column, b: Column) -> Column:
@@ -146,7 +179,6 @@ class Joiner:
         self.buffers = buffers
         self.early = early
         self._indexes: dict[tuple[int, str | None, int], Index] = {}
-        self._keys: dict[tuple[Link, int, int], Numbers] = {}
 
     def new(self) -> Iterator[Combinations]:
         """Complete combinations with at least one new message. The seed is the first source, in a fixed order, whose
@@ -199,15 +231,16 @@ class Joiner:
         within = self.buffers[source].within
         low = np.full(len(found), np.iinfo(np.int64).min) if within is None else found.now - within
         low, high = self._narrowed(found, source, low)
-        starts, ends = index.ranges(self._probes(found, source, link, end), low, high)
-        totals = np.cumsum(ends - starts)
+        partners = index.partners(self._probes(found, link, index), low, high)
+        totals = np.cumsum(partners.ends - partners.starts)
         first = 0
         while first < len(found):
             done = totals[first - 1] if first else 0
             last = max(first + 1, int(np.searchsorted(totals, done + MOST, "right")))
             if totals[last - 1] > done:
                 part = np.arange(first, last)
-                yield self._paired(found.take(part), source, index, starts[part], ends[part])
+                some = Partners(partners.positions, partners.starts[part], partners.ends[part])
+                yield self._paired(found.take(part), source, some)
             first = last
 
     def _narrowed(self, found: Combinations, source: int, low: Numbers) -> tuple[Numbers, Numbers]:
@@ -221,20 +254,16 @@ class Joiner:
                 high = np.minimum(high, self.buffers[other].hi[at] + after)
         return low, high
 
-    def _probes(self, found: Combinations, source: int, link: Link | None, end: int) -> Numbers:
+    def _probes(self, found: Combinations, link: Link | None, index: Index) -> Numbers:
         if link is None:
             return np.zeros(len(found), np.int64)
-        key = link, source, end
-        if key not in self._keys:
-            probes = self.buffers[link[1]].column(link[2])
-            self._keys[key] = _translated(probes, self._index(source, link, end))
-        return self._keys[key][found.at[link[1]]]
+        return _translated(self.buffers[link[1]].column(link[2]).take(found.at[link[1]]), index)
 
-    def _paired(self, found: Combinations, source: int, index: Index, starts: Numbers, ends: Numbers) -> Combinations:
-        buffer, sizes = self.buffers[source], ends - starts
+    def _paired(self, found: Combinations, source: int, partners: Partners) -> Combinations:
+        buffer, sizes = self.buffers[source], partners.ends - partners.starts
         parents = np.repeat(np.arange(len(found)), sizes)
         offsets = np.cumsum(sizes) - sizes
-        positions = index.positions[np.arange(len(parents)) + np.repeat(starts - offsets, sizes)]
+        positions = partners.positions[np.arange(len(parents)) + np.repeat(partners.starts - offsets, sizes)]
         now = np.maximum(found.now[parents], buffer.now[positions])
         expiry = np.minimum(found.expiry[parents], buffer.expiry[positions])
         possible = now <= expiry

@@ -13,7 +13,7 @@ from coincide.detection.correlation.join_trees import SPECIAL, Computed, Looked,
 from coincide.detection.correlation.values import matched
 from coincide.detection.correlation.view import ENVELOPE
 from coincide.expr.vector import Microseconds, Rows, Spaces, evaluate_joined, holds_joined, milliseconds_of, spaces_of
-from coincide.model.column import Column, column_of
+from coincide.model.column import Column, column_of, concatenated
 from coincide.model.event import Value
 from coincide.model.table import EventTable
 
@@ -48,6 +48,37 @@ def compacted(column: Column) -> Column:
     if len(used) and used[0] < 0:
         used, codes = used[1:], codes - 1
     return replace(column, codes=codes.astype(np.int32), texts=tuple(column.texts[code] for code in used.tolist()))
+
+
+class Texts(tuple[str, ...]):
+    """Distinct texts that know their numbers."""
+
+    numbers: dict[str, int]
+
+
+def numbered_texts(texts: tuple[str, ...]) -> Texts:
+    """Numbers are handed on to those that go on from these (`appended`)."""
+    if isinstance(texts, Texts) and len(texts.numbers) == len(texts):
+        return texts
+    found = Texts(texts)
+    found.numbers = {text: number for number, text in enumerate(texts)}
+    return found
+
+
+def appended(old: Column | None, new: Column) -> Column:
+    """One after the other; of texts that are there nothing but their number is looked at."""
+    if old is None or not len(old):
+        return new
+    if old.codes is None or (new.codes is None and len(new)):
+        return concatenated([old, new]) if len(new) else old
+    before = numbered_texts(old.texts)
+    known, more = before.numbers, [text for text in new.texts if text not in before.numbers]
+    texts = Texts((*before, *more)) if more else before
+    known.update((text, number) for number, text in enumerate(more, len(before)))
+    texts.numbers = known
+    numbers = np.array([*(known[text] for text in new.texts), -1], np.int32)
+    codes = old.codes if new.codes is None else np.concatenate((old.codes, numbers[new.codes]))
+    return Column(len(codes), codes=codes, texts=texts)
 
 
 @dataclass(eq=False)

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.store import NOTHING
-from coincide.detection.correlation.encoding import expiry_of
 from coincide.detection.correlation.join import Buffer, Combinations, Joiner
 from coincide.detection.correlation.join_rows import Messages, Numbers, clocks
 from coincide.detection.correlation.join_trees import Trees
 from coincide.detection.correlation.live import Instance
 from coincide.detection.correlation.program import Program
-from coincide.detection.correlation.state import State, fresh
+from coincide.detection.correlation.state import State, expiry_of, fresh
 from coincide.detection.correlation.view import Message, message_of
 from coincide.model.column import column_of
 from coincide.model.compound import Compound
@@ -71,9 +70,8 @@ def empty(trees: Trees) -> Compact:
     return Compact(NOTHING, [Messages(NOTHING, nothing) for _ in trees.sources], nothing, 0)
 
 
-def loaded(trees: Trees, state: State | None) -> Compact | None:
+def loaded(trees: Trees, state: State) -> Compact | None:
     """From the interpreter's; None where there are sets or ranges in it."""
-    assert state is not None
     found: list[dict[Any, Message]] = [{} for _ in trees.sources]
     for live in state.live:
         for instance in live.instances.values():

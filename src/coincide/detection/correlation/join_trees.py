@@ -6,7 +6,7 @@ source is mapped) becomes a *special*: a column of its own, which the combinatio
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from coincide.detection.correlation.program import Program
@@ -21,6 +21,7 @@ from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.providers import open_providers
 from coincide.lang.cdl.tables import Lookup
 from coincide.lang.cdl.terms import Group, Term, groups, literal_sources
+from coincide.syntax import rebuilt
 
 SPECIAL = "#"
 """The alias of specials; their names are their numbers."""
@@ -200,14 +201,7 @@ class Trees:
             return mapped if tree.negated else Not(mapped)
         if isinstance(tree, Call):
             return self._call(tree, names)
-        changes: dict[str, Any] = {}
-        for f in fields(tree):
-            value = getattr(tree, f.name)
-            if isinstance(value, Expr):
-                changes[f.name] = self.rewritten(value, names)
-            elif isinstance(value, tuple) and value and isinstance(value[0], Expr):
-                changes[f.name] = tuple(self.rewritten(v, names) for v in value)
-        return replace(tree, **changes) if changes else tree
+        return rebuilt(tree, lambda inner: self.rewritten(inner, names))
 
     def _reference(self, node: Reference, names: Names) -> Expr:
         meaning = names.meaning(node)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +17,19 @@ import numpy.typing as npt
 from coincide.detection.base import Clock
 from coincide.detection.columns.codec import encode
 from coincide.detection.columns.store import NOTHING, joined, picked
+from coincide.detection.columns.tables import distinct
 from coincide.detection.correlation import join_state, join_tables
 from coincide.detection.correlation.interpreter import Interpreter
 from coincide.detection.correlation.join import Buffer, Combinations, Joiner
 from coincide.detection.correlation.join_emission import pieces, published
-from coincide.detection.correlation.join_rows import Messages, clocks, compacted, match
+from coincide.detection.correlation.join_rows import Messages, appended, clocks, compacted, match
 from coincide.detection.correlation.join_state import ENVELOPE_FIELDS, Compact
 from coincide.detection.correlation.join_trees import Trees
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import State
 from coincide.detection.snapshots import damaged
 from coincide.model.batch import EMPTY, EventBatch
-from coincide.model.column import Column, concatenated
+from coincide.model.column import concatenated
 from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
@@ -67,10 +69,15 @@ class Kernel:
         return KernelState(join_state.empty(self.trees))
 
     def state(self, objects: State, partial: bool) -> KernelState:
-        compact = join_state.loaded(self.trees, objects)
+        compact = self.compact(objects)
         if partial and compact is None:
             damaged("a message has a set or a range, which columns do not hold")
         return KernelState(None, objects) if compact is None else KernelState(compact)
+
+    def compact(self, objects: State) -> Compact | None:
+        """None where there are sets or ranges in it, or messages that came after later ones."""
+        found = join_state.loaded(self.trees, objects)
+        return found if found is not None and _go_on(clocks(found.table)) else None
 
     def read(self, base: bytes, later: Sequence[bytes]) -> KernelState:
         return KernelState(join_tables.read(self.trees, base, later))
@@ -99,7 +106,7 @@ class Kernel:
             table = self._concerned(batch.table)
             if not len(table):
                 return state, EMPTY
-            compact = state.compact or join_state.loaded(self.trees, state.objects)
+            compact = state.compact or self.compact(self.objects(state))
             if compact is not None and self._is_plain(table, compact):
                 return self._joined(compact, table)
         state = KernelState(None, self.objects(state))
@@ -116,14 +123,13 @@ class Kernel:
         columns = (table.column(name) for name in self._declared if name in table.attributes)
         if any(c.compounds is not None and any(v is not None for v in c.compounds) for c in columns):
             return False
-        now = np.concatenate((clocks(compact.table), clocks(table)))
-        return bool((now[1:] >= now[:-1]).all())
+        return _go_on(np.concatenate((clocks(compact.table), clocks(table))))
 
     def _joined(self, compact: Compact, table: EventTable) -> tuple[KernelState, EventBatch]:
         now = clocks(table)
         sources = self.program.sources
         matched = [match(self.trees, s.number, table, now, s.within) for s in sources]
-        rows = np.unique(np.concatenate([m.rows for m in matched]))
+        rows = distinct(np.concatenate([m.rows for m in matched]), len(table))
         base = len(compact.table)
         numbers = np.concatenate((compact.numbers, compact.count + np.arange(len(rows))))
         working = joined([t for t in (compact.table, picked(table, rows, ENVELOPE_FIELDS)) if len(t)] or [NOTHING])
@@ -142,7 +148,7 @@ class Kernel:
 
     def _buffer(self, within: int | None, table: EventTable, old: Messages, new: Messages, rows: Numbers) -> Buffer:
         all_rows = np.concatenate((old.rows, rows))
-        columns = {name: _appended(old.columns.get(name), column) for name, column in new.columns.items()}
+        columns = {name: appended(old.columns.get(name), column) for name, column in new.columns.items()}
         return Buffer(Messages(table, all_rows, columns), clocks(table)[all_rows], within, len(old))
 
     def _remaining(self, before: Compact, numbers: Numbers, table: EventTable, buffers: list[Buffer], now: int) -> Compact:
@@ -154,12 +160,15 @@ class Kernel:
             there = buffer.expiry >= now if lasting is None else (buffer.expiry >= now) & (buffer.hi + lasting >= now)
             alive = np.flatnonzero(there) if number in used else np.empty(0, np.int64)
             kept.append(buffer.messages if len(alive) == len(buffer) else buffer.messages.take(alive))
-        rows = np.unique(np.concatenate([m.rows for m in kept]))
+        rows = distinct(np.concatenate([m.rows for m in kept]), len(table))
         shrunk = table if len(rows) == len(table) else picked(table, rows, ENVELOPE_FIELDS)
-        messages = [
-            Messages(shrunk, np.searchsorted(rows, m.rows), {name: compacted(c) for name, c in m.columns.items()}) for m in kept
-        ]
-        return before.replaced(shrunk, messages, numbers, rows)
+        numbered = [m.rows if shrunk is table else np.searchsorted(rows, m.rows) for m in kept]
+        columns = [{name: compacted(column) for name, column in m.columns.items()} for m in kept]
+        return before.replaced(shrunk, list(map(partial(Messages, shrunk), numbered, columns)), numbers, rows)
+
+
+def _go_on(now: Numbers) -> bool:
+    return bool((now[1:] >= now[:-1]).all())
 
 
 def together(parts: list[Combinations]) -> Combinations:
@@ -171,7 +180,3 @@ def together(parts: list[Combinations]) -> Combinations:
     known = {n: concatenated([p.known[n] for p in parts]) for n in common}
     now, expiry, terms = (np.concatenate([getattr(p, name) for p in parts]) for name in ("now", "expiry", "terms"))
     return Combinations(at, now, expiry, terms, known)
-
-
-def _appended(old: Column | None, new: Column) -> Column:
-    return new if old is None or not len(old) else concatenated([old, new])

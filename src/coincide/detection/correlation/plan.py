@@ -20,12 +20,13 @@ from coincide.detection.base import (
     Unfinished,
 )
 from coincide.detection.correlation import encoding
+from coincide.detection.correlation import state as states
 from coincide.detection.correlation.construction import compile_description
 from coincide.detection.correlation.interpreter import Interpreter
 from coincide.detection.correlation.join_trees import reasons
 from coincide.detection.correlation.program import Program
-from coincide.detection.correlation.state import fresh
-from coincide.detection.parts import tables_of, with_tables
+from coincide.detection.keys import PartOf
+from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.detection.snapshots import damaged
 from coincide.expr.quantities import counted
 from coincide.expr.tree import Call, Compare, Expr, In, Literal, Reference
@@ -141,7 +142,7 @@ class CorrelationPlan(PlanOfOne):
         return PAYS_FROM[min(max(len(group.pos) for group in self.program.groups), len(PAYS_FROM) - 1)]
 
     def initial(self) -> State:
-        return fresh(self.program) if self._interpreted else self._kernel.fresh()
+        return states.fresh(self.program) if self._interpreted else self._kernel.fresh()
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         if self._interpreted:
@@ -155,22 +156,22 @@ class CorrelationPlan(PlanOfOne):
         return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
-        if self.tells_changes(state):
-            from coincide.detection.columns.codec import encode
-            from coincide.detection.correlation.join_tables import relations
-
-            return with_tables(self.detector, encode(relations(state.compact)), encoding.TABLES)
+        """Where instances follow from messages, these as tables; but for sets and ranges, which columns do not hold."""
         objects = state if self._interpreted else state.objects
-        return {self.detector.digest: encoding.encode(self.program, objects)}
+        compact = None if self._reasons else self._kernel.compact(objects) if objects is not None else state.compact
+        if compact is None:
+            return {self.detector.digest: encoding.encode(self.program, objects)}
+        from coincide.detection.columns.codec import encode
+        from coincide.detection.correlation.join_tables import relations
+
+        return with_tables(self.detector, encode(relations(compact)), encoding.TABLES)
 
     def tells_changes(self, state: State) -> bool:
         return not self._interpreted and state.compact is not None
 
     def changes(self, state: State, everything: bool = False) -> Changes:
-        data, whole = self._kernel.changes(state.compact, everything)
-        if not whole:
-            return Changes({}, {self.detector.digest: data})
-        return Changes(with_tables(self.detector, data, encoding.TABLES), {})
+        data, is_whole = self._kernel.changes(state.compact, everything)
+        return changes_of(self.detector, data, is_whole, encoding.TABLES)
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         data, tables = self.detector.part_of(parts), tables_of(self.detector, parts, encoding.TABLES)
@@ -188,6 +189,13 @@ class CorrelationPlan(PlanOfOne):
             damaged("it holds messages only, but instances do not follow from them")
         found = self._kernel.state(state, partial)
         return self._kernel.objects(found) if self._interpreted else found
+
+    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
+        (name,) = self.partition or ()
+        return list(states.split(self.program, state, name, count, part_of))
+
+    def merge(self, several: Sequence[State]) -> State:
+        return states.merge(self.program, several)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for instance in (instance for live in state.live for instance in live.instances.values()):

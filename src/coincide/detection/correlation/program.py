@@ -34,7 +34,7 @@ class SourceProgram:
     joins: tuple[tuple[frozenset[int], Expr], ...]  # join filters: all sources that they read, and the condition
     join_tests: tuple[Test, ...]
     join_key: Link | None  # an equality among them with an attribute of a single source
-    kept: bool  # in history
+    in_history: bool
     triggers: tuple[int, ...]  # time events that it sets
     trigger: int  # of a time event: the source that sets it; otherwise -1
 

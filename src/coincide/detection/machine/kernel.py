@@ -16,15 +16,15 @@ import numpy.typing as npt
 from coincide.detection.base import Changes, Clock
 from coincide.detection.columns.keys import key_codes
 from coincide.detection.columns.rows import TableRows
-from coincide.detection.columns.tables import distinct
+from coincide.detection.columns.tables import distinct, longer
 from coincide.detection.keys import Key, key_reader
 from coincide.detection.machine import emission
 from coincide.detection.machine.interests import Interests
 from coincide.detection.machine.interpreter import Interpreter, report_endless
 from coincide.detection.machine.program import MonitorGroup
-from coincide.detection.machine.state import Column, shared
+from coincide.detection.machine.state import Column, decode
 from coincide.detection.machine.tables import IDLE, Tables
-from coincide.detection.parts import own_tables, tables_name, with_references
+from coincide.detection.parts import changes_of_several, own_tables
 from coincide.expr.classes import Classes, Classifier
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.table import EventTable
@@ -80,10 +80,7 @@ class KernelState:
         slots = np.array([self.slots.setdefault(key, len(self.slots) + gaps) for key in keys], np.uint32)
         self.used = len(self.slots) + gaps
         self.keys += reversed(list(islice(reversed(self.slots), self.used - before)))
-        missing = self.used - len(self.states)
-        if missing > 0:
-            room = np.zeros((max(missing, len(self.states)), len(self.running)), np.uint32)
-            self.states = np.concatenate((self.states, room))
+        self.states = longer(self.states, self.used)
         return slots
 
     def touch(self, keys: Keys) -> None:
@@ -128,39 +125,26 @@ class Kernel:
         return state
 
     def encode(self, state: KernelState) -> dict[str, bytes]:
-        from coincide.detection.machine.relations import whole
+        from coincide.detection.machine.relations import parts_of, whole
 
-        return self._parts(whole(state))
-
-    @property
-    def _about(self) -> list[int]:
-        """What tables tell of their monitors: how many they are."""
-        return [len(self.group.detectors)]
-
-    def _parts(self, base: bytes) -> dict[str, bytes]:
-        from coincide.detection.machine.relations import KIND
-
-        return with_references(KIND, self.group.detectors, self._about, base)
+        return parts_of(self.group, whole(state))
 
     def changes(self, state: KernelState, everything: bool) -> Changes:
-        from coincide.detection.machine.relations import KIND, changes
+        from coincide.detection.machine.relations import KIND, about, changes
 
-        data, whole = changes(state, everything)
-        if whole:
-            return Changes(self._parts(data), {})
-        return Changes({}, {tables_name(KIND, self.group.detectors): data})
+        return changes_of_several(KIND, self.group.detectors, about(self.group), *changes(state, everything))
 
     def decode(self, parts: Mapping[str, bytes]) -> KernelState:
         """Tables of just these monitors are taken as they are."""
-        tables = own_tables(self.group.detectors, self._about, parts)
-        if tables is None:
-            return self.state(shared(self.group, parts))
-        from coincide.detection.machine.relations import Stored, read
+        from coincide.detection.machine.relations import Stored, about, read
 
-        stored = Stored(*tables)
+        tables = own_tables(self.group.detectors, about(self.group), parts)
+        if tables is None:
+            return self.state(decode(self.group, parts))
+        stored = Stored(self.group, *tables)
         running = stored.running(self.group)
         state = KernelState(self._interests, running, np.zeros((1, len(running)), np.uint32))
-        read(state, self.group, stored)
+        read(state, stored)
         return state
 
     def step(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
@@ -281,7 +265,7 @@ def _run(state: KernelState, codes: Any, entries: Entries, keys: Keys) -> emissi
         if why == loop.DONE:
             return emission.Made(order[made_rows[:count]], made_columns[:count], made_outs[:count])
         if why == loop.FULL:
-            made_rows, made_columns, made_outs = (np.resize(a, 2 * len(a)) for a in (made_rows, made_columns, made_outs))
+            made_rows, made_columns, made_outs = (longer(a, len(a) + 1) for a in (made_rows, made_columns, made_outs))
         else:
             column = int(entries.columns[item])
             tables.fill(int(programs[column]), int(state.states[keys.slots[of_row[row]], column]))
@@ -310,6 +294,6 @@ def _run_one(state: KernelState, codes: Any, entries: Entries, keys: Keys) -> em
         if why == loop.DONE:
             return emission.Made(made_rows[:count], np.zeros(count, np.int64), made_outs[:count])
         if why == loop.FULL:
-            made_rows, made_outs = np.resize(made_rows, 2 * len(made_rows)), np.resize(made_outs, 2 * len(made_outs))
+            made_rows, made_outs = longer(made_rows, len(made_rows) + 1), longer(made_outs, len(made_outs) + 1)
         else:
             tables.fill(program, int(states[keys.slots[keys.of_row[row]]]))

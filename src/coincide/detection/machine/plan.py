@@ -20,11 +20,13 @@ from coincide.detection.base import (
     State,
     Unfinished,
 )
-from coincide.detection.keys import Key
+from coincide.detection.keys import Key, PartOf
 from coincide.detection.machine import state as states
 from coincide.detection.machine.interpreter import Interpreter
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.transducer import Configuration, Transducer
+from coincide.expr.print import expression_text
+from coincide.expr.quantities import counted
 from coincide.expr.tree import Call, Expr, Literal, Or, Reference
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
@@ -82,6 +84,10 @@ class MonitorPlan(PlanOfSeveral):
     def group(self) -> MonitorGroup:
         return MonitorGroup(self.detectors)
 
+    def takes_arrivals(self, delay: int) -> bool:
+        """Its order is that of the batch, whatever the times."""
+        return not self._interpreted
+
     def tier_reasons(self) -> tuple[str, ...]:
         return ()
 
@@ -104,8 +110,13 @@ class MonitorPlan(PlanOfSeveral):
         return None
 
     def encode(self, state: State) -> dict[str, bytes]:
-        parts: dict[str, bytes] = states.encode(self.group, state) if self._interpreted else self._runner.encode(state)
-        return parts
+        if not self._interpreted:
+            parts: dict[str, bytes] = self._runner.encode(state)
+            return parts
+        from coincide.detection.columns.codec import encode
+        from coincide.detection.machine.relations import parts_of, relations_of
+
+        return parts_of(self.group, encode(relations_of(state)))
 
     def tells_changes(self, state: State) -> bool:
         return not self._interpreted
@@ -115,7 +126,33 @@ class MonitorPlan(PlanOfSeveral):
         return found
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        return states.shared(self.group, parts) if self._interpreted else self._runner.decode(parts)
+        return states.decode(self.group, parts) if self._interpreted else self._runner.decode(parts)
+
+    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
+        return list(states.split(self.group, state, count, part_of))
+
+    def merge(self, several: Sequence[State]) -> State:
+        return states.merge(self.group, several)
+
+    def sharing(self) -> str:
+        return f"{counted(len(self.group.tests), 'distinct test')}, {self._machines('distinct machine')}"
+
+    def memory(self) -> str:
+        return f"no events are kept; one configuration a machine ({self._machines('machine')}) {self._for_whom}"
+
+    def _machines(self, word: str) -> str:
+        return counted(len(self.group.programs), word)
+
+    def outline(self) -> Iterator[str]:
+        for number, test in enumerate(self.group.tests):
+            yield f"test {number}    {expression_text(test)}"
+        for number, program in enumerate(self.group.programs):
+            parts = zip(self.definitions, self.group.parts, strict=True)
+            users = [name for name, own in parts if number in {p.program for p in own}]
+            tests = ", ".join(map(str, program.tests))
+            outputs = ", ".join(output.token for output in program.transducer.outputs)
+            pushes = f"pushes {outputs or 'nothing'}; starts at {program.transducer.start}"
+            yield f"machine {number} of {', '.join(users)}: tests {tests}; {pushes}"
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         """Machines that have left their start."""

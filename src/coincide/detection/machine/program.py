@@ -74,6 +74,11 @@ class MonitorGroup:
         numbers = {member: n for n, member in enumerate(dict.fromkeys(m for members in self._members for m in members))}
         return tuple(tuple(self._numbered([numbers[m] for m in members])) for members in self._members)
 
+    @cached_property
+    def programs_of_parts(self) -> dict[tuple[int, int], int]:
+        """By monitor and number of the part."""
+        return {(monitor, n): part.program for monitor, parts in enumerate(self.parts) for n, part in enumerate(parts)}
+
     def _numbered(self, programs: Sequence[int]) -> Iterator[Part]:
         first = 0
         for program in programs:

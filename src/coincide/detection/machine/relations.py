@@ -1,22 +1,20 @@
-"""The state of monitors in the kernel tier as relations that are written (columns/codec.py): the state of each key by machine,
-and what the states are."""
+"""The state of monitors as relations that are written (columns/codec.py): the state of each key by machine, and what the states
+are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
-from coincide.detection.columns.codec import Relations, Rows, decode, encode, is_dense, renumbered
+from coincide.detection.columns.codec import Relations, Rows, decode, encode, is_dense, keys_of, renumbered
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.columns.tables import Numbers, Shape, distinct
-from coincide.detection.keys import Key
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.state import Column, Configurations, frozen, machines_of
+from coincide.detection.parts import with_references
 from coincide.detection.snapshots import damaged
-from coincide.model.bounds import Finite
 
 if TYPE_CHECKING:
     from coincide.detection.machine.kernel import KernelState
@@ -25,7 +23,6 @@ KIND = "monitors"
 KEYS = Shape("keys", "", parts="state", valued=True)  # a part for each running machine: the number of its state
 STATES = Shape("states", "program", valued=True)  # its configuration
 SHAPES = (KEYS, STATES)
-StoredKey = tuple[int | Finite | str | tuple[bool, ...], ...]
 
 
 class Numbering:
@@ -78,6 +75,33 @@ def _relations(state: KernelState, since_last: bool) -> Relations:
     return Relations(KIND, rows, numbers[:0], NOTHING, _running(state.running), epoch if since_last else 0, epoch)
 
 
+def relations_of(columns: Sequence[Column]) -> Relations:
+    """Of a state of the interpreter."""
+    keys = list(dict.fromkeys(key for column in columns for key in column.configurations))
+    known: dict[tuple[int, Any], int] = {}
+    states = {}
+    for number, column in enumerate(columns):
+        own = ((key in column.configurations, column.configurations.get(key)) for key in keys)
+        numbers = [known.setdefault((column.program, c), len(known) + 1) if moved else 0 for moved, c in own]
+        states[f"state.{number}"] = np.array(numbers, np.int64)
+    size, nothing = len(keys) + 1, np.zeros(0, np.int64)
+    programs = {"program": np.array([program for program, _ in known], np.int64)}
+    rows = {
+        "keys": Rows(KEYS, np.arange(1, size), states, size, len(columns), nothing, keys),
+        "states": Rows(STATES, np.arange(len(known)), programs, len(known), 0, nothing, [c for _, c in known]),
+    }
+    return Relations(KIND, rows, nothing, NOTHING, _running(columns), 0, 1)
+
+
+def parts_of(group: MonitorGroup, base: bytes) -> dict[str, bytes]:
+    return with_references(KIND, group.detectors, about(group), base)
+
+
+def about(group: MonitorGroup) -> list[int]:
+    """What tables tell of their monitors: how many they are."""
+    return [len(group.detectors)]
+
+
 def _used(state: KernelState) -> Numbers:
     return np.flatnonzero(state.states[: state.used].any(axis=1))
 
@@ -102,17 +126,17 @@ def _running(columns: Sequence[Column]) -> dict[str, Numbers]:
 
 
 class Stored:
-    """Relations that were read, checked as far as a group of monitors is not needed for it."""
+    """Relations that were read, of monitors with as many keys; they need not be the same."""
 
-    def __init__(self, base: bytes, later: Sequence[bytes]) -> None:
+    def __init__(self, group: MonitorGroup, base: bytes, later: Sequence[bytes]) -> None:
         relations = decode(SHAPES, KIND, base, *later)
         self.dense = is_dense(relations, 0)
         self.relations = relations if self.dense else renumbered(relations)
         self.rows = self.relations.rows["keys"]
         self.states = relations.rows["states"]
-        self.keys: list[Key] = msgspec.convert(self.rows.values or [], list[StoredKey])
-        if len(set(self.keys)) < len(self.keys):
-            damaged("a key is there twice")
+        self.keys = keys_of(self.rows, len(group.keys))
+        if any(None in key for key in self.keys):
+            damaged("a part of a key is not a single value")
         notes = [relations.notes.get(name, np.zeros(0, np.int64)) for name in ("program", "monitor", "part", "column")]
         self.programs, self.monitors, self.parts, self.columns = notes
         if not len(self.monitors) == len(self.parts) == len(self.columns) or len(self.programs) != self.rows.parts:
@@ -136,8 +160,7 @@ class Stored:
         for monitor, part, column in zip(self.monitors.tolist(), self.parts.tolist(), self.columns.tolist(), strict=True):
             columns[column].parts.append((monitor, part))
         found = {part: column.program for column in columns for part in column.parts}
-        wanted = {(m, n): part.program for m, parts in enumerate(group.parts) for n, part in enumerate(parts)}
-        if found != wanted or len(self.monitors) != len(wanted):
+        if found != group.programs_of_parts or len(self.monitors) != len(found):
             damaged("its machines are others")
         return columns
 
@@ -156,16 +179,14 @@ class Stored:
             _, states = self.of_part(there, number)
             named = zip(self.keys, states.tolist(), strict=True)
             found = {key: self.configurations[state - 1] for key, state in named if state}
-            if any(len(key) != len(group.keys) for key in found) or not all(map(machine.accepts, set(found.values()))):
+            if not all(map(machine.accepts, set(found.values()))):
                 damaged("a machine is in no state of its own")
             parts.append({key: configuration for key, configuration in found.items() if configuration != machine.start})
         return parts
 
 
-def read(state: KernelState, group: MonitorGroup, stored: Stored) -> None:
+def read(state: KernelState, stored: Stored) -> None:
     """Into a state that is at the start, and has the same machines."""
-    if any(len(key) != len(group.keys) for key in stored.keys):
-        damaged("a key has other values")
     known = _local(state, stored)
     numbers = stored.rows.numbers
     if stored.dense and len(numbers) and numbers[0] < 1:
@@ -206,5 +227,5 @@ def as_objects(
     group: MonitorGroup, numbers: Mapping[int, int], base: bytes, later: Sequence[bytes]
 ) -> dict[int, list[Configurations]]:
     """What the interpreter would hold: by monitor of a group, whose numbers there are given."""
-    stored = Stored(base, later)
+    stored = Stored(group, base, later)
     return {here: stored.of_monitor(group, here, there) for there, here in numbers.items()}

@@ -1,14 +1,14 @@
-"""The state of a group of monitors, and its encoding."""
+"""The state of a group of monitors, and the reader of what releases before tables wrote (relations.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from coincide.detection.keys import Key, key_value
+from coincide.detection.keys import Key, PartOf, named_values
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.transducer import Transducer
 from coincide.detection.parts import by_tables, tables_named
@@ -39,48 +39,33 @@ class Column:
     configurations: Configurations = field(default_factory=dict)
 
 
-def encode(group: MonitorGroup, columns: Iterable[Column]) -> dict[str, bytes]:
-    running = {part: column.configurations for column in columns for part in column.parts}
-    return {
-        detector.digest: _encode(group, monitor, [running[monitor, n] for n in range(len(group.parts[monitor]))])
-        for monitor, detector in enumerate(group.detectors)
-    }
-
-
-def _encode(group: MonitorGroup, monitor: int, parts: list[Configurations]) -> bytes:
-    """A key's configurations, part by part, for each key that any part of the monitor has left the start with."""
-    starts = [machine.start for machine in machines_of(group, monitor)]
-    keys = dict.fromkeys(key for configurations in parts for key in configurations)
-    entries = [[[key_value(v) for v in key], [c.get(key, start) for c, start in zip(parts, starts, strict=True)]] for key in keys]
-    return msgspec.msgpack.encode([VERSION, entries])
-
-
-def shared(group: MonitorGroup, encoded: Mapping[str, bytes]) -> list[Column]:
-    """Columns from encoded states. Parts share one where machine and state are equal."""
-    columns: dict[tuple[int, bytes, int], Column] = {}
-    encoded = _without_tables(group, encoded)
-    for monitor, detector in enumerate(group.detectors):
-        data = encoded.get(detector.digest, b"")
-        found = _decode(group, data, machines_of(group, monitor)) if data else None
-        for number, part in enumerate(group.parts[monitor]):
-            identity = (part.program, data, number if data else 0)
-            column = columns.setdefault(identity, Column(part.program, []))
-            if found is not None and not column.parts:
-                column.configurations = found[number]
-            column.parts.append((monitor, number))
-    return list(columns.values())
-
-
-def _without_tables(group: MonitorGroup, encoded: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """The parts with entries instead of references to tables."""
-    found = dict(encoded)
-    for name, numbers in by_tables(group.detectors, encoded).items():
+def decode(group: MonitorGroup, parts: Mapping[str, bytes]) -> list[Column]:
+    """Columns from encoded states."""
+    running: dict[tuple[int, int], Configurations] = {}
+    for name, numbers in by_tables(group.detectors, parts).items():
         from coincide.detection.machine.relations import as_objects
 
-        tables, later = tables_named(encoded, name)
-        for monitor, parts in as_objects(group, numbers, tables.base, later).items():
-            found[group.detectors[monitor].digest] = _encode(group, monitor, parts)
-    return found
+        tables, later = tables_named(parts, name)
+        for monitor, own in as_objects(group, numbers, tables.base, later).items():
+            running |= {(monitor, number): configurations for number, configurations in enumerate(own)}
+    for monitor, detector in enumerate(group.detectors):
+        data = detector.part_of(parts)
+        if data is not None and (monitor, 0) not in running:
+            own = _decode(group, data, machines_of(group, monitor))
+            running |= {(monitor, number): configurations for number, configurations in enumerate(own)}
+    return shared(group, running)
+
+
+def shared(group: MonitorGroup, running: Mapping[tuple[int, int], Configurations]) -> list[Column]:
+    """Columns for all parts of monitors. They share one where machine and state are equal."""
+    columns: list[list[Column]] = [[] for _ in group.programs]
+    for part, program in group.programs_of_parts.items():
+        own = running.get(part, {})
+        column = next((column for column in columns[program] if column.configurations == own), None)
+        if column is None:
+            columns[program].append(column := Column(program, [], own))
+        column.parts.append(part)
+    return [column for some in columns for column in some]
 
 
 def machines_of(group: MonitorGroup, monitor: int) -> list[Transducer]:
@@ -98,6 +83,23 @@ def _decode(group: MonitorGroup, data: bytes, machines: list[Transducer]) -> lis
             if configuration != machine.start:
                 part[key] = configuration
     return parts
+
+
+def split(group: MonitorGroup, columns: Sequence[Column], count: int, part_of: PartOf) -> list[list[Column]]:
+    parts = [[Column(column.program, list(column.parts)) for column in columns] for _ in range(count)]
+    for number, column in enumerate(columns):
+        for key, configuration in column.configurations.items():
+            parts[part_of(named_values(group.keys, key))][number].configurations[key] = configuration
+    return parts
+
+
+def merge(group: MonitorGroup, states: Iterable[Sequence[Column]]) -> list[Column]:
+    """Monitors that share a machine in one state need not do so in another."""
+    running: dict[tuple[int, int], Configurations] = {}
+    for column in (column for state in states for column in state):
+        for part in column.parts:
+            running.setdefault(part, {}).update(column.configurations)
+    return shared(group, running)
 
 
 def frozen(value: Any) -> Any:

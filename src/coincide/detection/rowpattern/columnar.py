@@ -7,45 +7,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.rowpattern.expressions import Folded, Lookup, leaves_of, reads_labels
 from coincide.detection.rowpattern.folds import running
-from coincide.detection.rowpattern.loop import MATCHED, NO_ROW, NOTHING, TIMED_OUT, TOO_MANY_STEPS, UNMATCHED, find, follow
+from coincide.detection.rowpattern.loop import (
+    MATCHED,
+    NO_ROW,
+    NOTHING,
+    TIMED_OUT,
+    TOO_MANY_STEPS,
+    UNMATCHED,
+    Given,
+    Scans,
+    Wanted,
+    find,
+    follow,
+)
 from coincide.detection.rowpattern.partition import Program
 from coincide.detection.rowpattern.places import located, neighbours
 from coincide.detection.rowpattern.registers import Code, Coder, local_look_ahead, needs_code, unfit_reasons
+from coincide.detection.rowpattern.skipping import SKIPS, nowhere
 from coincide.detection.rowpattern.tables import Tables, tables_of
 from coincide.detection.rowpattern.vectors import read_by, taken, values_of
 from coincide.errors import Diagnostic, RunError
 from coincide.expr.tree import Expr, Reference, transform
 from coincide.lang.matchrecognize.definition import Classifier, MatchFact
-from coincide.lang.matchrecognize.rewrite import with_children
 from coincide.model.column import Column
 from coincide.model.stamp import MILLISECOND
-from coincide.syntax import walk
+from coincide.syntax import rebuilt, walk
 
 Numbers = npt.NDArray[np.int64]
 NO_TRAIL = np.zeros((0, 3), np.int64)
 LABEL = " label"
 """The name of the column of labels, where an operand reads them."""
-
-
-class Scans(NamedTuple):
-    """What `loop.find` asks of each scan: usually there is one for a partition."""
-
-    lows: Numbers
-    highs: Numbers
-    ends: Numbers
-    trail: Numbers
-    begins: npt.NDArray[np.bool_]
-    starts: Numbers
-    numbers: Numbers
-    covered: Numbers
-    anew: Numbers
 
 
 @dataclass(eq=False)
@@ -133,7 +131,7 @@ class Columnar:
         self.clause = program.clause
         self.automaton = program.searching.automaton
         skip = self.clause.skip
-        self._skip = {"PAST": 0, "NEXT": 1, "FIRST": 2, "LAST": 3}[skip.to]
+        self._skip = SKIPS[skip.to].kernel
         names = self.clause.variables
         wanted = self.clause.members(skip.variable) if skip.variable is not None else frozenset()
         self._members = np.array([name in wanted for name in names], np.bool_)
@@ -176,20 +174,11 @@ class Columnar:
         return np.where((entries >= end)[:, None], beyond, trail[entries])
 
     def _scanned(self, rows: Rows, partitions: Segments, scans: Scans, closed: bool, passed: int) -> tuple[int, int, Any, Any]:
-        tables, clause = self._tables, self.clause
-        return find(
-            *scans,
-            closed,
-            self._truth(rows, partitions),
-            self._ahead,
-            rows.times,
-            -1 if clause.within is None else clause.within,
-            passed,
-            tables.variable,
-            tables.offsets,
-            tables.anchors,
-            tables.targets,
-            self.program.searching.shares_failures,
+        clause, searching = self.clause, self.program.searching
+        within = -1 if clause.within is None else clause.within
+        given = Given(closed, self._truth(rows, partitions), self._ahead, rows.times, within, passed)
+        wanted = Wanted(
+            searching.shares_failures,
             not self.program.remembers,
             clause.unmatched_rows,
             clause.timed_out,
@@ -197,22 +186,17 @@ class Columnar:
             self._members,
             self._asking,
             self._askers,
-            tables.hidden,
             clause.all_rows,
-            self.program.searching.steps,
-            self._code(rows, partitions),
+            searching.steps,
         )
+        return find(scans, given, self._tables, wanted, self._code(rows, partitions))
 
     def stop(self, stopped: Stopped, name: str) -> RunError:
         """What is told to the user; `name` is that of the row."""
         if stopped.outcome == TOO_MANY_STEPS:
             message = f"the pattern needs more than {self.program.searching.steps} steps from row {name}"
             return RunError(Diagnostic(message, self.clause.pattern_span))
-        skip = self.clause.skip
-        reason = (
-            f"the match has no row of '{skip.variable}'" if stopped.outcome == NO_ROW else "that is the first row of the match"
-        )
-        return RunError(Diagnostic(f"AFTER MATCH SKIP TO {skip.variable}: {reason}", skip.span))
+        return nowhere(self.clause.skip, stopped.outcome != NO_ROW)
 
     def _truth(self, rows: Rows, segments: Segments) -> npt.NDArray[np.bool_]:
         """The conditions at every row, whoever comes there."""
@@ -491,5 +475,5 @@ def _with_label(tree: Expr) -> Expr:
 
 def _rewritten(tree: Expr, rewrite: Any) -> Expr:
     """Top down: what stands inside a lookup is not looked at."""
-    new = rewrite(tree)
-    return new if new is not tree else with_children(tree, lambda child: _rewritten(child, rewrite))
+    new: Expr = rewrite(tree)
+    return new if new is not tree else rebuilt(tree, lambda child: _rewritten(child, rewrite))

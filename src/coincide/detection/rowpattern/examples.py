@@ -9,7 +9,7 @@ from coincide.expr.functions import BOOLEAN, TEXT
 from coincide.expr.tree import Call, Expr, Literal, Reference
 from coincide.lang.matchrecognize.definition import Classifier, MatchFact
 from coincide.lang.matchrecognize.functions import OWN
-from coincide.lang.matchrecognize.rewrite import with_children
+from coincide.syntax import rebuilt
 
 NUMBER, WORD, FLAG = Literal(0.0), Literal(""), Literal(True)
 LIST = Call("set", ())
@@ -30,7 +30,7 @@ def example(tree: Expr, columns: Mapping[str, Expr] | None = None) -> Expr:
         return _aggregate(tree)
     if isinstance(tree, Call) and tree.name in OWN:
         return _own(tree, columns)
-    return with_children(tree, lambda child: example(child, columns))
+    return rebuilt(tree, lambda child: example(child, columns))
 
 
 def _aggregate(node: Folded) -> Expr:

@@ -31,7 +31,7 @@ def explained(detector: Detector) -> Iterator[Row]:
     if not query.clause.partition:
         yield "ranges", _ranges(program)
     yield "merges", _merging(program)
-    yield "memory", _kept(program)
+    yield "memory", _memory(program)
 
 
 def _ranges(program: Program) -> str:
@@ -85,7 +85,7 @@ def _merging(program: Program) -> str:
     return "all paths to a state of the pattern: conditions read only their own row and its neighbours"
 
 
-def _kept(program: Program) -> str:
+def _memory(program: Program) -> str:
     clause = program.clause
     grows = any(isinstance(node, Repetition) and node.most is None for node in walk(clause.pattern))
     rows = "the rows from a pending start on" + (f" and {program.back} before" if program.back else "")

@@ -14,11 +14,10 @@ from coincide.expr.scalar import COMPARE, ENVELOPE_FIELDS, Evaluate, ScalarCompi
 from coincide.expr.tree import Compare, Expr, Reference, transform
 from coincide.lang.matchrecognize.definition import Aggregate, Classifier, Clause, MatchFact, Navigation
 from coincide.lang.matchrecognize.functions import SQL_FUNCTIONS, lowered
-from coincide.lang.matchrecognize.rewrite import with_children
 from coincide.model.compound import Several
 from coincide.model.event import Event, Value
 from coincide.model.stamp import MILLISECOND
-from coincide.syntax import walk
+from coincide.syntax import rebuilt, walk
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def lookups(tree: Expr, clause: Clause) -> Expr:
                 return Folded(name, tuple(map(_at_row, arguments)), members(arguments), semantics == "FINAL")
             case Reference() | Classifier():
                 return Lookup(_at_row(node), members((node,)))
-        return with_children(node, rewrite)
+        return rebuilt(node, rewrite)
 
     return rewrite(lowered(tree))
 

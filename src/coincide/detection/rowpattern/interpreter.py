@@ -37,9 +37,9 @@ class Interpreter:
         where = self.query.source.where
         self._where = None if where is None else EventCompiler().compile(lowered(where))
         self._held_types = {feeder + HELD: feeder for feeder, how in self.query.feeders if how == "rows"}
-        self._fed = bool(self.query.feeders)
+        self._has_feeders = bool(self.query.feeders)
         clause = program.clause
-        plain = len(clause.order) <= 1 and not self._fed
+        plain = len(clause.order) <= 1 and not self._has_feeders
         self.known = "at the end" if not clause.by_time else "at once" if plain else "after its instant"
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
@@ -131,7 +131,7 @@ class Interpreter:
             self._set_instant(state, row.hi)
 
     def _set_instant(self, state: State, instant: int) -> None:
-        kind = AFTER_TIMERS if self._fed else 1
+        kind = AFTER_TIMERS if self._has_feeders else 1
         place: Place = (instant, kind, (*FIRST, self.program.order, 0, 0), 0)
         if all(timer.place != place for timer in state.timers.heap):
             state.timers.add(Timer(place, None))
@@ -144,7 +144,7 @@ class Interpreter:
         due = row.hi + self.within
         if due > max(state.passed, cause.now - 1 if cause is not None else NEVER):
             partition.timer = partition.start
-            if self._fed:
+            if self._has_feeders:
                 self._set_instant(state, due)
             else:
                 state.timers.add(Timer(timer_place(due, row.place, self.program.order, 0), (partition.key, row.place)))
@@ -168,7 +168,7 @@ class Interpreter:
         limit = min(state.passed, self._held_back(state) - 1)
         while True:
             instant = FOREVER if self.known == "at the end" else min((r.hi for r in state.waiting), default=FOREVER)
-            bound = self._next_bound(state) if self._fed else FOREVER
+            bound = self._next_bound(state) if self._has_feeders else FOREVER
             if min(instant, bound) > limit:
                 return
             if instant <= bound:

@@ -6,14 +6,15 @@ path, so one array of states serves all paths."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.columns.compiling import compiled, inlined, inner
 from coincide.detection.columns.tables import longer
 from coincide.detection.rowpattern.instructions import DEPTH, holds, take
 from coincide.detection.rowpattern.search import REMEMBERED
+from coincide.detection.rowpattern.skipping import FIRST, NEXT, PAST
 
 MATCHED, UNMATCHED, TIMED_OUT = 0, 1, 2
 
@@ -23,12 +24,73 @@ NO_TIME = 2**62
 NOTHING, TOO_MANY_STEPS, NO_ROW, FIRST_ROW, ROOM = 0, 1, 2, 3, 4
 """How a scan ends: well, with one of the errors of section 10, or for want of room."""
 
-
 PASSES, FAILS, WAITS = 0, 1, 2
 """Of an anchor."""
 
 NONE, UNDECIDED, TOO_LONG, NO_ROOM = -1, -2, -3, -4
 """Of a search, in place of the length of a match."""
+
+
+class Scans(NamedTuple):
+    """Usually there is one for a partition. Where a scan has come to is written to its start, number and what it covers."""
+
+    lows: Any  # where its segment of the rows begins
+    highs: Any  # where that ends
+    ends: Any  # before which its starts lie
+    trail: Any  # by row, if not empty: where scans go from there is written here, and nothing is made (see `follow`)
+    begins: Any  # is its first row that of the partition?
+    starts: Any  # the row at which it begins
+    numbers: Any  # of the next match
+    covered: Any  # rows before this one lie in a match
+    anew: Any  # the row with which the partition began anew after it had been forgotten is written here
+
+
+class Given(NamedTuple):
+    """What is known of the rows."""
+
+    closed: bool
+    truth: Any  # by variable and row
+    ahead: Any  # by variable: so many rows its condition looks ahead
+    times: Any  # microseconds
+    within: int  # -1: no bound
+    passed: int  # no row with such a time is to come
+
+
+class Wanted(NamedTuple):
+    """What the query says beside its pattern."""
+
+    shares: bool  # does what failed from one start fail from every other?
+    forgets: bool  # is a partition forgotten while it has no undecided row?
+    unmatched: bool  # are unmatched rows told?
+    timed_out: bool  # are matches that ran out of time?
+    skip: int  # its number in skipping.py; FIRST and LAST are those of `members`
+    members: Any
+    asking: Any  # NEXT in measures: (first?, back, shift) …
+    askers: Any  # … of these variables
+    shown_only: bool
+    budget: int
+
+
+class Work(NamedTuple):
+    """Room for a search, and for what it finds. `bits` are the slots as whole numbers."""
+
+    widest: int
+    tried: Any
+    ways: Any
+    rows: Any
+    path: Any
+    cut_path: Any
+    made: Any
+    labels: Any
+    cursor: Any
+    counts: Any
+    seen: Any
+    row: Any
+    slots: Any
+    bits: Any
+    heads: Any
+    entries: Any
+    stack: Any
 
 
 @inner
@@ -109,54 +171,60 @@ def _entry(heads: Any, entries: Any, kept: int, mark: int, state: int, row: int,
     return kept
 
 
-@inner
-def _search(
-    s: int, low: int, high: int, begins: bool, closed: bool, truth: Any, ahead: Any, times: Any, within: int, passed: int,
-    variable: Any, offsets: Any, anchors: Any, targets: Any, tried: Any, widest: int, mark: int, path: Any, cut_path: Any,
-    ways: Any, rows: Any, budget: int, seen: Any, number: int, program: Any, spans: Any, columns: Any, constants: Any,
-    labels: Any, groups: Any, members: Any, relevant: Any, asks: Any, slots: Any, bits: Any, heads: Any, entries: Any, stack: Any,
-) -> Any:  # fmt: skip
+@inlined
+def _holds(taker: int, row: int, own: Any, low: int, high: int, number: int, given: Any, code: Any, work: Any) -> bool:
+    """The condition of a variable, known beforehand or by its code."""
+    if code.spans[taker] == code.spans[taker + 1]:
+        return given.truth[taker, row]  # type: ignore[no-any-return]
+    test = code.program[code.spans[taker] : code.spans[taker + 1]]
+    return holds(test, code.columns, code.constants, code.labels, own, work.stack, row, low, high, number)
+
+
+@inlined
+def _search(s: int, segment: int, mark: int, budget: int, scans: Any, given: Any, automaton: Any, code: Any, work: Any) -> Any:
     """The first path from row s: its length, or NONE, UNDECIDED, TOO_LONG or NO_ROOM. `seen` gets the last row asked for, whether
     the end was, whether the bound was, and the length of the first path that ran out of time."""
-    states, coded, bound = len(variable), slots.shape[1] > 0, times[s] + within
+    low, high, begins, number = scans.lows[segment], scans.highs[segment], scans.begins[segment], scans.numbers[segment]
+    closed, times, within, seen, ways, rows = given.closed, given.times, given.within, work.seen, work.ways, work.rows
+    states, coded, bound = len(automaton.variable), work.slots.shape[1] > 0, times[s] + within
     seen[0], seen[1], seen[2], seen[3] = s, 0, 0, -1
     steps = kept = 0
-    top = _pushed(ways, rows, 0, offsets[states], offsets[states + 1], s)
+    top = _pushed(ways, rows, 0, automaton.offsets[states], automaton.offsets[states + 1], s)
     while top > 0:
         top -= 1
         way, row = ways[top], rows[top]
-        if anchors[way]:
-            held = _anchored(anchors[way], begins and row == low, row, high, closed, seen)
+        if automaton.anchors[way]:
+            held = _anchored(automaton.anchors[way], begins and row == low, row, high, closed, seen)
             if held == WAITS:
                 return UNDECIDED
             if held == FAILS:
                 continue
-        state = targets[way]
+        state = automaton.targets[way]
         if state < 0:
             if state == -1:
                 return row - s
             continue
-        if within >= 0 and (times[row] > bound or times[row] >= NO_TIME if row < high else bound <= passed):
-            _note_cut(seen, path, cut_path, row - s)
+        if within >= 0 and (times[row] > bound or times[row] >= NO_TIME if row < high else bound <= given.passed):
+            _note_cut(seen, work.path, work.cut_path, row - s)
             continue
         if row >= high:
             if not closed:
                 return UNDECIDED
             seen[1] = 1
             continue
-        taker, depth, place = variable[state], row - s, state * widest + row - low
-        own = slots[depth + 1 if coded else 0]
+        taker, depth, place = automaton.variable[state], row - s, state * work.widest + row - low
+        own = work.slots[depth + 1 if coded else 0]
         seen[0] = max(seen[0], row)
         if coded:
-            entry = _entry(heads, entries, kept, mark, state, row, bits[depth], relevant[state])
+            entry = _entry(work.heads, work.entries, kept, mark, state, row, work.bits[depth], code.relevant[state])
             if entry < 0:
                 return NO_ROOM
             if entry < kept:
                 continue
-            take(groups, members, columns, slots[depth], own, taker, row)
-        elif tried[place] == mark:
+            take(code.groups, code.members, code.columns, work.slots[depth], own, taker, row)
+        elif work.tried[place] == mark:
             continue
-        last = _asked(asks, own, taker, row + ahead[taker])
+        last = _asked(code.asks, own, taker, row + given.ahead[taker])
         if last >= high and not closed:
             return UNDECIDED
         seen[0], seen[1] = max(seen[0], min(last, high - 1)), max(seen[1], last >= high)
@@ -164,14 +232,10 @@ def _search(
         if steps > budget:
             return TOO_LONG
         kept = min(kept + 1, REMEMBERED)
-        tried[place] = mark
-        taken = truth[taker, row]
-        if spans[taker] < spans[taker + 1]:
-            code = program[spans[taker] : spans[taker + 1]]
-            taken = holds(code, columns, constants, labels, own, stack, row, low, high, number)
-        if taken:
-            path[row - s] = state
-            top = _pushed(ways, rows, top, offsets[state], offsets[state + 1], row + 1)
+        work.tried[place] = mark
+        if _holds(taker, row, own, low, high, number, given, code, work):
+            work.path[row - s] = state
+            top = _pushed(ways, rows, top, automaton.offsets[state], automaton.offsets[state + 1], row + 1)
             if top < 0:
                 return NO_ROOM
     return NONE
@@ -196,15 +260,15 @@ def _last_asked(asking: Any, askers: Any, variable: Any, shown: Any, current: in
 @inner
 def _skipped(skip: int, members: Any, variable: Any, path: Any, length: int) -> int:
     """How far the next start is from this one; 0 if that is this one, -1 if there is no row to skip to."""
-    if length == 0 or skip == 1:
+    if length == 0 or skip == NEXT:
         return 1
-    if skip == 0:
+    if skip == PAST:
         return length
     found = -1
     for at in range(length):
         if members[variable[path[at]]]:
             found = at
-            if skip == 2:
+            if skip == FIRST:
                 break
     return found
 
@@ -236,83 +300,79 @@ STOPPED = -1
 
 
 @inner
-def _trodden(trail: Any, s: int, length: int, skip: int, members: Any, variable: Any, path: Any, end: int) -> int:
+def _next_start(trail: Any, s: int, length: int, wanted: Any, variable: Any, path: Any, end: int) -> int:
     """Write the next start, whether there is a match, and the row after its last one. Returns where to go on: at the end, if
     nowhere."""
-    onward = 0 if length < NONE else _skipped(skip, members, variable, path, max(length, 0))
+    onward = 0 if length < NONE else _skipped(wanted.skip, wanted.members, variable, path, max(length, 0))
     trail[s, 0] = s + onward if onward > 0 else STOPPED
     trail[s, 1], trail[s, 2] = length >= 0, s + max(length, 0)
     return s + onward if onward > 0 else end
 
 
+@inlined
+def _note_match(s: int, segment: int, length: int, scans: Any, shares: bool, work: Any) -> None:
+    scans.numbers[segment] += 1
+    scans.covered[segment] = max(scans.covered[segment], s + length)
+    for at in range(length if shares else 0):  # what led to the match did not fail
+        work.tried[work.path[at] * work.widest + s + at - scans.lows[segment]] = 0
+
+
 @compiled
-def _scan(
-    lows: Any, highs: Any, ends: Any, trail: Any, begins: Any, starts: Any, numbers: Any, covered: Any, anew: Any, closed: bool,
-    truth: Any, ahead: Any, times: Any, within: int, passed: int, variable: Any, offsets: Any, anchors: Any, targets: Any,
-    shares: bool, forgets: bool, unmatched: bool, timed_out: bool, skip: int, members: Any, asking: Any, askers: Any, hidden:
-    Any, shown_only: bool, budget: int, widest: int, cursor: Any, tried: Any, ways: Any, rows: Any, path: Any, cut_path: Any,
-    made: Any, labels: Any, counts: Any, seen: Any, row: Any, program: Any, spans: Any, columns: Any, constants: Any, names:
-    Any, groups: Any, takers: Any, relevant: Any, asks: Any, slots: Any, bits: Any, heads: Any, entries: Any, stack: Any,
-) -> int:  # fmt: skip
+def _scan(scans: Any, given: Any, automaton: Any, wanted: Any, code: Any, work: Any) -> int:
     """Scan the segments from the one that the cursor is at on, until there is no room. Returns an outcome; the cursor then has
     the row, and the last mark of rows that were tried."""
+    cursor, seen, row, path, times = work.cursor, work.seen, work.row, work.path, given.times
+    trail, starts, numbers, covered, variable = scans.trail, scans.starts, scans.numbers, scans.covered, automaton.variable
     mark, trails = cursor[2], len(trail) > 0
-    for segment in range(cursor[0], len(lows)):
-        low, high = lows[segment], highs[segment]
-        s = starts[segment]
+    for segment in range(cursor[0], len(scans.lows)):
+        s, high = starts[segment], scans.highs[segment]
         if cursor[0] != segment or cursor[1] < 0:
             row[4], row[5], row[6], row[7] = -1, -(2**63), -1, 0
         cursor[0], cursor[1] = segment, s
         mark += 1
-        while s < ends[segment] and not (trails and trail[s, 0] != 0):
-            mark += 0 if shares else 1
+        while s < scans.ends[segment] and not (trails and trail[s, 0] != 0):
+            mark += 0 if wanted.shares else 1
             cursor[1], cursor[2] = s, mark
-            length = _search(
-                s, low, high, begins[segment], closed, truth, ahead, times, within, passed, variable, offsets, anchors, targets,
-                tried, widest, mark, path, cut_path, ways, rows, budget, seen, numbers[segment], program, spans, columns,
-                constants, names, groups, takers, relevant, asks, slots, bits, heads, entries, stack,
-            )  # fmt: skip
+            length = _search(s, segment, mark, wanted.budget, scans, given, automaton, code, work)
             if length == NO_ROOM or (length == TOO_LONG and not trails):
                 return TOO_MANY_STEPS if length == TOO_LONG else ROOM
             if trails:
-                s = starts[segment] = _trodden(trail, s, length, skip, members, variable, path, high)
+                s = starts[segment] = _next_start(trail, s, length, wanted, variable, path, high)
                 continue
             if length == UNDECIDED:
                 break
-            kind = MATCHED if length >= 0 else TIMED_OUT if timed_out and seen[3] >= 0 else UNMATCHED
+            kind = MATCHED if length >= 0 else TIMED_OUT if wanted.timed_out and seen[3] >= 0 else UNMATCHED
             size = length if length >= 0 else seen[3] if kind == TIMED_OUT else 0
-            shown = path if length >= 0 else cut_path
+            shown = path if length >= 0 else work.cut_path
             asked = -1
-            if len(asking) and kind != UNMATCHED:
-                asked = _last_asked(asking, askers, variable, shown, _last_shown(shown, size, hidden, shown_only))
+            if len(wanted.asking) and kind != UNMATCHED:
+                current = _last_shown(shown, size, automaton.hidden, wanted.shown_only)
+                asked = _last_asked(wanted.asking, wanted.askers, variable, shown, current)
             if s + asked >= high:
-                if not closed:
+                if not given.closed:
                     break
                 seen[1] = 1
             elif asked >= 0:
                 seen[0] = max(seen[0], s + asked)
-            onward = _skipped(skip, members, variable, path, max(length, 0))
+            onward = _skipped(wanted.skip, wanted.members, variable, path, max(length, 0))
             if onward <= 0:
                 return FIRST_ROW if onward == 0 else NO_ROW
             row[4], row[7] = max(row[4], seen[0]), max(row[7], seen[1])
-            if seen[2] and times[s] + within > row[5]:
-                row[5], row[6] = times[s] + within, s
-            if kind != UNMATCHED or (unmatched and s >= covered[segment]):
+            if seen[2] and times[s] + given.within > row[5]:
+                row[5], row[6] = times[s] + given.within, s
+            if kind != UNMATCHED or (wanted.unmatched and s >= covered[segment]):
                 row[0], row[1], row[2], row[3] = kind, s, size, numbers[segment] if kind == MATCHED else -1
-                if not _recorded(made, labels, counts, row, shown, size):
+                if not _recorded(work.made, work.labels, work.counts, row, shown, size):
                     return ROOM
             if length >= 0:
-                numbers[segment] += 1
-                covered[segment] = max(covered[segment], s + length)
-                for at in range(length if shares else 0):  # what led to the match did not fail
-                    tried[path[at] * widest + s + at - low] = 0
+                _note_match(s, segment, length, scans, wanted.shares, work)
             s += onward
             starts[segment] = s
             # Was all before this row decided before the row came? Then the partition was forgotten in between.
-            if forgets and s < high and row[7] == 0 and row[4] < s and row[5] < times[s]:
-                anew[segment], numbers[segment] = s, 1
+            if wanted.forgets and s < high and row[7] == 0 and row[4] < s and row[5] < times[s]:
+                scans.anew[segment], numbers[segment] = s, 1
         cursor[1] = -1
-    cursor[0], cursor[2] = len(lows), mark
+    cursor[0], cursor[2] = len(scans.lows), mark
     return NOTHING
 
 
@@ -329,63 +389,46 @@ def follow(trail: Any, first: int, end: int) -> None:
         trail[s, 2] = max(trail[s, 2], trail[onward, 2])
 
 
-def find(
-    lows: Any,  # where each segment begins
-    highs: Any,  # where it ends
-    ends: Any,  # before which its starts lie
-    trail: Any,  # by row, if not empty: where scans go from there is written here, and nothing is made (see `follow`)
-    begins: Any,  # by segment: is its first row that of the partition?
-    starts: Any,  # by segment: the row at which its scan begins; where it has come to is written here
-    numbers: Any,  # by segment: of the next match; likewise
-    covered: Any,  # by segment: rows before this one lie in a match; likewise
-    anew: Any,  # by segment: the row with which it began anew after it had been forgotten is written here
-    closed: bool,
-    truth: Any,  # by variable and row
-    ahead: Any,  # by variable: so many rows its condition looks ahead
-    times: Any,  # microseconds
-    within: int,  # -1: no bound
-    passed: int,  # no row with such a time is to come
-    variable: Any,
-    offsets: Any,
-    anchors: Any,
-    targets: Any,
-    shares: bool,  # does what failed from one start fail from every other?
-    forgets: bool,  # is a partition forgotten while it has no undecided row?
-    unmatched: bool,  # are unmatched rows told?
-    timed_out: bool,  # are matches that ran out of time?
-    skip: int,  # 0 past the last row, 1 to the next row, 2 to the first and 3 to the last of `members`
-    members: Any,
-    asking: Any,  # NEXT in measures: (first?, back, shift) …
-    askers: Any,  # … of these variables
-    hidden: Any,
-    shown_only: bool,
-    budget: int,
-    code: Any,  # registers.Code
-) -> tuple[int, int, Any, Any]:
+def find(scans: Scans, given: Given, automaton: Any, wanted: Wanted, code: Any) -> tuple[int, int, Any, Any]:
     """The outcome, the row at which it stopped, and what was made: a row of `made` each (kind, start, length, number, last row
     asked for, last bound, its start, at the end?), with its states in `labels`. The loop allocates nothing: room is made here."""
-    widest = int((highs - lows).max(initial=0)) + 1
-    tried = np.zeros(len(variable) * widest, np.int32)
-    ways, rows = np.empty((2, 4 * len(targets) + 1024), np.int64)
-    path, cut_path = np.empty((2, widest), np.int32)
-    made, labels = np.empty((1024 + len(times) // 8, 8), np.int64), np.empty(8192 + max(widest, len(times) // 2), np.int32)
-    cursor, counts = np.array([0, -1, 0], np.int64), np.zeros(2, np.int64)
-    seen, row = np.zeros(4, np.int64), np.zeros(8, np.int64)
-    slots = np.zeros((widest + 1 if len(code.start) else 1, len(code.start)))
-    slots[0] = code.start
-    heads = np.full((2048 if len(code.start) else 0, 2), -1, np.int64)
-    entries, stack = np.empty((len(heads) // 2, len(code.start) + 2), np.int64), np.empty(DEPTH)
+    work = _room(int((scans.highs - scans.lows).max(initial=0)) + 1, len(given.times), automaton, code.start)
     while True:
-        outcome = _scan(
-            lows, highs, ends, trail, begins, starts, numbers, covered, anew, closed, truth, ahead, times, within, passed,
-            variable, offsets, anchors, targets, shares, forgets, unmatched, timed_out, skip, members, asking, askers, hidden,
-            shown_only, budget, widest, cursor, tried, ways, rows, path, cut_path, made, labels, counts, seen, row, code.program,
-            code.spans, code.columns, code.constants, code.labels, code.groups, code.members, code.relevant, code.asks, slots,
-            slots.view(np.int64), heads, entries, stack,
-        )  # fmt: skip
+        outcome = _scan(scans, given, automaton, wanted, code, work)
         if outcome != ROOM:
-            return outcome, int(cursor[1]), made[: counts[0]], labels[: counts[1]]
-        ways, rows, made, labels = (longer(array, 2 * len(array)) for array in (ways, rows, made, labels))
-        if len(heads):
-            heads = np.full((2 * len(heads), 2), -1, np.int64)
-            entries = np.empty((len(heads) // 2, entries.shape[1]), np.int64)
+            return outcome, int(work.cursor[1]), work.made[: work.counts[0]], work.labels[: work.counts[1]]
+        work = _more_room(work)
+
+
+def _room(widest: int, length: int, automaton: Any, start: Any) -> Work:
+    ways, rows = np.empty((2, 4 * len(automaton.targets) + 1024), np.int64)
+    path, cut_path = np.empty((2, widest), np.int32)
+    slots = np.zeros((widest + 1 if len(start) else 1, len(start)))
+    slots[0] = start
+    heads = np.full((2048 if len(start) else 0, 2), -1, np.int64)
+    return Work(
+        widest=widest,
+        tried=np.zeros(len(automaton.variable) * widest, np.int32),
+        ways=ways,
+        rows=rows,
+        path=path,
+        cut_path=cut_path,
+        made=np.empty((1024 + length // 8, 8), np.int64),
+        labels=np.empty(8192 + max(widest, length // 2), np.int32),
+        cursor=np.array([0, -1, 0], np.int64),
+        counts=np.zeros(2, np.int64),
+        seen=np.zeros(4, np.int64),
+        row=np.zeros(8, np.int64),
+        slots=slots,
+        bits=slots.view(np.int64),
+        heads=heads,
+        entries=np.empty((len(heads) // 2, len(start) + 2), np.int64),
+        stack=np.empty(DEPTH),
+    )
+
+
+def _more_room(work: Work) -> Work:
+    ways, rows, made, labels = (longer(array, 2 * len(array)) for array in (work.ways, work.rows, work.made, work.labels))
+    heads = np.full((2 * len(work.heads), 2), -1, np.int64)
+    entries = np.empty((len(heads) // 2, work.entries.shape[1]), np.int64)
+    return work._replace(ways=ways, rows=rows, made=made, labels=labels, heads=heads, entries=entries)

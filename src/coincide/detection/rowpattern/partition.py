@@ -14,7 +14,7 @@ from coincide.detection.rowpattern.expressions import row_field
 from coincide.detection.rowpattern.measures import Match, Measures
 from coincide.detection.rowpattern.output import Columns, Output
 from coincide.detection.rowpattern.search import STEPS, Failed, Found, Search, Searching
-from coincide.errors import Diagnostic, RunError
+from coincide.detection.rowpattern.skipping import SKIPS
 from coincide.lang.matchrecognize.definition import Anchor, Clause, MatchFact, Query
 from coincide.model.compound import Several
 from coincide.model.event import Event, Value
@@ -125,7 +125,7 @@ class Program:
         match = self._match(partition, found.states, partition.number)
         if not self._can_be_made(partition, match, found):
             return False
-        after = start + 1 if not match.labels else self._after(match)
+        after = start + 1 if not match.labels else SKIPS[self.clause.skip.to].next_start(self.clause, match)
         self.output.make(match, self.key_columns(partition.key), cause)
         partition.number += 1
         partition.start = after
@@ -150,24 +150,6 @@ class Program:
 
     def _match(self, partition: Partition, states: Sequence[int], number: int | None, timed_out: bool = False) -> Match:
         return Match(partition, partition.start, states, self.searching.automaton, number, timed_out)
-
-    def _after(self, match: Match) -> int:
-        """The next start (AFTER MATCH SKIP)."""
-        skip = self.clause.skip
-        if skip.variable is None:
-            return match.end if skip.to == "PAST" else match.start + 1
-        names = self.clause.variables
-        rows = match.positions(frozenset(names.index(name) for name in self.clause.members(skip.variable)))
-        if not rows:
-            raise self._stop(f"the match has no row of '{skip.variable}'")
-        row = rows[0] if skip.to == "FIRST" else rows[-1]
-        if row == 0:
-            raise self._stop("that is the first row of the match")
-        return match.start + row
-
-    def _stop(self, reason: str) -> RunError:
-        skip = self.clause.skip
-        return RunError(Diagnostic(f"AFTER MATCH SKIP TO {skip.variable}: {reason}", skip.span))
 
     def _forget_failures(self, partition: Partition, states: Sequence[int], start: int) -> None:
         """What led to the match did not fail."""

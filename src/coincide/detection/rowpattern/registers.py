@@ -8,8 +8,7 @@ all that the conditions can meet; null is NaN."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +34,7 @@ class Unfit(Exception):
     """Values of several types in one column: the objects' evaluation does those."""
 
 
-@dataclass(frozen=True, eq=False)
-class Code:
+class Code(NamedTuple):
     """All conditions of a query as arrays. The program of variable v stands from spans[v] to spans[v + 1]; where it is empty, the
     condition is known beforehand."""
 

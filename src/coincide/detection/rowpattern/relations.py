@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coincide.detection.columns.codec import Relations, Rows, decode, encode, is_dense, owned_rows, put_rows, renumbered, rows_of
+from coincide.detection.columns.codec import Relations, Rows, compact, decode, encode, encode_whole, owned_rows, put_rows, rows_of
 from coincide.detection.columns.store import spread
 from coincide.detection.columns.tables import NOW, Numbers, Shape, distinct
 from coincide.detection.rowpattern.memory import PARTITIONS, ROW, Memory, empty
@@ -30,10 +30,7 @@ StoredKey = tuple[tuple[bool, Finite | Whole | str | bool | None], ...]
 
 
 def whole(memory: Memory) -> bytes:
-    """All there is. What `changes` tells next can be added to it, too: it may tell again what is here."""
-    relations = _relations(memory, False)
-    relations.epoch -= 1
-    return encode(relations)
+    return encode_whole(_relations(memory, False))
 
 
 def changes(memory: Memory, everything: bool) -> tuple[bytes, bool]:
@@ -71,18 +68,10 @@ def _relations(memory: Memory, since_last: bool) -> Relations:
 
 def read(program: Program, columns: frozenset[str] | None, base: bytes, later: Sequence[bytes] = ()) -> Memory:
     """What changes from then on can be told in addition to these. Raises ValueError."""
-    relations = decode(SHAPES, KIND, base, *later)
-    notes = {name: _note(relations, name) for name in ("passed", "told", "turns", "events")}
-    size = notes["events"]
-    if size > 1 << 40 or (len(relations.refs) and size <= relations.refs[-1]):
-        damaged("it does not tell how many events there were")
-    dense = is_dense(relations, size) and len(relations.refs) >= min(size, 1)
-    if not dense:
-        relations = renumbered(relations)
-        size = len(relations.refs)
+    relations, size, same = compact(decode(SHAPES, KIND, base, *later))
     memory = empty(columns, program.clause.within)
-    memory.passed, memory.told, memory.turns = notes["passed"], notes["told"], notes["turns"]
-    memory.renewed, memory.written = not dense, size
+    memory.passed, memory.told, memory.turns = (_note(relations, name) for name in ("passed", "told", "turns"))
+    memory.renewed, memory.written = not same, size
     _check_rows(relations.events, len(relations.refs))
     if size:
         memory.store.chunks = [spread(relations.events, relations.refs, size)]

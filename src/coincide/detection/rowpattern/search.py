@@ -112,6 +112,10 @@ class Search:
                 return None
         return Found(None, None if self.cut is None else states_of(self.cut))
 
+    def waiting(self, position: int) -> set[int]:
+        """The states that would take the row at a position, which is not there yet."""
+        return {thread.way.state for thread in self._stack if thread.position >= position and thread.way.state >= 0}
+
     def _passes(self, thread: Thread, rows: Rows) -> bool | None:
         """Do the anchors on the way hold? None: that cannot be told yet."""
         for anchor in thread.way.anchors:

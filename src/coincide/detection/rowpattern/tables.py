@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,7 @@ Small = npt.NDArray[np.int32]
 NO_ANCHOR, BEGINNING, END, BEGINNING_END, END_BEGINNING = range(5)
 
 
-@dataclass(frozen=True, eq=False)
-class Tables:
+class Tables(NamedTuple):
     """The ways from state s are those from offsets[s] to offsets[s + 1], most preferred first; those at the start come last."""
 
     variable: Small

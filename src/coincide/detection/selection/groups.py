@@ -49,10 +49,10 @@ class Groups:
         if len(self.over) > 4 * self._many:  # nobody has asked for long: who does will be told all
             self.epoch, self.touched, self.over = 0, {}, []
 
-    def told(self, touched: Mapping[int, Key]) -> None:
+    def mark_written(self, touched: Mapping[int, Key]) -> None:
         """The state of these groups, and all else that has changed, is known."""
         for key in touched.values():
-            self.by_key[key].told()
+            self.by_key[key].mark_written()
         self.epoch += 1
         self.touched, self.over = {}, []
 

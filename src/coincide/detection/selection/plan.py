@@ -9,7 +9,6 @@ from typing import Any
 
 from coincide.adapters.mapping import CATEGORY
 from coincide.detection.base import (
-    LARGE,
     Attributes,
     Changes,
     Clock,
@@ -21,6 +20,7 @@ from coincide.detection.base import (
     State,
     Unfinished,
 )
+from coincide.detection.keys import PartOf
 from coincide.detection.parts import is_tables, tables_named, tables_part
 from coincide.detection.selection import state as states
 from coincide.detection.selection.correlating import Correlation
@@ -34,6 +34,9 @@ from coincide.lang.sigma.definition import HIDDEN_NAMES, CorrelationRule, Detect
 from coincide.lang.sigma.link import Linked
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE, OWN_TYPE
+
+MANY = 20_000
+"""Events for which it pays to import what columns need, with one rule."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class SelectionPlan(PlanOfSeveral):
     @property
     def pays_from(self) -> int:
         """The interpreter tries an event with one rule after another."""
-        return LARGE // (1 + len(self.detectors) // 10)
+        return MANY // (1 + len(self.detectors) // 10)
 
     @property
     def manner(self) -> str:
@@ -160,6 +163,12 @@ class SelectionPlan(PlanOfSeveral):
         for groups in state.groups:
             groups.count_anew()
         return state
+
+    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
+        return list(states.split(self.program, state, count, part_of))
+
+    def merge(self, several: Sequence[State]) -> State:
+        return states.merge(self.program, several)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for correlation, groups in zip(self.program.correlations, state.groups, strict=True):

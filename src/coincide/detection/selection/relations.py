@@ -49,7 +49,7 @@ def changes(correlation: Correlation, groups: Groups, everything: bool) -> bytes
     """What has changed since this was called last, or all."""
     touched = _all(groups) if everything else groups.touched
     relations = _relations(correlation, groups, touched, not everything)
-    groups.told(touched)
+    groups.mark_written(touched)
     relations.epoch = groups.epoch
     return encode(relations)
 

@@ -51,7 +51,7 @@ class Group:
     def rows(self, since_last: bool) -> Sequence[Row]:
         raise NotImplementedError
 
-    def told(self) -> None:
+    def mark_written(self) -> None:
         """All units that there are have been."""
 
     def put(self, rows: Sequence[Row]) -> None:
@@ -110,7 +110,7 @@ class Events(Group):
         start = max(self.start, self.written - self.dropped if since_last else 0)
         return list(enumerate(self.units[start:], self.dropped + start))
 
-    def told(self) -> None:
+    def mark_written(self) -> None:
         self.written = self.dropped + len(self.units)
 
     def count_anew(self) -> None:
@@ -121,7 +121,7 @@ class Events(Group):
         self.units = [unit for _, unit in rows]
         for unit in self.units:
             self.enter(unit)
-        self.told()
+        self.mark_written()
 
 
 @dataclass(slots=True)

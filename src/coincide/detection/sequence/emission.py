@@ -24,7 +24,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """Detections that rows have made, in order: the row, its how-manieth, the slot of the key, the events."""
+    """Detections that rows have made, in order: the row, the rank of the key in it, the slot of the key, the events."""
 
     causes: Numbers
     ranks: Numbers

@@ -30,7 +30,7 @@ Numbered = tuple[Numbers, Numbers, list[Key]]
 @dataclass(frozen=True, eq=False)
 class Keyed:
     """Rows that have a key, as often as they have one, in the order of the keys: an entry is the number of a key and a row. Of
-    each the row's hi and, where a row has several keys, the how-manieth it is. `keys` stand by number, and some share them."""
+    each the row's hi and, where a row has several keys, its rank in the row. `keys` stand by number, and some share them."""
 
     entries: Numbers
     hi: Numbers

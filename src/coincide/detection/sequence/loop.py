@@ -33,7 +33,7 @@ KEYS = Shape(
     parts="first last lower gap spoilt node>nodes?",
     valued=True,
 )
-# A complete sequence that its last event has set a timer for, as the how-manieth thing that it did; `placed`: it fires at a place
+# A complete sequence that its last event has set a timer for, and its rank among what that did; `placed`: it fires at a place
 # that is told, because it does not follow from the event.
 WAITS = Shape("waits", "key>keys node>nodes first last lower due rank placed", "before_wait after_wait")
 
@@ -44,10 +44,10 @@ NODE = record("parent event moved")
 of a key are put together."""
 
 MADE_ONE = record("slot node cause step turn wait")
-"""What a row has brought about, as which step, under the how-manieth of its keys: a detection, or a wait."""
+"""What a row has brought about, as which step, under which of its keys (counted): a detection, or a wait."""
 
 Cause = tuple[int, int, int]
-"""A row, a step, the how-manieth of the keys."""
+"""A row, a step, the rank of the key in the row."""
 
 
 class Pools(NamedTuple):
@@ -63,7 +63,7 @@ class Pools(NamedTuple):
 class Rows(NamedTuple):
     """What rows do: of step s the entries from heads[s] to ends[s], in order, each the number of a key (whose slot stands in
     `slots`; below 0: nothing is known of the key) and a row; those of the first step count first in a row. Of each entry the
-    row's hi, and, where rows have several keys, the how-manieth it is. Of each row when it is consumed; `base` is the number of
+    row's hi, and, where rows have several keys, its rank in the row. Of each row when it is consumed; `base` is the number of
     the first one as an event.
 
     So all that concerns a key comes together, which is what makes this fast."""

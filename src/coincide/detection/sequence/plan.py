@@ -20,7 +20,8 @@ from coincide.detection.base import (
     State,
     Unfinished,
 )
-from coincide.detection.parts import tables_of, with_tables
+from coincide.detection.keys import PartOf
+from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.detection.sequence import state as states
 from coincide.detection.sequence.coverage import reasons
 from coincide.detection.sequence.interpreter import Interpreter
@@ -137,8 +138,7 @@ class SequencePlan(PlanOfOne):
     def changes(self, state: State, everything: bool = False) -> Changes:
         from coincide.detection.sequence.relations import changes
 
-        data, whole = changes(state, everything)
-        return Changes(with_tables(self.detector, data), {}) if whole else Changes({}, {self.detector.digest: data})
+        return changes_of(self.detector, *changes(state, everything))
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         tables, data = tables_of(self.detector, parts), self.detector.part_of(parts)
@@ -151,6 +151,12 @@ class SequencePlan(PlanOfOne):
 
         memory = read(self.program, *tables)
         return interpreted(self.program, memory) if self._interpreted or not self._kernel.compiled else memory
+
+    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
+        return list(states.split(self.program, state, count, part_of))
+
+    def merge(self, several: Sequence[State]) -> State:
+        return states.merge(several)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for key, own in state.keys.items():

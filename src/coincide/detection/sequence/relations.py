@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from coincide.detection.columns.codec import Relations, Rows, decode, encode, is_dense, owned_rows, put_rows, renumbered, rows_of
+from coincide.detection.columns.codec import Relations, Rows, compact, decode, encode, encode_whole, owned_rows, put_rows, rows_of
 from coincide.detection.columns.store import spread
 from coincide.detection.columns.tables import NOW, Numbers, Shape, distinct
 from coincide.detection.sequence.loop import CANCELLED, FOREVER, KEY, KEYS, NODE, NODES, SLOT, WAIT, WAITS, link
@@ -28,10 +28,7 @@ SHAPES = (KEYS, LINKED, WAITS, PLACES, TAKEN, KEPT)
 
 
 def whole(memory: Memory) -> bytes:
-    """All there is. What `changes` tells next can be added to it, too: it may tell again what is here."""
-    relations = _relations(memory, False)
-    relations.epoch -= 1
-    return encode(relations)
+    return encode_whole(_relations(memory, False))
 
 
 def changes(memory: Memory, everything: bool) -> tuple[bytes, bool]:
@@ -57,7 +54,7 @@ def _relations(memory: Memory, since_last: bool) -> Relations:
         "waits": waits,
         "places": _places(memory, waits),
         "taken": owned_rows(TAKEN, taken),
-        "kept": _kept(memory, since_last),
+        "kept": _kept_detections(memory, since_last),
     }
     events = distinct(np.concatenate((nodes["event"], taken["event"])), len(memory.store))
     if since_last:
@@ -82,7 +79,7 @@ def _places(memory: Memory, waits: Rows) -> Rows:
     return rows
 
 
-def _kept(memory: Memory, since_last: bool) -> Rows:
+def _kept_detections(memory: Memory, since_last: bool) -> Rows:
     """Always all, as they are few."""
     kept = [(pipe, written_detection(one)) for pipe, some in enumerate(memory.kept) for one in some]
     freed = np.arange(len(kept), memory.written_kept) if since_last else np.zeros(0, np.int64)
@@ -95,22 +92,10 @@ def _kept(memory: Memory, since_last: bool) -> Rows:
 
 def read(program: Program, base: bytes, later: Sequence[bytes] = ()) -> Memory:
     """What changes from then on can be told in addition to these. Raises ValueError."""
-    relations = decode(SHAPES, KIND, base, *later)
-    size = _number_of_events(relations)
-    dense = is_dense(relations, size) and len(relations.refs) >= min(size, 1)
-    if not dense:
-        relations = renumbered(relations)
-        size = len(relations.refs)
+    relations, size, same = compact(decode(SHAPES, KIND, base, *later))
     memory = _Reader(program, relations, size).memory
-    memory.renewed = not dense
+    memory.renewed = not same
     return memory
-
-
-def _number_of_events(relations: Relations) -> int:
-    events = relations.notes.get("events", np.zeros(0, np.int64))
-    if len(events) != 1 or events[0] > 1 << 40 or (len(relations.refs) and events[0] <= relations.refs[-1]):
-        damaged("it does not tell how many events there were")
-    return int(events[0])
 
 
 class _Reader:
@@ -175,7 +160,7 @@ class _Reader:
         self._check(len(rows) == 0 or self.program.trailing, "a sequence waits for nothing")
         for name in ("first", "last", "lower", "due"):
             self._instants(own[name], *([NEVER] if name == "lower" else []))
-        self._check(own["rank"] >= 0, "a timer is the how-manieth of nothing")
+        self._check(own["rank"] >= 0, "a timer has no place among the keys of a row")
         link(memory.keys.rows, memory.waits.rows, rows.numbers)
         memory.n[CANCELLED] = 1
         told = self.rows["places"]

@@ -39,6 +39,7 @@ class Behaviour:
     flags: Callable[[Operator], Sequence[int]] = _none  # operands of which it matters only whether there is a candidate
     next_tick: Callable[[SituationProgram, int], int | None] | None = None  # after this instant
     delays: bool = False
+    of_nothing: bool = False  # is it detected at the end of a lifespan without candidates?
     kernel: str = ""  # its kind in kernel/layout.py
     without_kernel: str = ""  # why it has none
 
@@ -54,7 +55,7 @@ class Behaviour:
         """Must selections be remembered between decisions? (Section 8: of joins never, each has a new event in it.)"""
         if self.satisfied is None or not self.repeated:
             return False
-        if any(o.retain is not None or o.consumption is not None for o in operator.operands):
+        if any(o.keeping is not None for o in operator.operands):
             return True
         always = operator.repeat == "always" and (operator.mode == "deferred" or operator.where is not None)
         return always and self.satisfied(0, operator.quantity)
@@ -82,7 +83,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
         repeated=False,
         kernel="ATMOST",
     ),
-    "not": Behaviour(Decision.none, repeated=False, flags=_every, kernel="NOT"),
+    "not": Behaviour(Decision.none, repeated=False, flags=_every, of_nothing=True, kernel="NOT"),
     "unless": Behaviour(Decision.unless, repeated=False, flags=_blocking, kernel="UNLESS"),
     "every": Behaviour(next_tick=_interval_on, without_kernel=_BY_CLOCK),
     "at": Behaviour(next_tick=_next_match, without_kernel=_BY_CLOCK),

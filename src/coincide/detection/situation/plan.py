@@ -22,7 +22,9 @@ from coincide.detection.base import (
     Ticking,
     Unfinished,
 )
+from coincide.detection.keys import PartOf
 from coincide.detection.situation import encoding
+from coincide.detection.situation import state as states
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.detection.situation.program import Group
@@ -36,6 +38,8 @@ from coincide.model.batch import EventBatch
 from coincide.model.event import united_origin
 
 SOME: dict[str, float | str | bool] = {"number": 0.0, "string": "", "boolean": False}
+MOST = 16
+"""Situations in a plan, but for those on one cycle: each is looked at for every event that one of them reads."""
 COUNTED = ("candidates", "conditions", "accesses")
 
 
@@ -78,9 +82,9 @@ class SituationPlan(PlanOfSeveral):
 
     @cached_property
     def ticking(self) -> Sequence[Ticking]:
-        """A lifespan that expires ends its ticks."""
-        endless = [s for s in self.group.situations if s.resolved.lifespan.expiration is None]
-        return [Ticking(s.name, every, s.detector.span) for s in endless if (every := s.ticks_every) is not None]
+        """A lifespan that expires ends its ticks, but may be opened again by that."""
+        every = [(s, s.renews_every if s.resolved.lifespan.expiration else s.ticks_every) for s in self.group.situations]
+        return [Ticking(s.name, often, s.detector.span) for s, often in every if often is not None]
 
     @cached_property
     def group(self) -> Group:
@@ -136,6 +140,12 @@ class SituationPlan(PlanOfSeveral):
             counter.clear()
         return state
 
+    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
+        return list(states.split(self.group, state, count, part_of))
+
+    def merge(self, several: Sequence[State]) -> State:
+        return states.merge(several)
+
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for lifespan in (each for by_key in state.open for some in by_key.values() for each in some):
             program = self.group.lifespans[lifespan.definition]
@@ -171,9 +181,13 @@ def _has_timers(detector: Detector) -> bool:
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
     """Plans for the situations of one stage: those on one cycle go together, the others by what they are partitioned by. What the
-    compiled loop cannot do does not keep the others from it."""
-    groups: dict[object, list[Detector]] = {}
+    compiled loop cannot do does not keep the others from it, and no plan has so many that an event would concern few of them."""
+    groups: dict[tuple[object, ...], list[Detector]] = {}
     for detector in detectors:
         compiled = not loop_reasons([detector.definition])
         groups.setdefault((detector.definition.component, detector.partition, compiled), []).append(detector)
-    return [SituationPlan(tuple(group)) for group in groups.values()]
+    found: list[DetectorPlan] = []
+    for (component, *_), group in groups.items():
+        size = len(group) if component else MOST
+        found += [SituationPlan(tuple(group[start : start + size])) for start in range(0, len(group), size)]
+    return found

@@ -90,13 +90,11 @@ def operand_program(operand: Operand, functions: Mapping[str, Function]) -> Oper
 
 
 def _keeps(operand: Operand, functions: Mapping[str, Function]) -> Callable[[Event], bool]:
-    """Decision 1: kept only if retain is true; removed only if consumption is true."""
-    if operand.consumption is not None:
-        consumed = condition(operand.consumption, EventScope(), functions)
-        return lambda event: not consumed(event)
-    if operand.retain is not None:
-        return condition(operand.retain, EventScope(), functions)
-    return lambda event: False
+    if operand.keeping is None:
+        return lambda event: False
+    tree, stays = operand.keeping
+    test = condition(tree, EventScope(), functions)
+    return lambda event: test(event) is stays
 
 
 class SituationProgram:
@@ -139,6 +137,15 @@ class SituationProgram:
         if self.pattern is None:
             return self.operator.interval
         return self.pattern.every if self.pattern.recurring else None
+
+    @property
+    def renews_every(self) -> int | None:
+        """After which time it opens its own lifespan again, if nothing happens: one that expires, and is opened by this."""
+        lifespan, alone = self.resolved.lifespan, not self.local_key.size and self.operator.where is None
+        opened = any(initiator.event == self.name and initiator.where is None for initiator in lifespan.initiators)
+        ends = lifespan.expiration is not None and lifespan.expiration.termination != "discard"
+        again = opened and ends and alone and self.behaviour.of_nothing
+        return lifespan.expiration.interval if again and lifespan.expiration is not None else None
 
     @cached_property
     def keeps_reported(self) -> bool:

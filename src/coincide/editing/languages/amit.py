@@ -57,7 +57,7 @@ def _yaml(source: SourceText) -> Iterator[Field | Mark]:
 
 
 def role_of(field: Field) -> Role | None:
-    """What a value names; None: it is no name."""
+    """What a value names; None: it is not a name."""
     if field.attribute in ("as", "alias"):
         return role(ALIAS, True, _scope(field))
     if field.attribute == "event":

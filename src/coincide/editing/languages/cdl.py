@@ -43,7 +43,7 @@ def _yaml(source: SourceText) -> Iterator[Field | Mark]:
 
 
 def role_of(field: Field, scope: str) -> Role | None:
-    """What a value names; None: it is no name."""
+    """What a value names; None: it is not a name."""
     place = (field.element, field.attribute)
     if place == ("cd", "id"):
         return role(DETECTOR, True)

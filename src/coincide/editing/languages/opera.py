@@ -9,8 +9,9 @@ from coincide.editing.lexing import HASH, lexed, ours
 from coincide.editing.marks import ATTRIBUTE, EVENT, FILE, KEYWORD, Mark
 from coincide.editing.walking import Role, Walk, role
 from coincide.expr.tokens import EXPRESSION_KEYWORDS
-from coincide.lang.opera.parse import POLICIES, TYPES
+from coincide.lang.opera.parse import TYPES
 from coincide.lang.opera.sets import OPERATORS, RESERVED
+from coincide.ordering import written_policies
 from coincide.source import SourceText
 
 STATEMENTS = ("sources", "event", "limit", "set", "expr", "detect")
@@ -70,7 +71,7 @@ class OperaWalk(Walk):
     def _within(self, at: int, clause: str) -> Role | None:
         if clause == "with" and self.text(at + 1) == "=" and self.text(at - 1) in ("with", ","):
             return role(ATTRIBUTE, True)
-        if self.text(at - 1) == "policy" and self.text(at) in POLICIES:
+        if self.text(at - 1) == "policy" and self.text(at) in written_policies():
             return role(KEYWORD)
         content = TERMS if clause else self.content(at)
         if self.text(at - 1) == "?":

@@ -11,12 +11,13 @@ from coincide.editing.walking import Role, Walk, role
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, Token
 from coincide.lang.pretty.parse import OPERATORS
 from coincide.lang.pretty.phrases import KEYWORDS, is_name
+from coincide.ordering import written_policies
 from coincide.source import SourceText
 
 PHRASE, ALIAS = "phrase", "alias"
 PATTERN, CONDITION, SAME, GIVEN, TYPED = "pattern", "condition", "same", "given", "typed"
 """What words belong to: the pattern; a condition; what is the same; what is given; what a phrase means."""
-POLICY = ("best", "effort", "guaranteed", "probabilistic")
+POLICY = frozenset(word for name in written_policies() for word in name.split("-"))
 TIMES = ("within", "by", "wait", "every")
 LINKS = frozenset({"then", "followed", "after", "within", "by", "without", "together", "called", "before", "times", "at", "any"})
 
@@ -51,7 +52,7 @@ class PrettyWalk(Walk):
         return token.kind == "text" and token.text[0] == '"'
 
     def phrases(self) -> Iterator[Mark]:
-        """Texts in double quotes, where they are no times."""
+        """Texts in double quotes, where they are not times."""
         known = {token.value for at, token in enumerate(self.tokens) if self.is_phrase(token) and self.first(at) == at}
         for at, token in enumerate(self.tokens):
             timed = self.word(at - 1) in TIMES and self.word(at - 2) != "followed"

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coincide.adapters.tableorder import sliced, sorted_table, taken
+from coincide.adapters.tableorder import sliced, taken
 from coincide.detection.snapshots import opened, reading_state, sealed
 from coincide.engines.arrivals import arrival_instants
 from coincide.engines.instance import StabilityPolicy
@@ -28,7 +28,7 @@ from coincide.engines.spark.packing import from_bytes, to_bytes
 from coincide.engines.spark.rejects import SHOWN
 from coincide.engines.spark.silence import Silence
 from coincide.engines.spark.timing import Timing
-from coincide.engines.spark.worker import Task, events_of, named, rules_for
+from coincide.engines.spark.worker import Task, events_of, in_order, named, rules_for
 from coincide.model.batch import EventBatch
 from coincide.model.table import EventTable, table_of
 
@@ -68,10 +68,10 @@ class Job:
 
 def arranged(layout: Layout, columns: dict[str, Any]) -> EventTable:
     """Records in the order of arrival."""
-    table = events_of(Layout(tuple(name for name in layout.fields if name != TURN)), columns)
+    layout = Layout(tuple(name for name in layout.fields if name != TURN))
     if TURN in columns:
-        return taken(table, np.argsort(columns[TURN].to_numpy(), kind="stable"))
-    table = sorted_table(table)
+        return taken(events_of(layout, columns), np.argsort(columns[TURN].to_numpy(), kind="stable"))
+    table = in_order(layout, columns).table
     return taken(table, np.argsort(arrival_instants(table.hi, table.fields.get("arrival")), kind="stable"))
 
 

@@ -20,7 +20,8 @@ from coincide.engines.spark.frame import Layout, Source
 from coincide.engines.spark.groups import WHOLE, Cutting, Group, groups, is_cut
 from coincide.engines.spark.outputs import outputs
 from coincide.engines.spark.policies import arrivals_batch, goes_by_arrival
-from coincide.engines.spark.report import counts, met, span_of
+from coincide.engines.spark.rejects import span_of
+from coincide.engines.spark.report import counts, met
 from coincide.engines.spark.staging import staged
 from coincide.engines.spark.tables import tables_of
 from coincide.engines.spark.tags import Tagging

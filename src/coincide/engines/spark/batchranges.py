@@ -15,12 +15,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from coincide.adapters.order import sort_batch
 from coincide.engines.ranges import Digests, Ending, Range, run_range, settled
 from coincide.engines.spark.packing import balanced_buckets, to_bytes, unpacked
-from coincide.engines.spark.worker import Span, Task, by_tag, events_in, events_of, graph_for, named, written
+from coincide.engines.spark.worker import Span, Task, by_tag, events_in, graph_for, in_order, named, written
 from coincide.errors import RunError
-from coincide.model.batch import EventBatch
 
 EARLY = 8
 """A range begins early by one of so many parts of its length."""
@@ -161,7 +159,7 @@ class _Running:
             yield self._ran(number, named(self.task.layout, held.pop(number)))
 
     def _ran(self, number: int, columns: dict[str, Any]) -> pa.RecordBatch:
-        events = sort_batch(EventBatch(table=events_of(self.task.layout, columns)))
+        events = in_order(self.task.layout, columns)
         graph = graph_for(self.task, len(events))
         try:
             made, stretch = run_range(graph, self.parts[number], events, self.start, self.ending, self.entries.get(number))

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from coincide.detection.snapshots import check_numbers, opened, reading_state, sealed
 from coincide.engines.ahead import Run
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.marks import REACHED, Told, advance, broken, merged_marks
 from coincide.engines.spark.packing import alike, fitting, from_bytes, recovered, stored
 from coincide.engines.spark.pages import CHECKPOINT, Page, Pages, PageStore, Step, Stepping, Work
@@ -44,10 +45,6 @@ class Segment(msgspec.Struct, array_like=True):
     first: Word
     last: Word
     count: Count = 0  # events that wait in it
-
-
-Division = tuple[list[str], int, int]
-"""Key, buckets and pages: a checkpoint is of no use to another division."""
 
 
 class Meta(msgspec.Struct, array_like=True):
@@ -148,8 +145,7 @@ class Bucket:
             return Meta(division)
         meta = read_meta(data)
         if meta.division != division:
-            was, now = (f"key {', '.join(d[0] or ['none'])}, {d[1]} buckets, {d[2]} pages" for d in (meta.division, division))
-            raise RunError(f"the checkpoint divides its state otherwise ({was}) than this query does ({now})")
+            raise RunError(f"the checkpoint divides its state otherwise ({meta.division}) than this query does ({division})")
         return meta
 
     def advance(self, arrived: Arrived) -> Outcome:

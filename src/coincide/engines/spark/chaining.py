@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from coincide.engines.graph import Border, Graph, GraphState
 from coincide.engines.spark.crossing import HERE, NO_EVENTS, Numbering, Reader, received, roots_of, sent
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.packing import MADE, Road, sender, to_bytes
 from coincide.engines.spark.staging import Groups, readers
 from coincide.engines.spark.worker import Task
@@ -39,12 +40,11 @@ class Listener:
 
     reader: Reader
     road: Road
-    pages: int
+    division: Division
 
     def place(self, event: Event) -> tuple[int, int]:
         """The bucket, as its number among the group's, and the page."""
-        spread = self.reader.spread(event)
-        return spread % len(self.road.buckets), (spread >> 32) % self.pages
+        return self.division.place_of(self.reader.spread(event))
 
 
 @dataclass(frozen=True)
@@ -180,9 +180,9 @@ def _parted(table: pa.Table) -> tuple[Any, Any]:
     return np.flatnonzero(~others), np.flatnonzero(others)
 
 
-def listeners(groups: Groups, roads: Sequence[Road], pages: Sequence[int]) -> list[tuple[Listener, ...]]:
+def listeners(groups: Groups, roads: Sequence[Road], divisions: Sequence[Division]) -> list[tuple[Listener, ...]]:
     """For each group, those of later stages that read what it makes."""
-    return [tuple(Listener(reader, roads[reader.tag], pages[reader.tag]) for reader in own) for own in readers(groups)]
+    return [tuple(Listener(reader, roads[reader.tag], divisions[reader.tag]) for reader in own) for own in readers(groups)]
 
 
 def feeders(roads: Sequence[Road], heard: Sequence[Sequence[Listener]]) -> Mapping[str, list[str]]:

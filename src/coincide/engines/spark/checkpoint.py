@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -17,8 +18,12 @@ from pyspark.sql import functions as F
 
 from coincide.detection.snapshots import reading_state
 from coincide.engines.spark.bucket import Meta, read_meta
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.groups import Group
+from coincide.engines.spark.moving import Moving, moved
+from coincide.engines.spark.packing import balanced_buckets
 from coincide.engines.spark.pages import CHECKPOINT
+from coincide.engines.spark.shipping import shipped
 from coincide.engines.spark.timing import Timing
 from coincide.engines.spark.worker import Sources, rules_of
 from coincide.errors import CoincideError, Diagnostic
@@ -75,6 +80,16 @@ class StoredBucket:
     def wake(self, before: int | None, at: int | None) -> None: ...
 
 
+def stored_buckets(spark: SparkSession, path: str, stages: int, name: str | None = None) -> dict[str, dict[int, StoredBucket]]:
+    """All that is stored, or all of one group, by the names of groups and the numbers of buckets."""
+    rows: dict[str, dict[int, list[dict[str, Any]]]] = {}
+    for stage, part in product(range(stages), PARTS):
+        found = state_part(spark, path, part, stage)
+        for row in (found if name is None else found.filter(F.col("name") == name)).toArrow().to_pylist():
+            rows.setdefault(row["name"], {}).setdefault(row["bucket"], []).append(row)
+    return {group: {number: StoredBucket(own) for number, own in buckets.items()} for group, buckets in rows.items()}
+
+
 @dataclass(frozen=True)
 class Kept:
     """What a checkpoint holds of a query. `metas` by the names of groups; `rules` by their digests."""
@@ -88,17 +103,31 @@ class Kept:
     def stages(self) -> int:
         return len(self.operators)
 
-    def division(self, group: Group) -> tuple[int, int] | None:
-        """Buckets and pages of a group; None: it is new."""
+    def division(self, group: Group) -> Division | None:
+        """None: it is new."""
         found = self.metas.get(group.name)
-        return None if not found else found[0].division[1:]
+        return None if not found else found[0].division
 
     def check(self, group: Group, buckets: int | None, pages: int | None) -> None:
-        for what, wish, kept in zip(("buckets", "pages"), (buckets, pages), self.division(group) or (None, None), strict=True):
-            if wish is not None and kept is not None and wish != kept and group.key is not None:
-                hint = f"leave `{what}` out, or begin a new checkpoint"
-                told = f"the checkpoint '{self.path}' keeps the state {group.name} in {kept} {what}, not in {wish}"
-                raise CoincideError(Diagnostic(told, hint=hint))
+        kept = self.division(group)
+        if kept is None or group.key is None:
+            return
+        if pages not in (None, kept.pages):
+            told = f"the checkpoint '{self.path}' keeps the state {group.name} in {kept.pages} pages, not in {pages}"
+            raise CoincideError(Diagnostic(told, hint="leave `pages` out, or begin a new checkpoint"))
+        if buckets is not None and buckets > kept.most:
+            raise CoincideError(f"the checkpoint '{self.path}' keeps the state {group.name} in at most {kept.most} buckets")
+
+    def moving(self, group: Group, buckets: int | None, spark: SparkSession) -> Moving | None:
+        """If there are to be so many buckets and were others: what each of them has to begin with."""
+        kept = self.division(group)
+        if kept is None or group.key is None or buckets is None or buckets == kept.buckets:
+            return None
+        LOG.warning("the checkpoint '%s': the state %s moves from %d buckets to %d", self.path, group.name, kept.buckets, buckets)
+        with reading_state(CHECKPOINT):
+            found = moved(group.name, stored_buckets(spark, self.path, self.stages, group.name)[group.name], buckets)
+        contents = {number: shipped(data, spark) for number, data in found.items()}
+        return Moving(balanced_buckets(kept.buckets, group.name), contents)
 
     def check_timing(self, timing: Timing) -> None:
         """Spark keeps timers in a checkpoint from the first micro-batch on, or never."""
@@ -132,7 +161,7 @@ def variables(operators: Sequence[Mapping[str, Any]]) -> set[str]:
     return {variable["stateName"] for own in operators for variable in own.get("stateVariables", ())}
 
 
-def kept(spark: SparkSession, path: str) -> Kept | None:
+def read_checkpoint(spark: SparkSession, path: str) -> Kept | None:
     """None: no micro-batch has been committed there. Raises CoincideError."""
     operators = operators_of(spark, path)
     if not operators:

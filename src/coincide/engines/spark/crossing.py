@@ -135,9 +135,9 @@ class Numbering:
 
     def departing(self, event: Event) -> Event:
         """A detection made here, with a place that others understand."""
-        return msgspec.structs.replace(stored_event(event), place=_rooted(event.place, lambda _, number: self._told(number)))
+        return msgspec.structs.replace(stored_event(event), place=_rooted(event.place, lambda _, number: self._root_of(number)))
 
-    def _told(self, number: int) -> Any:
+    def _root_of(self, number: int) -> Any:
         """What is no number of an event stays: the start of a run."""
         number -= self.base
         if not 0 <= number < len(self.order):

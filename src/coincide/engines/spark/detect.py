@@ -103,8 +103,8 @@ def detect(
 
     `mapping` tells which columns are the envelope of events. A batch run ends with its last event, or goes on `until`
     (milliseconds since the epoch, ISO-8601 text, a datetime or inf). In a streaming run events may come `delay` late; `buckets`
-    and `pages` divide its state (see docs/decisions/0003) and stay as they are over the life of a checkpoint. If `checkpoint`,
-    that of the query, is given, they are found there; what does not fit is an error here and now, and the log tells which rules
+    and `pages` divide its state (see docs/decisions/0003). If `checkpoint`, that of the query, is given, they are found there,
+    and the state moves if other `buckets` are asked for; what does not fit is an error at once, and the log tells which rules
     keep their state and which start afresh.
 
     In a batch, rules without a key run in one task, or in as many `ranges` of time side by side, each checked against the end of
@@ -133,11 +133,11 @@ def detect(
         raise CoincideError("latencies need a policy: policy=, or one in the rules")
 
     def apply(frame: DataFrame) -> DataFrame:
-        source = Source(frame, book.fields(mapping or DEFAULT))
+        source = Source(frame, book.fields(mapping or DEFAULT), read=book.attributes)
         unmet = Unmet(book, source.mapping)
         warn(unmet.in_table(source.kinds))
         if frame.isStreaming:
-            from coincide.engines.spark.checkpoint import kept
+            from coincide.engines.spark.checkpoint import read_checkpoint
             from coincide.engines.spark.streaming import detect_streaming
 
             book.check_endless()
@@ -147,7 +147,7 @@ def detect(
             if until is not None:
                 raise CoincideError("a stream has no end: `until` is for batches; `idle=` lets time pass when nothing comes")
             clock = timing(delay, ahead, idle)
-            before = None if checkpoint is None else kept(frame.sparkSession, fspath(checkpoint))
+            before = None if checkpoint is None else read_checkpoint(frame.sparkSession, fspath(checkpoint))
             shape = tier, buckets, pages, None, default, late, latency
             found = detect_streaming(book, source, clock, *shape, keys, rejects, versions, before)
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
@@ -16,13 +17,13 @@ from pyspark.sql import types as T
 
 from coincide.adapters.extraction import Extract, of_series
 from coincide.adapters.mapping import CATEGORY, DEFAULT, TYPE_NAME, UNTYPED, FieldMapping
-from coincide.adapters.records import too_many_digits
+from coincide.adapters.records import beyond_64_bits, too_many_digits
 from coincide.engines.spark.instants import DAY, interval
 from coincide.errors import InputError
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 from coincide.expr.tree import Expr, HasOne, Literal, Reference, Resembles
 from coincide.model.event import ENVELOPE, OWN_TYPE
-from coincide.model.numbers import FEW_DIGITS, LONG_DIGITS
+from coincide.model.numbers import FEW_DIGITS, LEAST, MOST
 from coincide.model.space import Space
 
 MIXED = T.StructType(
@@ -44,6 +45,7 @@ class Layout:
     `source`, `space`, `arrival`, or an attribute's with a `.` before it)."""
 
     fields: tuple[str, ...]
+    ranked: bool = False  # do events that are equal in stamp and id stand in the order in which they are to be taken?
 
     @property
     def wire(self) -> tuple[str, ...]:
@@ -57,6 +59,7 @@ class Source:
     original: DataFrame
     mapping: FieldMapping = DEFAULT
     numbered: str | None = None  # the column that numbers records in the order of their arrival
+    read: frozenset[str] | None = None  # attributes that rules read; None: all
     observer: Callable[[DataFrame], DataFrame] | None = None  # puts observed metrics on the rows
 
     @cached_property
@@ -191,14 +194,18 @@ class Source:
     def id(self) -> Column:
         """What is given, or else a number made of all that the row holds: the same in every run, batch or streaming.
 
-        Where only some rows have no id, theirs is made of type and time alone, so that no more columns have to be read."""
+        Where there is a column of ids, rows without one have it made of what the rules read, so that no more columns are read."""
         if self.mapping.id not in self._found:
-            return _hashed(*(c for c, kind in self._whole.values() if not _holds_map(kind)))
+            return _hashed(self._whole.values())
         column, kind = self._found[self.mapping.id]
-        made = _hashed(self.type, self.lo, self.hi)
+        own = [(self.type, T.StringType()), (self.lo, T.LongType()), (self.hi, T.LongType())]
+        made = _hashed([*own, *(self._whole.values() if self.read is None else self._fields(self.read))])
         if isinstance(kind, T.IntegralType):
             return F.coalesce(column.cast("bigint"), made)
         return F.coalesce(_label(column, kind), made.cast("string"))
+
+    def _fields(self, names: Iterable[str]) -> list[tuple[Column, T.DataType]]:
+        return [self._found[name] for name in sorted(names) if name in self._found]
 
     @cached_property
     def source(self) -> Column | None:
@@ -346,7 +353,7 @@ class Source:
         fields = ["hi"] if self.points else ["hi", "lo"]
         fields += ["type", "id"]
         fields += [name for name in ("source", "space", "arrival", TURN) if name in envelope and getattr(self, name) is not None]
-        return Layout((*fields, *(f".{name}" for name in sorted(attributes) if self.has(name))))
+        return Layout((*fields, *(f".{name}" for name in sorted(attributes) if self.has(name))), self.numbered is not None)
 
     def wire_columns(self, layout: Layout) -> list[Column]:
         columns = [self._wire(name) for name in layout.fields]
@@ -396,8 +403,21 @@ def _names(frame: DataFrame) -> str:
     return "it has " + ", ".join(f"'{name}'" for name in frame.columns)
 
 
-def _hashed(*columns: Column) -> Column:
-    return F.xxhash64(*columns).bitwiseAND(F.lit(2**63 - 1))
+def _hashed(fields: Iterable[tuple[Column, T.DataType]]) -> Column:
+    return F.xxhash64(*(part for field in fields for part in _parts(*field))).bitwiseAND(F.lit(2**63 - 1))
+
+
+def _parts(column: Column, kind: T.DataType) -> Iterator[Column]:
+    """What is hashed of a column. Spark's hash passes over nulls, so where they are is part of it."""
+    if isinstance(kind, T.StructType):
+        yield column.isNull()
+        for field in kind.fields:
+            yield from _parts(column[field.name], field.dataType)
+    elif not _holds_map(kind):
+        yield column.isNull()
+        yield column
+        if isinstance(kind, T.ArrayType):
+            yield F.transform(column, lambda item: item.isNull())
 
 
 def _holds_map(kind: T.DataType) -> bool:
@@ -443,7 +463,7 @@ def _value(name: str, column: Column, kind: T.DataType) -> Column:
         return F.when(F.abs(number) < float("inf"), number)  # nan is greater than all numbers to Spark
     if isinstance(kind, T.DecimalType) and kind.precision > FEW_DIGITS:
         return _decimal(name, column, kind)
-    if isinstance(kind, T.LongType) or (isinstance(kind, T.DecimalType) and is_whole(kind)):
+    if is_whole(kind):
         return column.cast("bigint")
     if isinstance(kind, T.NumericType):
         return column.cast("double")
@@ -460,18 +480,20 @@ def _value(name: str, column: Column, kind: T.DataType) -> Column:
 
 
 def is_whole(kind: T.DataType) -> bool:
-    return isinstance(kind, T.LongType) or (isinstance(kind, T.DecimalType) and kind.scale <= 0 and kind.precision <= LONG_DIGITS)
+    return isinstance(kind, T.LongType) or (isinstance(kind, T.DecimalType) and kind.scale <= 0)
 
 
 def _decimal(name: str, column: Column, kind: T.DecimalType) -> Column:
-    """Whole ones as they are: Python sees which are of 64 bits. One with a fraction is the double that is written as it is;
-    where none is, the run stops."""
-    if kind.scale <= 0:
-        return column.cast("bigint") if is_whole(kind) else column
-    number = column.cast("double")
-    same = number.cast("string").try_cast(kind) == column
-    reason = f"{too_many_digits(name)}: cast it to double, or to a string"
-    return F.when(column.isNull() | same, number).otherwise(F.raise_error(F.lit(reason)).cast("double"))
+    """Whole ones of up to 64 bits as they are. One with a fraction is the double that is written as it is; where there is no such
+    number, the run stops."""
+    if is_whole(kind):
+        number = column.cast("bigint")
+        same, reason = column.between(F.lit(Decimal(LEAST)), F.lit(Decimal(MOST))), beyond_64_bits(name)
+    else:
+        number = column.cast("double")
+        same, reason = number.cast("string").try_cast(kind) == column, too_many_digits(name)
+    refused = F.raise_error(F.lit(f"{reason}: cast it to double, or to a string"))
+    return F.when(column.isNull() | same, number).otherwise(refused.cast("bigint" if is_whole(kind) else "double"))
 
 
 def _space(parts: dict[str, Column]) -> Column:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -14,7 +13,7 @@ from coincide.engines.graph import Graph
 from coincide.engines.holdings import Holding, snapshot_holdings
 from coincide.engines.spark.arrival import TOKEN
 from coincide.engines.spark.bucket import Meta, read_meta
-from coincide.engines.spark.checkpoint import PARTS, StoredBucket, operators_of, state_part, variables
+from coincide.engines.spark.checkpoint import PARTS, StoredBucket, operators_of, stored_buckets, variables
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.outputs import Outputs
 from coincide.engines.spark.pages import CHECKPOINT, Pages
@@ -33,11 +32,8 @@ def stream_holdings(path: Path, book: Rulebook | None = None) -> list[Holding]:
         return _arrivals(spark, path, book)
     if not set(PARTS) <= names:
         raise InputError(f"'{path}' is not the checkpoint of a stream of coincide, or has nothing in it yet")
-    rows: dict[str, dict[int, list[dict[str, object]]]] = {}
-    for stage, part in product(range(len(operators)), PARTS):
-        for row in state_part(spark, str(path), part, stage).toArrow().to_pylist():
-            rows.setdefault(row["name"], {}).setdefault(row["bucket"], []).append(row)
-    return [_group(name, [StoredBucket(own) for own in buckets.values()]) for name, buckets in sorted(rows.items())]
+    found = stored_buckets(spark, str(path), len(operators))
+    return [_group(name, [*buckets.values()]) for name, buckets in sorted(found.items())]
 
 
 def _arrivals(spark: SparkSession, path: Path, book: Rulebook | None) -> list[Holding]:

@@ -110,6 +110,7 @@ class Road:
     name: str
     layout: Layout
     buckets: tuple[int, ...]
+    gone: tuple[int, ...] = ()  # those that there were before (moving.py)
 
 
 def sender(name: str, bucket: int) -> str:
@@ -159,8 +160,9 @@ class Packing:
 
 def road_batch(road: Road, told: Telling, blobs: Mapping[int, bytes]) -> pa.RecordBatch:
     """A row for each bucket: what all are told, and its own events."""
-    size = len(road.buckets)
-    rows = [[road.name] * size, road.buckets, [told.to_bytes()] * size, [blobs.get(n) for n in range(size)]]
+    buckets = (*road.buckets, *road.gone)
+    size = len(buckets)
+    rows = [[road.name] * size, buckets, [told.to_bytes()] * size, [blobs.get(n) for n in range(size)]]
     columns = [pa.array(values, field.type) for values, field in zip(rows, PACKED_ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=PACKED_ARROW)
 

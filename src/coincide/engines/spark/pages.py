@@ -143,12 +143,12 @@ class Work(Protocol):
 
 
 class Pages:
-    """`known` and `kept` (digests of the rules that the store has) are the bucket's, which stores them."""
+    """`known` and `rule_digests` (digests of the rules that the store has) are the bucket's, which stores them."""
 
-    def __init__(self, task: Work, store: PageStore, known: dict[int, Page], kept: list[str]) -> None:
+    def __init__(self, task: Work, store: PageStore, known: dict[int, Page], rule_digests: list[str]) -> None:
         self.store = store
         self.known = known
-        self.kept = kept
+        self.rule_digests = rule_digests
         self.task = task
         self.graph = task.graph
         self._rules = task.rules()
@@ -168,7 +168,7 @@ class Pages:
             entries = [self.store.entry(number, entry) for entry in page.log]
             changes = [entry.removeprefix(CHANGED) for entry in entries if entry.startswith(CHANGED)]
             state = self._stored(graph, number, changes)
-            for entry in entries[_last_told(entries) :]:
+            for entry in entries[_first_step(entries) :]:
                 step = Step.from_bytes(entry)
                 if step.start is not None:
                     state.start = step.start
@@ -197,9 +197,9 @@ class Pages:
         else:
             self._renew(number, page, state)
         page.token = os.urandom(8)
-        if self._digest not in self.kept:
+        if self._digest not in self.rule_digests:
             self.store.put_rules(self._digest, self._rules)
-            self.kept.append(self._digest)
+            self.rule_digests.append(self._digest)
         MEMORY.put(page.token, self.graph, state, (page.base + page.size) // TABLES if tells else max(page.base, page.size // 8))
 
     def _append(self, number: int, page: Page, data: bytes) -> None:
@@ -220,11 +220,11 @@ class Pages:
 
     def _drop_unused_rules(self) -> None:
         used = {page.rules for page in self.known.values()}
-        for digest in [digest for digest in self.kept if digest not in used]:
+        for digest in [digest for digest in self.rule_digests if digest not in used]:
             self.store.drop_rules(digest)
-            self.kept.remove(digest)
+            self.rule_digests.remove(digest)
 
 
-def _last_told(entries: Sequence[bytes]) -> int:
+def _first_step(entries: Sequence[bytes]) -> int:
     """From where on there are only steps."""
     return max((number for number, entry in enumerate(entries, 1) if entry.startswith(CHANGED)), default=0)

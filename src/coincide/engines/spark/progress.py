@@ -12,9 +12,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from coincide.adapters.timeunits import time_warning
+from coincide.engines.spark.rejects import TIMES
 from coincide.engines.spark.stateful import METRICS
 from coincide.engines.spark.tablework import MATCHING
 from coincide.engines.spark.watching import Watched
+from coincide.errors import CoincideError
 
 HINT = (
     "nothing has had its turn yet: events wait until a time is seen that is `delay` later (10 seconds, unless detect was given "
@@ -25,7 +28,13 @@ ROWS_ENDING = "_rows"
 
 def progress(query: StreamingQuery | Watched, out: TextIO | None = None) -> Progress:
     """Print a line for each micro-batch of a query (to standard error, or `out`), and at a terminal or in a notebook show a bar
-    with what it has come to. `stop` ends that; so does the end of the query."""
+    with what it has come to. That times seem to be in another unit, and why a first try shows nothing, is said once. `stop` ends
+    that; so does the end of the query."""
+    running = query.query if isinstance(query, Watched) else query
+    if "connect" in type(running).__module__:
+        raise CoincideError(
+            "progress needs a listener, and those of Spark Connect can stand still for ever: see query.lastProgress"
+        )
     return Progress(query, out)
 
 
@@ -43,8 +52,17 @@ def progress_line(told: Any) -> str:
 
 def _counts(observed: Mapping[str, Any], of_rows: bool) -> Counter[str]:
     """What rules and row patterns have counted, of the rows that came or of what became of them."""
-    own = [(name, found) for name, found in observed.items() if name.startswith((METRICS, MATCHING))]
+    own = [(name, found) for name, found in observed.items() if name.startswith((METRICS, MATCHING)) and name != TIMES]
     return sum((Counter(found.asDict()) for name, found in own if name.endswith(ROWS_ENDING) == of_rows), Counter())
+
+
+def unit_warning(observed: Mapping[str, Any]) -> str | None:
+    """Are the times of a micro-batch in another unit than they are taken for?"""
+    times = observed.get(TIMES)
+    if times is None or times["earliest"] is None:
+        return None
+    warning = time_warning(times["earliest"], times["latest"], times["unit"])
+    return None if warning is None else warning.render()
 
 
 @dataclass
@@ -52,13 +70,13 @@ class Waiting:
     """Has anything had its turn yet?"""
 
     consumed: int = 0
-    told: bool = False
+    warned: bool = False
 
     def puzzles(self, counts: Mapping[str, int]) -> bool:
         """May somebody wonder, after a micro-batch, why nothing is detected? Once."""
         self.consumed += counts.get("consumed", 0)
-        self.told, before = self.told or (bool(counts.get("waiting")) and not self.consumed), self.told
-        return self.told and not before
+        self.warned, before = self.warned or (bool(counts.get("waiting")) and not self.consumed), self.warned
+        return self.warned and not before
 
 
 class Progress(StreamingQueryListener):  # type: ignore[misc]
@@ -69,6 +87,7 @@ class Progress(StreamingQueryListener):  # type: ignore[misc]
         self._out = out or sys.stderr
         self._rows = self._batches = 0
         self._waiting = Waiting()
+        self._of_units = False  # was anything said of them?
         self._bar: Any = None
         self._task: Any = None
         self._open()
@@ -92,6 +111,9 @@ class Progress(StreamingQueryListener):  # type: ignore[misc]
             print(progress_line(told), file=self._out, flush=True)
             if self._waiting.puzzles(_counts(told.observedMetrics, of_rows=False)):
                 print(HINT, file=self._out, flush=True)
+            if not self._of_units and (warning := unit_warning(told.observedMetrics)) is not None:
+                self._of_units = True
+                print(warning, file=self._out, flush=True)
             if self._bar is not None:
                 self._bar.update(self._task, description=f"{self._batches:,} micro-batches, {self._rows:,} rows")
 

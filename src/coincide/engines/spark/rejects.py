@@ -19,6 +19,8 @@ SHOWN = "shown"
 """Column of an event on its way to the state: all of its row, as it is shown if it is set aside."""
 ROWS = "coincide_rows"
 """The observed metrics of a stream: `rows` and, of these, `rejected`."""
+TIMES = "coincide_times"
+"""More of them: the `earliest` and the `latest` time, and the `unit` that they were taken for."""
 
 
 def is_rejected(source: Source) -> Column:
@@ -27,6 +29,18 @@ def is_rejected(source: Source) -> Column:
 
 def row_counts(source: Source) -> list[Column]:
     return [F.count(F.lit(1)).alias("rows"), F.count(F.when(is_rejected(source), 1)).alias("rejected")]
+
+
+def span_of(source: Source) -> list[Column]:
+    """Aggregates over all rows: the first and the last moment."""
+    moment = F.when(source.is_event, source.hi)
+    return [F.min(moment).alias("earliest"), F.max(moment).alias("latest")]
+
+
+def observed_rows(source: Source) -> Source:
+    """Of a stream, with the metrics of its rows."""
+    times = [*span_of(source), F.max(F.lit(source.mapping.unit)).alias("unit")]
+    return source.observed(lambda frame: frame.observe(ROWS, *row_counts(source)).observe(TIMES, *times))
 
 
 def reason(source: Source) -> Column:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from coincide.adapters.seen import Seen
 from coincide.engines.spark.frame import Source
-from coincide.engines.spark.rejects import row_counts
+from coincide.engines.spark.rejects import row_counts, span_of
 from coincide.errors import CoincideError, Diagnostic
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE
 from coincide.unmet import Unmet
@@ -90,12 +90,6 @@ def counts(source: Source, unmet: Unmet) -> list[Any]:
         if columns
     ]
     return [*row_counts(source), *span_of(source), *types, *present]
-
-
-def span_of(source: Source) -> list[Any]:
-    """Aggregates over all rows: the first and the last moment."""
-    moment = F.when(source.is_event, source.hi)
-    return [F.min(moment).alias("earliest"), F.max(moment).alias("latest")]
 
 
 def met(counted: Mapping[str, Any], unmet: Unmet, source: Source) -> list[Diagnostic]:

@@ -55,6 +55,7 @@ DEFAULTS = {
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.authenticate.socketTimeout": "120s",  # 15 are little for a process that starts on a busy machine
     STATE_STORE: ROCKSDB,
     CHANGELOG: "true",
 }

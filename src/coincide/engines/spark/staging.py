@@ -27,7 +27,7 @@ from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.groups import Group
 from coincide.engines.spark.packing import MADE, from_bytes, to_bytes
 from coincide.engines.spark.tags import SPREAD, TAG, Tagging
-from coincide.engines.spark.worker import Span, Task, by_tag, detect_partition, events_in, events_of, graph_for, named, written
+from coincide.engines.spark.worker import Span, Task, by_tag, detect_partition, events_in, graph_for, in_order, named, written
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
 
@@ -120,7 +120,7 @@ class Crossing:
 
     def __init__(self, work: Work, columns: dict[str, Any], given: Sequence[tuple[int, Event]]) -> None:
         self.work = work
-        self.events = events_of(work.task.layout, columns) if len(columns["hi"]) else NO_EVENTS
+        self.events = in_order(work.task.layout, columns).table if len(columns["hi"]) else NO_EVENTS
         self.given = given
         self.numbering = Numbering(self.events, roots_of(event for _, event in given))
         self.leaving: list[tuple[int, int, bytes]] = []

@@ -14,8 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from coincide.engines.spark.bucket import Arrived, Bucket, Division, Outcome
+from coincide.engines.spark.bucket import Arrived, Bucket, Outcome
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.marks import told_marks
+from coincide.engines.spark.moving import Moving
 from coincide.engines.spark.packing import OUT, PACKED, PACKED_ARROW, Telling, sender, to_bytes, unpacked
 from coincide.engines.spark.pages import Work
 from coincide.engines.spark.timing import Timing
@@ -37,6 +39,7 @@ class Keeper:
     timed: bool
     division: Division
     feeders: Sequence[str] = ()  # buckets of earlier stages that tell it how far they have come
+    moving: Moving | None = None  # what buckets have to begin with, if there were others before
 
 
 class Processor(StatefulProcessor):  # type: ignore[misc]
@@ -63,21 +66,27 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         if key[0] in self.keepers:
-            yield self._advanced(key, arrived_rows(pd.concat(rows)))
+            yield from self._advanced(key, arrived_rows(pd.concat(rows)))
         else:
             yield from (frame if self.more else frame.drop(columns=PACKED_ARROW.names[:-1]) for frame in map(_counted, rows))
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
         if key[0] in self.keepers:  # else no rule is left of the group
-            yield self._advanced(key, Arrived(wall=timerValues.getCurrentProcessingTimeInMs() * 1000))
+            yield from self._advanced(key, Arrived(wall=timerValues.getCurrentProcessingTimeInMs() * 1000))
 
-    def _advanced(self, key: Any, arrived: Arrived) -> pd.DataFrame:
+    def _advanced(self, key: Any, arrived: Arrived) -> Iterator[pd.DataFrame]:
         keeper = self.keepers[key[0]]
+        if keeper.moving is not None and not keeper.moving.arrive(key[1], keeper.division, self, self._clear):
+            return
         bucket = Bucket(keeper.task, self.timing, keeper.timed, keeper.division, self, self.sources, keeper.feeders)
         outcome = bucket.advance(arrived)
         rows = keeper.task.rows(outcome.made, outcome.late_events, outcome.set_aside)
         found = result(to_bytes(pa.Table.from_batches(rows)) if rows else None, outcome)
-        return _passed(key, keeper.task, arrived, outcome, found) if self.more else found
+        yield _passed(key, keeper.task, arrived, outcome, found) if self.more else found
+
+    def _clear(self) -> None:
+        for variable in (self._meta, self._segments, self._bases, self._logs, self._rules):
+            variable.clear()
 
     def close(self) -> None:
         pass

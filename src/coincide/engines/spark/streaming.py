@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
+import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -25,12 +26,14 @@ from coincide.engines.instance import StabilityPolicy
 from coincide.engines.spark import pushdown
 from coincide.engines.spark.chaining import Listener, StageTask, feeders, listeners
 from coincide.engines.spark.checkpoint import Kept, report_changes
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.frame import Layout, Source
 from coincide.engines.spark.groups import WHOLE, Cutting, Group, groups
+from coincide.engines.spark.moving import Moving
 from coincide.engines.spark.outputs import Outputs, outputs
 from coincide.engines.spark.packing import BARE, PACKED, Packing, Road, balanced_buckets, unpacked
 from coincide.engines.spark.policies import arrivals_streaming, goes_by_arrival, sources_by_key
-from coincide.engines.spark.rejects import ROWS, row_counts, shown_if_ahead, shown_type
+from coincide.engines.spark.rejects import observed_rows, shown_if_ahead, shown_type
 from coincide.engines.spark.session import ROCKSDB, STATE_STORE
 from coincide.engines.spark.stateful import Keeper, Processor, stepped
 from coincide.engines.spark.tables import Tables, tables_of
@@ -80,20 +83,41 @@ def detect_streaming(
         for group in divided:
             before.check(group, buckets, pages)
         report_changes(before, divided)
-    counted = source.observed(lambda frame: frame.observe(ROWS, *row_counts(source)))
-    marked = () if latency or closing is not None or buckets == 1 else sources_by_key(rules, divided, policy)
+    counted = observed_rows(source)
+    alone = buckets == 1 and not (before is not None and before.metas)
+    marked = () if latency or closing is not None or alone else sources_by_key(rules, divided, policy)
     if by_arrival and not marked:
         return arrivals_streaming(rules, counted, replace(shape, latencies=latency), policy, timing, tier, closing)
     if not divided:
         return source.frame.filter(F.lit(False)).select().mapInArrow(unpacked, shape.spark())
     tables = tables_of(rules, spark)
-    wish = buckets or BUCKETS, pages or PAGES
-    divisions = [(before and before.division(group)) or wish for group in divided]
     lanes = [
-        _Lane(rules, counted, group, shape, tier, *division, tables, marked)
-        for group, division in zip(divided, divisions, strict=True)
+        _Lane(
+            rules,
+            counted,
+            group,
+            shape,
+            tier,
+            _division(group, before, buckets, pages),
+            tables,
+            marked,
+            None if before is None else before.moving(group, buckets, spark),
+        )
+        for group in divided
     ]
     return _Stream(counted, lanes, timing, closing, marked, most).detected(shape)
+
+
+def _division(group: Group, before: Kept | None, buckets: int | None, pages: int | None) -> Division:
+    """As the checkpoint has it, but for another wish."""
+    if group.key is None:
+        return Division([], 1, 1)
+    kept = None if before is None else before.division(group)
+    if kept is None:
+        return Division([*group.key], buckets or BUCKETS, pages or PAGES)
+    if buckets is not None and buckets != kept.buckets:
+        kept = kept.into(buckets)
+    return msgspec.structs.replace(kept, key=[*group.key])
 
 
 class _Lane:
@@ -106,28 +130,31 @@ class _Lane:
         group: Group,
         shape: Outputs,
         tier: str,
-        buckets: int,
-        pages: int,
+        division: Division,
         tables: Tables | None,
         marked: tuple[str, ...],
+        moving: Moving | None,
     ) -> None:
         self.source = source
         self.group = group
         self.plans: Sequence[DetectorPlan] = group.plans(rules)
         plans = self.plans
         self.timed = any(plan.timed for plan in plans)
-        self.buckets, self.pages = (1, 1) if group.key is None else (buckets, pages)
+        self.division = division
+        self.moving = moving
         self.layout: Layout = pushdown.layout(source, plans, everything=shape.late is not None, arriving=bool(marked))
         self.task = Task(sources_of(rules), group.members, tier, self.layout, shape, tables)
         self.wanted = F.coalesce(pushdown.wanted(source, plans, group), F.lit(False))
 
     @property
     def road(self) -> Road:
-        return Road(self.group.name, self.layout, balanced_buckets(self.buckets, self.group.name))
+        here = balanced_buckets(self.division.buckets, self.group.name)
+        gone = () if self.moving is None else tuple(n for n in self.moving.before if n not in here)
+        return Road(self.group.name, self.layout, here, gone)
 
     def keeper(self, listeners: Sequence[Listener], feeders: Sequence[str]) -> Keeper:
         task = StageTask(self.task, tuple(listeners)) if listeners or feeders else self.task
-        return Keeper(task, self.timed, (list(self.group.key or ()), self.buckets, self.pages), feeders)
+        return Keeper(task, self.timed, self.division, feeders, self.moving)
 
     def place(self, number: int) -> list[Column]:
         """The page and the bucket of a row."""
@@ -139,8 +166,9 @@ class _Lane:
             return F.lit(0), F.lit(0)
         by = pushdown.key_columns(self.source, self.group) if self.group.key else [self.source.hi]
         spread = F.xxhash64(*by)
-        page = F.pmod(F.shiftright(spread, 32), F.lit(self.pages))
-        return page.cast("int"), F.pmod(spread, F.lit(self.buckets)).cast("int")
+        low, high = F.pmod(spread, F.lit(self.division.spread)), F.pmod(F.shiftright(spread, 32), F.lit(self.division.pages))
+        bucket, page = self.division.place(low, high)
+        return page.cast("int"), bucket.cast("int")
 
 
 @dataclass(frozen=True)
@@ -161,7 +189,7 @@ class _Stream:
 
     def _processors(self) -> list[Processor]:
         roads = [lane.road for lane in self.lanes]
-        heard = listeners([(lane.group, lane.plans) for lane in self.lanes], roads, [lane.pages for lane in self.lanes])
+        heard = listeners([(lane.group, lane.plans) for lane in self.lanes], roads, [lane.division for lane in self.lanes])
         fed = feeders(roads, heard)
         count = self.stages or 1 + max(lane.group.stage for lane in self.lanes)
         keepers: list[dict[str, Keeper]] = [{} for _ in range(count)]

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from coincide.attachments import TEXT, Key
+from coincide.engines.spark.shipping import Shipped, shipped
 from coincide.errors import CoincideError, Diagnostic
 from coincide.lang.cdl.providers import History
 from coincide.lang.cdl.tables import Table
@@ -43,37 +44,26 @@ Sent = list[tuple[tuple[str, ...], SentTable | SentHistory]]
 
 @dataclass(frozen=True)
 class Tables:
-    """Attachments of rules. Each process reads the tables once.
-
-    The process that Spark asks for the state's schema has no broadcasts, so the reference is followed when it is needed."""
+    """Attachments of rules. Each process reads the tables once."""
 
     digest: str
-    shipped: Any = field(compare=False, repr=False)  # Spark's Broadcast, in workers how to make it; bytes, where there is none
+    shipped: Shipped = field(compare=False, repr=False)
     code: tuple[tuple[Key, Any], ...] = field(default=(), compare=False, repr=False)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        shipped = self.shipped if isinstance(self.shipped, bytes) else self.shipped.__reduce__()
-        return Tables, (self.digest, shipped, self.code)
-
     def read(self) -> dict[Key, Any]:
-        shipped = self.shipped
-        if isinstance(shipped, tuple):
-            make, arguments = shipped
-            shipped = make(*arguments)
-        return {**decode_tables(shipped if isinstance(shipped, bytes) else shipped.value), **dict(self.code)}
+        return {**decode_tables(self.shipped.read()), **dict(self.code)}
 
 
 def tables_of(rules: Rulebook, spark: Any) -> Tables | None:
-    """Called on the driver. A session of Spark Connect cannot broadcast: there they go with the function."""
+    """Called on the driver."""
     given = {key: value for key, value in rules.attachments.items() if key[0] != TEXT}
     if not given:
         return None
     tables = {key: found for key, value in given.items() if (found := _sent(value)) is not None}
     code = tuple((key, value) for key, value in given.items() if key not in tables)
     data = encode_tables(tables)
-    context = getattr(spark, "_sc", None)
     digest = blake2b(data + _code_bytes(code), digest_size=16).hexdigest()
-    return Tables(digest, data if context is None else context.broadcast(data), code)
+    return Tables(digest, shipped(data, spark), code)
 
 
 def encode_tables(tables: Mapping[Key, SentTable | SentHistory]) -> bytes:

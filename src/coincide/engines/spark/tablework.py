@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.records import missing, out_of_range, too_far_ahead
 from coincide.detection.rowpattern.search import STEPS
-from coincide.engines.spark.bucket import Division
+from coincide.engines.spark.division import Division
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.instants import instant
 from coincide.engines.spark.packing import PACKED, Packing, Road, balanced_buckets
@@ -147,7 +147,7 @@ class TableStream:
 
     @property
     def division(self) -> Division:
-        return [*self.keys], self.buckets, self.pages
+        return Division([*self.keys], self.buckets, self.pages)
 
     @property
     def keeper(self) -> Keeper:

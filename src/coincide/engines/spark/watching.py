@@ -81,11 +81,15 @@ class Watched:
             self._refused = texts
             rules = load(*texts)
         except CoincideError as error:
-            LOG.error("the rules stay as they are: %s", str(error).splitlines()[0])
+            _tell_refused(error)
             return
         self._end_between_micro_batches()
-        self.query = self._start(rules)
-        self._texts, self._refused = texts, None
+        try:
+            self.query = self._start(rules)
+            self._texts, self._refused = texts, None
+        except CoincideError as error:  # rules that a stream cannot have, say
+            _tell_refused(error)
+            self.query = self._start(load(*self._texts))
 
     def _read(self) -> list[SourceText]:
         given = self._rules() if callable(self._rules) else self._rules
@@ -96,3 +100,7 @@ class Watched:
         while self.query.isActive and self.query.status["isTriggerActive"] and time.monotonic() < end:
             time.sleep(LOOK)
         self.query.stop()
+
+
+def _tell_refused(error: CoincideError) -> None:
+    LOG.error("the rules stay as they are: %s", str(error).splitlines()[0])

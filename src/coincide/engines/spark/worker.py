@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 
 from coincide.adapters.columns import is_number, number_values
 from coincide.adapters.nestedcolumns import is_list, sets_of_lists
-from coincide.adapters.order import sort_batch
-from coincide.adapters.tableorder import total_order
+from coincide.adapters.tableorder import taken, total_order
 from coincide.attachments import TEXT, giving
-from coincide.detection.base import DetectorPlan, in_tier
+from coincide.detection.base import DetectorPlan, in_tier, paying_sizes
 from coincide.detection.snapshots import damaged
 from coincide.engines.graph import Graph
 from coincide.engines.identity import Keys
@@ -71,7 +70,8 @@ class Task:
         """The total order of events, as numbers of rows; None: they stand so."""
         columns = {name: table.column(name).combine_chunks() for name in ("hi", "lo", "id") if name in table.column_names}
         hi = columns["hi"].to_numpy()
-        return total_order(columns["lo"].to_numpy() if "lo" in columns else hi, hi, columns["id"])
+        contents = None if self.layout.ranked else map(table.column, sorted(table.column_names))
+        return total_order(columns["lo"].to_numpy() if "lo" in columns else hi, hi, columns["id"], contents)
 
     def check_waiting(self, table: pa.Table) -> None:
         """Are these events that this query could have kept?"""
@@ -167,8 +167,9 @@ def graph_of(sources: Sources, members: tuple[int, ...], tier: str, tables: Tabl
 
 def graph_for(task: Task, rows: int) -> Graph:
     """Sizes between which no plan changes its tier have one graph."""
-    reached = [p.pays_from for p in _plans(task.sources, task.members, task.tables) if p.pays_from <= rows]
-    return graph_of(task.sources, task.members, task.tier, task.tables, max(reached, default=0))
+    sizes = paying_sizes(_plans(task.sources, task.members, task.tables))
+    reached = max((size for size in sizes if size <= rows), default=0)
+    return graph_of(task.sources, task.members, task.tier, task.tables, reached)
 
 
 def events_of(layout: Layout, columns: dict[str, Any]) -> EventTable:
@@ -181,6 +182,14 @@ def events_of(layout: Layout, columns: dict[str, Any]) -> EventTable:
         if name not in ("lo", "hi")
     }
     return EventTable(lo, hi, fields)
+
+
+def in_order(layout: Layout, columns: dict[str, Any]) -> EventBatch:
+    """The wire's columns as events in total order. Rows that are equal in stamp and id, which Spark has in any order, have here
+    the same one every time."""
+    table = events_of(layout, columns)
+    rows = total_order(table.lo, table.hi, table.fields["id"], None if layout.ranked else map(columns.get, sorted(columns)))
+    return EventBatch(table=table if rows is None else taken(table, rows))
 
 
 def _values(array: pa.Array) -> pa.Array:
@@ -239,7 +248,7 @@ def detect_partition(task: Task, span: Span, columns: dict[str, Any]) -> Iterato
     state = graph.initial()
     state.start = span.start
     if rows:
-        made = graph.advance(state, sort_batch(EventBatch(table=events_of(task.layout, columns))))
+        made = graph.advance(state, in_order(task.layout, columns))
         yield from written(task, made, keys)
     state.hi = state.hi if span.last is None else max(state.hi, span.last)
     yield from written(task, graph.finish(state, span.until, span.closed), keys)

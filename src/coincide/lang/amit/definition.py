@@ -117,11 +117,20 @@ class Operand(Placed):
         return self.alias or self.event
 
     @property
+    def keeping(self) -> tuple[Expr, bool] | None:
+        """A test of a candidate that has been used, and whether it stays if that is true, or if it is not (decision 1: kept only
+        if retain is true, removed only if consumption is true). None: it never stays."""
+        if self.consumption is not None:
+            return self.consumption, False
+        return None if self.retain is None else (self.retain, True)
+
+    @property
     def may_retain(self) -> bool:
         """May a candidate stay when it has been used?"""
-        if self.consumption is not None:
-            return not (isinstance(self.consumption, Literal) and self.consumption.value is True)
-        return self.retain is not None and not (isinstance(self.retain, Literal) and self.retain.value is not True)
+        if self.keeping is None:
+            return False
+        test, stays = self.keeping
+        return not isinstance(test, Literal) or (test.value is True) is stays
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ from itertools import pairwise
 from coincide.expr.tree import TRUE, And, Between, Call, Compare, Expr, In, IsNull, Like, Literal, Reference
 from coincide.lang.cdl.definition import Attribute, Filter, Predicate
 from coincide.lang.cdl.functions import COMPARISONS, OPERATORS, PRESENCE, TEXT_PREDICATES
+from coincide.lang.cdl.preferences import PREFERENCES
 from coincide.source import Span
 
 CONSTANTS = {"true": True, "false": False, "unknown": None}
-ABOUT_INSTANCES = ("complete", "equivalent", "shares")
-PREFERENCES = ("prefergreater", "preferless")
 
 
 def presence(predicate: Predicate) -> tuple[str, Expr] | None:
@@ -39,8 +38,8 @@ def _condition(name: str, arguments: tuple[Expr, ...], of: str | None, span: Spa
         return pairs[0] if len(pairs) == 1 else And(pairs, span=span)
     if name in CONSTANTS:
         return Literal(CONSTANTS[name], span=span)
-    if name in ABOUT_INSTANCES:
-        return Call(name, (Literal(of or "self"),), span=span)
+    if name in PREFERENCES:
+        return Call(name, arguments or (Literal(of or "self"),), span=span)
     if name == "between":
         x, low, high = arguments
         return Between(x, low, high, span=span)
@@ -58,7 +57,7 @@ def _call(name: str, arguments: tuple[Expr, ...], span: Span | None) -> Expr:
         return Like(arguments[0], arguments[1], span=span)
     if name in TEXT_PREDICATES:
         return Call(TEXT_PREDICATES[name], arguments, span=span)
-    if name in ("before", "concurrent", "overlaps", *PREFERENCES):
+    if name in ("before", "concurrent", "overlaps"):
         return Call(name, arguments, span=span)
     return Call("predicate", (Literal(name), *arguments), span=span)
 

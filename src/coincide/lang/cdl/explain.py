@@ -10,7 +10,7 @@ from coincide.lang.cdl.equality import closure
 from coincide.lang.cdl.names import Meaning, Names
 from coincide.lang.cdl.partition import demands, partition_of, prefers_within_key
 from coincide.lang.cdl.terms import Term, groups
-from coincide.lang.cdl.warning import unbounded
+from coincide.lang.cdl.warnings import unbounded
 
 Row = tuple[str, str]
 Attribute = tuple[int, str]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from coincide.attachments import attached, attachment
 from coincide.expr.functions import ANY, BOOLEAN, NUMBER, TEXT, Function
 from coincide.expr.functions import FUNCTIONS as SHARED
+from coincide.lang.cdl.preferences import PREFERENCES
 
 AGGREGATES = frozenset({"sum", "product", "avg", "count", "first", "last"})
 """These are aggregates always; one-argument `min`, `max` and `set` where they refer to a collection."""
@@ -35,7 +36,7 @@ FUNCTIONS: dict[str, Function] = SHARED | {
 
 @dataclass(frozen=True)
 class PredicateKind:
-    """How many arguments a predicate takes. `preference`: for preferences only. `test`: of a registered one, on values."""
+    """How many arguments a predicate takes. `preference`: is it for preferences only? `test`: of a registered one, on values."""
 
     name: str
     least: int
@@ -51,8 +52,8 @@ class PredicateKind:
         return self.least <= count and (self.most is None or count <= self.most)
 
 
-def _kinds(names: str, least: int, most: int | None, preference: bool = False) -> dict[str, PredicateKind]:
-    return {name.lower(): PredicateKind(name, least, most, preference) for name in names.split()}
+def _kinds(names: str, least: int, most: int | None) -> dict[str, PredicateKind]:
+    return {name.lower(): PredicateKind(name, least, most) for name in names.split()}
 
 
 COMPARISONS = {"equal": "=", "less": "<", "lessequal": "<=", "greater": ">", "greaterequal": ">=", "notequal": "!="}
@@ -71,8 +72,7 @@ BUILT_IN: dict[str, PredicateKind] = {
     **_kinds("before", 2, None),
     **_kinds("concurrent", 2, 2),
     **_kinds("true false unknown", 0, 0),
-    **_kinds("preferGreater preferLess", 2, 2),
-    **_kinds("complete equivalent shares", 0, 0, preference=True),
+    **{name: PredicateKind(p.name, p.arguments, p.arguments, not p.arguments) for name, p in PREFERENCES.items()},
 }
 _registered: dict[str, PredicateKind] = {}
 PREDICATE = "predicate"

@@ -9,6 +9,7 @@ from coincide.lang.cdl.conditions import condition_of, filter_condition
 from coincide.lang.cdl.definition import Description, Preference, Source, TimeEvent
 from coincide.lang.cdl.equality import Conditions, equalities
 from coincide.lang.cdl.names import Names
+from coincide.lang.cdl.preferences import PREFERENCES
 from coincide.lang.cdl.terms import Group, Term, groups
 
 ENVELOPE = ("time", "id", "type")
@@ -28,12 +29,14 @@ def partition_of(cd: Description) -> tuple[str, ...] | None:
 
 
 def _candidates(sources: Iterable[object]) -> Iterator[str]:
-    """Attributes that every message has as they are. Of `time_t` equal ones may be written differently."""
+    """Attributes that every message has as they are. Of `time_t` equal ones may be written differently. What is repeated by one
+    publisher is told by `source`, what is sent again by whomever by its content, of which `source` is no part (4.7)."""
     nodes = [s for s in sources if isinstance(s, Source)]
     common = [{a.name for a in s.attributes if not a.optional and a.lookup is None and a.type != "time_t"} for s in nodes]
     for attribute in nodes[0].attributes if nodes else ():
         name = attribute.name
-        kept_together = all(s.duplicates != "unchanged" or name == "source" for s in nodes)
+        told_by = {"accept": True, "unchanged": name == "source", "replay": name != "source"}
+        kept_together = all(told_by[s.duplicates] for s in nodes)
         if name not in ENVELOPE and kept_together and all(name in some for some in common):
             yield name
 
@@ -105,7 +108,7 @@ def positive_conditions(tree: Expr, names: Names) -> Iterator[Expr]:
 
 def _same_key(tree: Expr, key: str | None, names: Names) -> bool:
     if isinstance(tree, Call):
-        return tree.name == "shares"
+        return tree.name in PREFERENCES and PREFERENCES[tree.name].same_messages
     if isinstance(tree, And):
         return any(_same_key(operand, key, names) for operand in tree.operands)
     if not isinstance(tree, Compare):

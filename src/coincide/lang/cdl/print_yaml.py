@@ -40,7 +40,7 @@ def print_file(file: File) -> str:
 
 
 def _given(**values: object) -> Data:
-    """Those that are not left out. Names of entries that are no names of Python end in an underscore."""
+    """Those that are not left out. Names of entries that are not names of Python end in an underscore."""
     return {name.rstrip("_"): value for name, value in values.items() if value is not None}
 
 

@@ -31,7 +31,7 @@ class NoTable(Exception):
 
 
 def key_text(key: Value) -> str | None:
-    """A key as text: numbers in their JSON spelling. Sets and ranges are no keys."""
+    """A key as text: numbers in their JSON spelling. Sets and ranges are not keys."""
     if isinstance(key, bool):
         return str(key).lower()
     return number_text(key) if is_number(key) else key if isinstance(key, str) else None
@@ -90,7 +90,7 @@ def check_column(name: str, known: Iterable[str]) -> None:
 
 
 def foreign(raw: Any) -> Value:
-    """A value of a table or database as ours: instants in milliseconds, null for what is no value here."""
+    """A value of a table or database as ours: instants in milliseconds, null for what is not a value here."""
     if isinstance(raw, datetime):
         moment = raw if raw.tzinfo else raw.replace(tzinfo=UTC)
         return as_value((moment - EPOCH).total_seconds() * 1000)

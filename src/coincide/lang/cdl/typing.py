@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 from coincide.expr.tree import Arithmetic, Between, Call, Compare, Expr, In, Literal, Negate, Reference
 from coincide.lang.cdl.definition import TimeEvent
 from coincide.lang.cdl.functions import FUNCTIONS
 from coincide.lang.cdl.names import Meaning, Names
+from coincide.lang.cdl.preferences import PREFERENCES
 from coincide.lang.cdl.shape import fail
 from coincide.source import Span
 from coincide.syntax import walk
@@ -66,6 +68,6 @@ def _compared(node: Expr) -> Sequence[tuple[Expr, Expr]]:
         return [(node.operand, option) for option in node.options]
     if isinstance(node, Between):
         return [(node.operand, node.low), (node.operand, node.high)]
-    if isinstance(node, Call) and node.name in ("prefergreater", "preferless"):
-        return [(node.arguments[0], node.arguments[1])]
+    if isinstance(node, Call) and node.name in PREFERENCES and PREFERENCES[node.name].arguments:
+        return [*pairwise(node.arguments)]
     return []

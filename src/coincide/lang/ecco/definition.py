@@ -13,9 +13,6 @@ from coincide.syntax import Node, walk
 
 SEQUENCE, CONJUNCTION, CONCURRENCY, CONCATENATION = ";", "+", "||", " "
 RELATIONS = ("before", "meets", "overlaps", "finishes", "includes", "starts", "equals")
-CONSUMPTIONS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
-AGGREGATES = {"AVG": "avg", "MIN": "min", "MAX": "max", "SUM": "sum", "COUNT": "count", "DISTINCT": "distinct"}
-"""Each with the attribute that holds its result."""
 
 
 @dataclass(frozen=True)

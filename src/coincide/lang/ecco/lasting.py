@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from coincide.errors import Diagnostic, RuleError
+from coincide.lang.ecco.aggregates import result_of
 from coincide.lang.ecco.definition import (
-    AGGREGATES,
-    CONCATENATION,
     SEQUENCE,
     Alt,
     As,
@@ -66,10 +65,10 @@ class Names:
         if not isinstance(inner, Sel):
             return None
         if inner.function in ("LESS", "MORE") and inner.over is not None:
-            return "count" if inner.argument is None else "sum"
+            return result_of("COUNT" if inner.argument is None else "SUM")
         if inner.function in ("LESS", "MORE") and inner.argument is None:
             return self.aggregate(inner.operand)
-        return AGGREGATES.get(inner.function)
+        return result_of(inner.function)
 
 
 def _passes(node: Sel) -> bool:
@@ -116,41 +115,3 @@ def _withins(element: Expression) -> Iterator[Within]:
         if isinstance(element, Within):
             yield element
         element = element.operand
-
-
-# Warnings.
-
-
-def warnings(definition: Definition, names: Names) -> Iterator[Diagnostic]:
-    bounded = {id(core(n.operand, LOOKED_THROUGH)) for n in walk(definition.body) if isinstance(n, Within)}
-    for node in walk(definition.body):
-        check = _CHECKS.get(type(node))
-        message = check(node, names, id(node) in bounded) if check else None
-        if message is not None:
-            yield Diagnostic(message, node.span, "warning")
-
-
-def _concatenation(node: Chain, names: Names, bounded: bool) -> str | None:
-    if node.operator != CONCATENATION or not all(map(names.cannot_last, node.elements)):
-        return None
-    return "a concatenation of points can never occur"
-
-
-def _negation(node: Neg, names: Names, bounded: bool) -> str | None:
-    if bounded or not names.cannot_last(node.left) or _has_life(node.right):
-        return None
-    return "'A - B' looks for B only at A's instant; for a sequence write (A ; B) - C"
-
-
-def _has_life(node: Expression) -> bool:
-    return any(isinstance(part, Valid) for part in walk(node))
-
-
-def _selection(node: Sel, names: Names, bounded: bool) -> str | None:
-    if node.function != "NTH" or node.over is None:
-        return None
-    number = int(node.number or 0)
-    return f"windows are fixed; for any {number} close together write A*{{{number}}} within T"
-
-
-_CHECKS: dict[type[Expression], Callable[..., str | None]] = {Chain: _concatenation, Neg: _negation, Sel: _selection}

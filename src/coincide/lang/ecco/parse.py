@@ -11,9 +11,9 @@ from coincide.errors import nearest
 from coincide.expr.parse import MAXIMUM_DEPTH
 from coincide.expr.tokens import Token, name_of
 from coincide.expr.tree import Reference
+from coincide.lang.ecco.aggregates import AGGREGATES
 from coincide.lang.ecco.check import check_file
 from coincide.lang.ecco.definition import (
-    AGGREGATES,
     CONCATENATION,
     CONCURRENCY,
     CONJUNCTION,
@@ -46,8 +46,7 @@ from coincide.source import SourceText, room_for_recursion
 MOST_WAYS = 200
 
 UNARY = ("first", "last", "once")
-SELECTIONS = (*UNARY, *(name.lower() for name in AGGREGATES), "less", "more")
-"""What may stand behind `^`."""
+COMPARING = ("less", "more")
 
 MOST_WINDOWS = 10_000
 """That an event may be in at once: each of them gives a result."""
@@ -233,7 +232,7 @@ class _Parser(StatementReader):
     def _check_call(self, token: Token) -> None:
         """`FIRST(a)` would be something of the type FIRST that is followed by a: nobody means that."""
         behind = self.tokens.peek(1)
-        if token.kind == "name" and token.text.lower() in SELECTIONS and (behind.text, behind.start) == ("(", token.end):
+        if token.kind == "name" and token.text.lower() in _selections() and (behind.text, behind.start) == ("(", token.end):
             word = token.text.upper()
             hint = f"write (…)^{word}; an event type of this name stands in back quotes"
             raise self.tokens.fail(token, f"{word} stands behind what it selects from", hint)
@@ -331,18 +330,18 @@ class _Parser(StatementReader):
             if number == 0:
                 raise self.tokens.fail(token, "must be positive")
             return Sel(operand, "NTH", number=float(number), word=span)
-        word = self.expect(*SELECTIONS).text.upper()
+        word = self.expect(*_selections()).text.upper()
         if word.lower() in UNARY:
             return Sel(operand, word, word=span)
         argument = None
-        if word in ("AVG", "MIN", "MAX", "DISTINCT"):
+        if word in AGGREGATES and AGGREGATES[word].needs_argument:
             self.expect("(")
             argument = self.expression()
             self.expect(")")
         elif self.tokens.take("("):
             argument = self.expression()
             self.expect(")")
-        limit = self.number() if word in ("LESS", "MORE") else None
+        limit = self.number() if word.lower() in COMPARING else None
         return Sel(operand, word, argument, limit, word=span)
 
     def _at(self, operand: Expression) -> Expression:
@@ -361,6 +360,11 @@ class _Parser(StatementReader):
         self.tokens.next()
         name = self.name()
         return As(operand, name.text, span=self.span(name))
+
+
+def _selections() -> tuple[str, ...]:
+    """What may stand behind `^`."""
+    return (*UNARY, *(name.lower() for name in AGGREGATES), *COMPARING)
 
 
 def _chain(operator: str, parts: list[Expression]) -> Expression:

@@ -10,7 +10,8 @@ from coincide.expr.parse import ExpressionParser
 from coincide.expr.quantities import count_of
 from coincide.expr.tokens import Token, Tokens
 from coincide.expr.tree import Expr
-from coincide.lang.ecco.definition import CONSUMPTIONS, Place, Policy
+from coincide.lang.ecco.consumption import CONSUMPTIONS
+from coincide.lang.ecco.definition import Place, Policy
 from coincide.lang.ecco.words import EXPRESSION_RESERVED, KEYWORDS, OPERATORS, is_reserved
 from coincide.lang.shared.parser import Parser
 from coincide.model.area import Area

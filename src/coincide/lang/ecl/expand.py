@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
 
 from coincide.errors import Diagnostic, RuleError
 from coincide.expr.quantities import UNITS
@@ -12,6 +11,7 @@ from coincide.expr.tokens import Token, back_quoted
 from coincide.expr.tree import And, Compare, Expr, Literal, Not, Or, Reference
 from coincide.lang.ecl.syntax import Phrase, PredicateSyntax
 from coincide.source import SourceText, Span
+from coincide.syntax import rebuilt
 
 FIELDS = frozenset({"type", "id", "source", "time", "from", "space"})
 
@@ -114,14 +114,7 @@ class Expansion:
         if isinstance(node, Reference):
             return self._test(node, depth) if boolean else self._attribute(node)
         inside = isinstance(node, And | Or | Not)
-        changes: dict[str, Any] = {}
-        for f in fields(node):
-            value = getattr(node, f.name)
-            if isinstance(value, Expr):
-                changes[f.name] = self._resolved(value, inside, depth + 1)
-            elif isinstance(value, tuple):
-                changes[f.name] = tuple(self._resolved(v, inside, depth + 1) for v in value)
-        return replace(node, **changes) if changes else node
+        return rebuilt(node, lambda inner: self._resolved(inner, inside, depth + 1))
 
     def _attribute(self, node: Reference) -> Expr:
         assert node.span is not None

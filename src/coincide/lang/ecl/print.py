@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from coincide.expr.print import expression_text
@@ -32,6 +32,7 @@ from coincide.lang.ecl.definition import (
 )
 from coincide.lang.ecl.parse import RESERVED
 from coincide.source import room_for_recursion
+from coincide.syntax import rebuilt
 
 WIDTH = 100
 INDENT = "    "
@@ -66,19 +67,10 @@ def definition_text(definition: Monitor | Machine) -> str:
 
 def _expanded(node: Any) -> Any:
     """A definition, or a part of it, as if it had been written without named predicates."""
-    parts = (Correlation, Output, Transition)
-    changes: dict[str, Any] = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
-        if isinstance(value, parts):
-            changes[f.name] = _expanded(value)
-        elif isinstance(value, tuple) and value and isinstance(value[0], parts):
-            changes[f.name] = tuple(_expanded(part) for part in value)
-    if isinstance(node, Predicate):
-        changes["written"] = node.test
-    elif isinstance(node, Output):
-        changes["written"] = tuple(tree for _, tree in node.attributes)
-    return replace(node, **changes)
+    whole = rebuilt(node, _expanded, (Correlation, Output, Transition))
+    if isinstance(whole, Predicate):
+        return replace(whole, written=whole.test)
+    return replace(whole, written=tuple(tree for _, tree in whole.attributes)) if isinstance(whole, Output) else whole
 
 
 def _monitor(monitor: Monitor) -> str:

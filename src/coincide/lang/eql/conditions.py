@@ -53,7 +53,7 @@ class Conditions:
 
     def wanted(self, text: str) -> Token:
         if not self.at(text):
-            raise self.expected(f"'{text}'")
+            raise self.unexpected(f"'{text}'")
         return self.next()
 
     def span(self, token: Token) -> Span:
@@ -62,7 +62,7 @@ class Conditions:
     def fail(self, token: Token, message: str, hint: str | None = None) -> RuleError:
         return RuleError(Diagnostic(message, self.span(token), hint=hint))
 
-    def expected(self, what: str) -> RuleError:
+    def unexpected(self, what: str) -> RuleError:
         token = self.peek()
         shouted = token.text.isupper() and token.text.lower() in KEYWORDS
         hint = f"key words are in lower case: '{token.text.lower()}'" if shouted else None
@@ -170,7 +170,7 @@ class Conditions:
         token = self.peek()
         constant = self._constant()
         if constant is None:
-            raise self.expected(f"a constant after '{operator.text}'")
+            raise self.unexpected(f"a constant after '{operator.text}'")
         if operator.text.startswith("regex") and constant.value is not None:
             pattern = spelled(constant.value) or ""
             fault = _extension(pattern) or regular_expression_fault(pattern)
@@ -218,7 +218,7 @@ class Conditions:
         if token.kind == "name" and token.text in LINEAGE and self.peek(1).text == "of":
             raise self.fail(token, f"'{token.text} of' is not supported")
         if token.kind not in ("name", "field") or token.text in KEYWORDS or token.text.endswith("~"):
-            raise self.expected("a value or a condition")
+            raise self.unexpected("a value or a condition")
         self.next()
         if self.at("[") and self.peek(1).kind == "number":
             raise self.fail(self.peek(), "an array index is not supported")

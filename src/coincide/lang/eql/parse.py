@@ -80,7 +80,7 @@ class Parser(Conditions):
     def queries(self) -> Iterator[Query]:
         """A file has one query at least."""
         if self.peek().kind == "end":
-            raise self.expected("a query")
+            raise self.unexpected("a query")
         while True:
             yield self._query()
             if self.peek().kind == "end":
@@ -96,7 +96,7 @@ class Parser(Conditions):
         query = Query("", FILTER, (Item(self._filter()),)) if rule is None else rule()
         query = replace(query, pipes=tuple(self._pipes(query.kind)), span=self.span(start))
         if self.peek().kind != "end" and not self.at(";"):
-            raise self.expected("';'")
+            raise self.unexpected("';'")
         return check_query(self._with_directives(query))
 
     def _with_directives(self, query: Query) -> Query:
@@ -124,7 +124,7 @@ class Parser(Conditions):
         if self.take("any"):
             return None
         if token.kind != "name" or token.text in KEYWORDS or not _is_category(token.text):
-            raise self.expected("an event category")
+            raise self.unexpected("an event category")
         return self.next().text
 
     def _sequence(self) -> Query:
@@ -168,7 +168,7 @@ class Parser(Conditions):
 
     def _item(self, may_be_missing: bool) -> Item:
         if not self.at("[", "!["):
-            raise self.expected("'['")
+            raise self.unexpected("'['")
         bracket = self.next()
         missing = bracket.text == "!["
         if missing and not may_be_missing:

@@ -56,7 +56,7 @@ class SqlExpressions(ExpressionParser):
     def name(self, wanted: str) -> tuple[str, Token]:
         token = self.tokens.peek()
         if not self.is_name(token):
-            raise self.expected(wanted)
+            raise self.unexpected(wanted)
         self.tokens.next()
         return spelt(token), token
 
@@ -65,14 +65,14 @@ class SqlExpressions(ExpressionParser):
         _, token = self.name("a pattern variable")
         return folded(token), token
 
-    def expected(self, wanted: str, hint: str | None = None) -> RuleError:
+    def unexpected(self, wanted: str, hint: str | None = None) -> RuleError:
         token = self.tokens.peek()
         return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}", hint)
 
     def wanted(self, text: str) -> Token:
         token = self.tokens.take(text.lower())
         if token is None:
-            raise self.expected(f"'{text}'")
+            raise self.unexpected(f"'{text}'")
         return token
 
     # Levels of the grammar that are not those of the other languages
@@ -187,7 +187,7 @@ class SqlExpressions(ExpressionParser):
 
     def _close(self) -> None:
         if not self.tokens.take(")"):
-            raise self.expected("',' or ')'")
+            raise self.unexpected("',' or ')'")
 
     def _arity(self, name: Token) -> RuleError:
         return self.tokens.fail(name, f"wrong number of arguments of '{name.text}'")
@@ -229,7 +229,7 @@ class SqlExpressions(ExpressionParser):
     def whole_number(self) -> int:
         token = self.tokens.peek()
         if token.kind != "number" or not token.text.isdecimal():
-            raise self.expected("a whole number")
+            raise self.unexpected("a whole number")
         self.tokens.next()
         if len(token.text) > 20 or int(token.text) > LARGEST:
             raise self.tokens.fail(token, f"the number {token.text[:40]} is too large")
@@ -273,7 +273,7 @@ class SqlExpressions(ExpressionParser):
             return self._placed(Classifier(), name)
         variable, token = self.variable()
         if not self.tokens.take(")"):
-            raise self.expected("')'")
+            raise self.unexpected("')'")
         return Classifier(variable, span=self.tokens.span(token))
 
     # What may stand inside what
@@ -336,7 +336,7 @@ class SqlExpressions(ExpressionParser):
                 self.whole_number()
             self._close()
         if not self.tokens.take(")"):
-            raise self.expected("')'")
+            raise self.unexpected("')'")
         return self._placed(Cast(operand, kind), name)
 
     def interval(self) -> int:
@@ -346,7 +346,7 @@ class SqlExpressions(ExpressionParser):
             return self._quoted_duration()
         number = self.tokens.peek()
         if number.kind != "number":
-            raise self.expected("an interval, such as INTERVAL '10' MINUTE")
+            raise self.unexpected("an interval, such as INTERVAL '10' MINUTE")
         self.tokens.next()
         return self._duration(number, number.text)
 
@@ -360,7 +360,7 @@ class SqlExpressions(ExpressionParser):
     def _duration(self, number: Token, text: str) -> int:
         unit = self.tokens.peek()
         if unit.kind != "name":
-            raise self.expected("a unit of time")
+            raise self.unexpected("a unit of time")
         word = unit.text.lower()
         if word not in UNITS:
             raise self.tokens.fail(unit, f"'{unit.text}' is not a unit of time", unit_hint(word))

@@ -46,7 +46,7 @@ class Word:
         reserved = self.token.kind == "name" and self.token.text.lower() in RESERVED
         self.text = self.token.text.upper() if reserved else self.token.text
 
-    def says(self, *texts: str) -> bool:
+    def is_one(self, *texts: str) -> bool:
         return self.token.kind in ("name", "op") and self.token.text.lower() in texts
 
 
@@ -98,29 +98,29 @@ def _lines(words: Sequence[Word]) -> Iterator[Line]:
     depth, inside = 0, -1  # brackets that are open, and how many are within MATCH_RECOGNIZE
     begun = -1  # where no clause begins yet: the word behind MEASURES is an item, whatever it says
     for at, word in enumerate(words):
-        if at == 0 or (depth == 0 and words[at - 1].says(";")):
+        if at == 0 or (depth == 0 and words[at - 1].is_one(";")):
             yield Line(at, 0, apart=True)
-        elif depth == 0 and word.says("select", "from", "where"):
+        elif depth == 0 and word.is_one("select", "from", "where"):
             yield Line(at, 0)
         elif inside > 0 and depth == inside:
-            if word.says(")"):
+            if word.is_one(")"):
                 inside = -1
                 yield Line(at, 0)
-            elif at > begun and not words[at - 1].says(",", ".", "as", "by"):
+            elif at > begun and not words[at - 1].is_one(",", ".", "as", "by"):
                 phrase = next((p for p in CLAUSES if _follows(words, at, p)), None)
                 if phrase is not None:
                     begun = at + (phrase[0] in LISTS)
                     _raise(words[at : at + len(phrase)])
                     yield Line(at, 2)
-        if word.says("(") and inside < 0 and words[at - 1].says("match_recognize"):
+        if word.is_one("(") and inside < 0 and words[at - 1].is_one("match_recognize"):
             inside = depth + 1
             words[at - 1].text = words[at - 1].text.upper()
-        depth += word.says("(") - word.says(")")
+        depth += word.is_one("(") - word.is_one(")")
 
 
 def _follows(words: Sequence[Word], at: int, phrase: tuple[str, ...]) -> bool:
     part = words[at : at + len(phrase)]
-    return len(part) == len(phrase) and all(word.says(text) for word, text in zip(part, phrase, strict=True))
+    return len(part) == len(phrase) and all(word.is_one(text) for word, text in zip(part, phrase, strict=True))
 
 
 def _raise(words: Sequence[Word]) -> None:
@@ -130,23 +130,23 @@ def _raise(words: Sequence[Word]) -> None:
 
 def _items(part: Sequence[Word]) -> frozenset[int]:
     """Which words of a clause begin an item."""
-    if not part[0].says(*LISTS):
+    if not part[0].is_one(*LISTS):
         return frozenset()
     depth, found = 0, {1}
     for at, word in enumerate(part):
-        depth += word.says("(") - word.says(")")
-        if depth == 0 and word.says(","):
+        depth += word.is_one("(") - word.is_one(")")
+        if depth == 0 and word.is_one(","):
             found.add(at + 1)
     return frozenset(found)
 
 
 def _written(part: Sequence[Word], indent: int, items: frozenset[int]) -> Iterator[str]:
-    if part[0].says(*LOUD):
+    if part[0].is_one(*LOUD):
         _raise([word for word in part if word.token.kind == "name"])
-    elif part[0].says("create"):
-        _raise(part[: 1 + next(at for at, word in enumerate(part) if word.says("view"))])
-    elif part[0].says("order", "pattern"):
-        _raise([word for left, word in pairwise(part) if word.says(*ENDINGS) and not left.says("by", ",", ".")])
+    elif part[0].is_one("create"):
+        _raise(part[: 1 + next(at for at, word in enumerate(part) if word.is_one("view"))])
+    elif part[0].is_one("order", "pattern"):
+        _raise([word for left, word in pairwise(part) if word.is_one(*ENDINGS) and not left.is_one("by", ",", ".")])
     line, ended = "", False
     for at, word in enumerate(part):
         if at == 0 or ended or word.before or at in items:
@@ -162,6 +162,6 @@ def _written(part: Sequence[Word], indent: int, items: frozenset[int]) -> Iterat
 
 
 def _is_spaced(left: Word, right: Word) -> bool:
-    if right.says(",", ";", ")", ".") or left.says("(", "."):
+    if right.is_one(",", ";", ")", ".") or left.is_one("(", "."):
         return False
-    return right.apart or left.says(",", *SPACED) or right.says(*SPACED)
+    return right.apart or left.is_one(",", *SPACED) or right.is_one(*SPACED)

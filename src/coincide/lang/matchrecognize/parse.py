@@ -78,11 +78,11 @@ def parse_query(source: SourceText, foreign: bool = False) -> Query:
         parser = Parser(SqlTokens(source))
         parser.foreign = foreign
         if parser.tokens.peek().text.lower() in STARTS:
-            raise parser.expected("'SELECT'", QUERY_ONLY)
+            raise parser.unexpected("'SELECT'", QUERY_ONLY)
         query = parser.statement(plain_table=True)
         parser.tokens.take(";")
         if parser.tokens.peek().kind != "end":
-            raise parser.expected("the end of the query")
+            raise parser.unexpected("the end of the query")
         return query
 
 
@@ -104,7 +104,7 @@ class Parser(SqlExpressions):
             queries.append(self.statement())
             if self.tokens.peek().kind != "end" and not self.tokens.at(";"):
                 self._not_left_to_spark()
-                raise self.expected("';'")
+                raise self.unexpected("';'")
 
     def statement(self, plain_table: bool = False) -> Query:
         view: tuple[str, Token] | None = None
@@ -184,7 +184,7 @@ class Parser(SqlExpressions):
             table, _ = self.name("a table")
             where = self.scoped("FROM") if self.tokens.take("where") else None
             if not self.tokens.take(")"):
-                raise self.expected("')'")
+                raise self.unexpected("')'")
         else:
             table, _ = self.name("a table")
             where = None
@@ -242,7 +242,7 @@ class Parser(SqlExpressions):
         if name is None:
             wanted = f"',' or a clause after '{given[-1][1]}'" if given else "a clause of MATCH_RECOGNIZE"
             whole = not given and self.tokens.at("select", "with", "match_recognize")
-            raise self.expected(wanted, CLAUSE_ONLY if whole else None)
+            raise self.unexpected(wanted, CLAUSE_ONLY if whole else None)
         for other, shown in given:
             if other == name:
                 raise self.tokens.fail(token, f"'{self._words(name)}' is given twice")
@@ -305,7 +305,7 @@ class Parser(SqlExpressions):
         if self.tokens.take("nulls"):
             nulls_first = self.tokens.take("first") is not None
             if not nulls_first and not self.tokens.take("last"):
-                raise self.expected("'FIRST' or 'LAST'")
+                raise self.unexpected("'FIRST' or 'LAST'")
         return OrderKey(name, descending, nulls_first, span=span)
 
     def _clause_measures(self, found: dict[str, Any]) -> None:
@@ -348,7 +348,7 @@ class Parser(SqlExpressions):
             found["skip"] = Skip()
             return
         if not self.tokens.take("to"):
-            raise self.expected("'PAST' or 'TO'")
+            raise self.unexpected("'PAST' or 'TO'")
         if self.tokens.at_words("next", "row"):
             self._words_of("NEXT", "ROW")
             found["skip"] = Skip("NEXT")
@@ -407,7 +407,7 @@ class Parser(SqlExpressions):
         self._unmatched_rows = found.get("rows", (False,) * 4)[2]
         found["pattern"] = self._pattern()
         if not self.tokens.take(")"):
-            raise self.expected("')'")
+            raise self.unexpected("')'")
 
     def _pattern(self) -> Pattern:
         options = [self._sequence()]
@@ -443,9 +443,9 @@ class Parser(SqlExpressions):
         if self.tokens.take(","):
             most = self.whole_number() if self.tokens.peek().kind == "number" else None
         elif least is None:
-            raise self.expected("a whole number or ','")
+            raise self.unexpected("a whole number or ','")
         if not self.tokens.take("}"):
-            raise self.expected("'}'")
+            raise self.unexpected("'}'")
         if most == 0:
             raise self.tokens.fail(brace, "the upper bound of a quantifier must be at least 1")
         if most is not None and (least or 0) > most:
@@ -463,14 +463,14 @@ class Parser(SqlExpressions):
             body = self._pattern()
             self._depth -= 1
             if not self.tokens.take(")"):
-                raise self.expected("')'")
+                raise self.unexpected("')'")
             return body
         if self.tokens.take("{-"):
             return self._exclusion(token)
         if self.tokens.at("^", "$"):
             return Anchor(self.tokens.next().text == "$", span=self.tokens.span(token))
         if not self.is_name(token):
-            raise self.expected("a pattern variable")
+            raise self.unexpected("a pattern variable")
         self.tokens.next()
         return Variable(folded(token), span=self.tokens.span(token))
 
@@ -487,7 +487,7 @@ class Parser(SqlExpressions):
         body = self._pattern()
         self._depth -= 1
         if not self.tokens.take("-}"):
-            raise self.expected("'-}'")
+            raise self.unexpected("'-}'")
         return Exclusion(body, span=self.tokens.span(token))
 
     def _permutation(self, token: Token) -> Pattern:
@@ -499,7 +499,7 @@ class Parser(SqlExpressions):
             members.append(self._pattern())
         self._depth -= 1
         if not self.tokens.take(")"):
-            raise self.expected("',' or ')'")
+            raise self.unexpected("',' or ')'")
         if len(members) > MOST_PERMUTED:
             raise self.tokens.fail(token, f"PERMUTE takes at most {MOST_PERMUTED} members")
         return Permutation(tuple(members), span=self.tokens.span(token))

@@ -62,7 +62,7 @@ def _aggregate(node: Call, aliases: frozenset[str]) -> Reference | None:
 
 
 def aggregate_parts(name: str) -> tuple[str, str] | None:
-    """`sum(x)` as ("sum", "x"); None if the name is no aggregate's."""
+    """`sum(x)` as ("sum", "x"); None if the name is not an aggregate's."""
     function, opened, attribute = name.partition("(")
     return (function, attribute.removesuffix(")")) if opened else None
 

@@ -33,10 +33,10 @@ from coincide.lang.opera.definition import (
 )
 from coincide.lang.opera.resolve import resolve
 from coincide.lang.opera.sets import OPERATORS, RESERVED, SetParser
+from coincide.ordering import POLICIES, written_policies
 from coincide.source import SourceText, room_for_recursion
 
 TYPES = ("number", "string", "boolean", "timestamp")
-POLICIES = ("best-effort", "guaranteed", "probabilistic")
 
 
 def parse(source: SourceText) -> File:
@@ -123,10 +123,10 @@ class Parser(SetParser):
 
     def _policy(self) -> Policy:
         token = self.tokens.peek()
-        if token.text not in POLICIES:
-            raise self.unexpected("best-effort, guaranteed or probabilistic", known=POLICIES)
+        if token.text not in written_policies():
+            raise self.unexpected("best-effort, guaranteed or probabilistic", known=written_policies())
         self.tokens.next()
-        if token.text != "probabilistic":
+        if not POLICIES[token.text].has_threshold:
             return Policy(token.text, span=self.tokens.span(token))
         number = self.tokens.peek()
         if number.kind != "number" or not 0 < float(number.text) <= 1:

@@ -45,6 +45,7 @@ from coincide.lang.opera.definition import (
 )
 from coincide.lang.opera.sets import RESERVED
 from coincide.lang.opera.times import At, TimeSpec
+from coincide.ordering import POLICIES
 from coincide.source import room_for_recursion
 from coincide.syntax import walk
 
@@ -106,7 +107,7 @@ STATEMENTS: dict[type, Callable[[Any], str]] = {
 
 
 def policy_text(policy: Policy) -> str:
-    return policy.kind if policy.kind != "probabilistic" else f"probabilistic {number_text(policy.threshold)}"
+    return f"{policy.kind} {number_text(policy.threshold)}" if POLICIES[policy.kind].has_threshold else policy.kind
 
 
 def time_text(time: TimeSpec) -> str:

@@ -45,13 +45,14 @@ from coincide.lang.pretty.parameters import with_parameters
 from coincide.lang.pretty.phrases import KEYWORDS, Phrases, is_name
 from coincide.lang.shared.parser import Parser
 from coincide.model.event import ENVELOPE
+from coincide.ordering import POLICIES, written_policies
 from coincide.source import SourceText, room_for_recursion
 
 T = TypeVar("T")
 
 MOST_WAYS = 500
 WORDS = frozenset(change(word) for word in KEYWORDS for change in (str.lower, str.upper, str.capitalize))
-"""What may follow a bare number, and is no unit of time."""
+"""What may follow a bare number, and is not a unit of time."""
 OPERATORS = (*EXPRESSION_OPERATORS, ".", "?")
 
 
@@ -165,14 +166,10 @@ class _Parser(Parser):
 
     def _policy(self) -> Policy:
         start = self.tokens.peek()
-        threshold = 1.0
-        if self._take_words("best", "effort"):
-            kind = "best-effort"
-        elif self.take("guaranteed"):
-            kind = "guaranteed"
-        else:
-            kind = self.expect("probabilistic").text.lower()
-            threshold = self._probability()
+        kind = next((name for name in written_policies() if self._take_words(*name.split("-"))), None)
+        if kind is None:
+            raise self.unexpected("best effort, guaranteed or probabilistic")
+        threshold = self._probability() if POLICIES[kind].has_threshold else 1.0
         self.expect("detection")
         return Policy(kind, threshold, span=self.tokens.span(start))
 

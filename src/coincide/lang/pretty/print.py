@@ -36,6 +36,7 @@ from coincide.lang.opera.definition import (
 from coincide.lang.opera.times import At, TimeSpec
 from coincide.lang.pretty.parse import CanFail, parse
 from coincide.lang.pretty.phrases import KEYWORDS, spoken
+from coincide.ordering import POLICIES
 from coincide.source import SourceText, room_for_recursion
 from coincide.syntax import walk
 
@@ -111,7 +112,7 @@ class Said(NamedTuple):
     rest: str
 
 
-def said(statement: Detect, file: File) -> Said:
+def sentence_parts(statement: Detect, file: File) -> Said:
     """Raises NotExpressible."""
     printer = _Printer(statement, file)
     same = tuple(_name(bind.attribute) for bind in printer.parameters)
@@ -127,7 +128,7 @@ def event_text(events: EventSet, statement: Detect, file: File) -> tuple[str, st
 def _policy(policy: Policy | None) -> str:
     if policy is None:
         return ""
-    threshold = f" {number_text(policy.threshold)}" if policy.kind == "probabilistic" else ""
+    threshold = f" {number_text(policy.threshold)}" if POLICIES[policy.kind].has_threshold else ""
     return f" using {policy.kind.replace('-', ' ')}{threshold} detection"
 
 

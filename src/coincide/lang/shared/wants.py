@@ -13,8 +13,8 @@ from coincide.model.event import Event
 
 @dataclass(frozen=True)
 class Resembling(Expr):
-    """A test that is no expression of the shared language (of Sigma, say): one value of the attribute passes if it is like one of
-    these examples."""
+    """A test that is not an expression of the shared language (of Sigma, say): a value of the attribute passes if it is like
+    one of these examples."""
 
     operand: Reference
     examples: tuple[Single, ...]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NoReturn
 from xml.parsers import expat
 
@@ -28,13 +27,6 @@ class Element:
     content: str = field(default="", compare=False, repr=False)  # the character data with the white space around it
     places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)  # of values, where errors stand there
 
-    @cached_property
-    def value_spans(self) -> dict[str, Span]:
-        """Where each attribute's value stands, quotes left out. Character references make it longer than what it means."""
-        source, start = self.span.source, self.span.start
-        found = ATTRIBUTE.finditer(self.span.text)
-        return {m["name"]: source.span(start + m.start("value") + 1, start + m.end("value") - 1) for m in found}
-
     def place(self, attribute: str) -> Span:
         """Where an error in an attribute's value is shown."""
         return self.places.get(attribute, self.span)
@@ -44,7 +36,6 @@ class Element:
         return replace(self, span=span, places={}, children=tuple(child.at(span) for child in self.children))
 
 
-ATTRIBUTE = re.compile(r"\s(?P<name>[^\s=/>\"']+)\s*=\s*(?P<value>\"[^\"]*\"|'[^']*')")
 UNKNOWN_ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos|#\w+);)([^;\s]*);")
 START_TAG = re.compile(r"<[^\s/>]+(?:[^>\"']|\"[^\"]*\"|'[^']*')*>?")
 

@@ -69,7 +69,7 @@ class Map:
 
 
 def text_of(node: Node) -> str:
-    """As it is written; null, however it is written, is no text."""
+    """As it is written; null, however it is written, is not a text."""
     if not isinstance(node, Scalar):
         fail("expected a value, found a mapping or a list", node.span)
     return "" if is_null(node) else node.text

@@ -81,20 +81,20 @@ def _head(node: Entries, document: Map) -> Head:
 
 def _about(document: Map) -> About:
     """What means nothing to detection: nothing of it can be wrong."""
-    texts = {name: " ".join(_said(document, name)) for name in ("title", "name", "id", "level", "description", "author")}
+    texts = {name: " ".join(_texts(document, name)) for name in ("title", "name", "id", "level", "description", "author")}
     return About(
         texts["title"] or texts["name"],
         texts["id"] or None,
         texts["level"].lower() or None,
         texts["description"].strip(),
-        _said(document, "tags"),
-        _said(document, "references"),
-        _said(document, "falsepositives"),
+        _texts(document, "tags"),
+        _texts(document, "references"),
+        _texts(document, "falsepositives"),
         texts["author"],
     )
 
 
-def _said(document: Map, name: str) -> tuple[str, ...]:
+def _texts(document: Map, name: str) -> tuple[str, ...]:
     node = document.get(name)
     nodes = node.nodes if isinstance(node, Items) else (node,)
     return tuple(member.text for member in nodes if isinstance(member, Scalar) and not is_null(member))

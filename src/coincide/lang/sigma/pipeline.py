@@ -198,7 +198,7 @@ class _Detection:
             return self._test(node.field, node.value)
         if isinstance(node, c.ConditionValueExpression):
             return self._test("", node.value)
-        raise _Refused(f"the pipeline makes a condition that is no test ({type(node).__name__})")
+        raise _Refused(f"the pipeline makes a condition that is not a test ({type(node).__name__})")
 
     def _test(self, name: str, value: Any) -> str:
         modifiers, plain = _value(value)

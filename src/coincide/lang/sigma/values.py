@@ -233,7 +233,7 @@ def _offsets(data: bytes) -> list[str]:
 
 
 def _dashed(parts: Parts, place: Span) -> list[Parts]:
-    """Each dash is any dash. What stands at the border of a part has a wildcard, which is no letter, as its neighbour."""
+    """Each dash is any dash. What stands at the border of a part has a wildcard, which is not a letter, as its neighbour."""
     choices: list[list[Part | bytes]] = []
     for part in parts:
         if not isinstance(part, str):

@@ -25,6 +25,7 @@ from coincide.model.event import record
 from coincide.testing.compare import Record, plain_detection, same, unmatched
 from coincide.testing.fuzz.corpus import Example, runnable
 from coincide.testing.fuzz.work import Difference
+from coincide.testing.policies import each_policy
 
 LARGE = 20_000
 OBJECTS, COLUMNS = 1 << 30, 1 << 12
@@ -33,7 +34,7 @@ OBJECTS, COLUMNS = 1 << 30, 1 << 12
 MOST_CALLS = 2_000
 """Calls of the interpreter for an event, where an example is tried with many of them."""
 
-POLICIES = (*[None] * 9, "best-effort", "guaranteed", "probabilistic 0.9")
+POLICIES = (*[None] * 9, *each_policy())
 """For definitions that name none: most runs are in the total order."""
 
 AWKWARD: tuple[Any, ...] = (

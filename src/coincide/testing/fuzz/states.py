@@ -17,11 +17,12 @@ from coincide.model.event import Event, record
 from coincide.testing.fuzz.corpus import Example, runnable
 from coincide.testing.fuzz.mutation import mutate_bytes, mutate_packed
 from coincide.testing.fuzz.rules import close_events
+from coincide.testing.policies import each_policy
 
 TIERS = ("interpreter", "kernel")
 
 
-POLICIES = (None, None, None, "best-effort", "guaranteed", "probabilistic 0.9")
+POLICIES = (None, None, None, *each_policy())
 """Half of the snapshots are of a run without a policy."""
 
 

@@ -23,6 +23,7 @@ from coincide.expr.tree import Reference as FieldReference
 from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.check import check_spaces, resolved_place
 from coincide.lang.ecco.conditions import COUNTS, OUTPUT, Placed, has_bare_name, placed
+from coincide.lang.ecco.consumption import CONSUMPTIONS
 from coincide.lang.ecco.definition import (
     Alt,
     As,
@@ -186,7 +187,7 @@ class Builder:
     def _useful(self, node: Iter, around: Surroundings) -> tuple[Period, ...]:
         """How long a run may last to be of use, where all runs begin with the element that was first: nothing takes that away."""
         replaced = any(rule.keep == "last" for rule in self.setting.duplicates)
-        if node.most is not None or around.consumption not in ("unrestricted", "cumulative") or replaced or self.composer.points:
+        if node.most is not None or not CONSUMPTIONS[around.consumption].longest or replaced or self.composer.points:
             return ()
         return self.periods(replace(around, within=around.whole))
 

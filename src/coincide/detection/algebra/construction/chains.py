@@ -16,9 +16,10 @@ from coincide.detection.algebra.nodes.selection import Every, Nth, Once, Thresho
 from coincide.detection.algebra.nodes.silence import SilenceStep
 from coincide.detection.algebra.scope import value_of
 from coincide.expr.tree import Expr, Reference
+from coincide.lang.ecco.aggregates import AGGREGATES
 from coincide.lang.ecco.aliases import inner_elements, is_gap, is_silence
 from coincide.lang.ecco.conditions import COUNTS, STEP
-from coincide.lang.ecco.definition import AGGREGATES, SEQUENCE, As, At, Chain, Expression, Iter, Not, Null, Sel, Within
+from coincide.lang.ecco.definition import SEQUENCE, As, At, Chain, Expression, Iter, Not, Null, Sel, Within
 
 if TYPE_CHECKING:
     from coincide.detection.algebra.construction.build import Builder
@@ -157,7 +158,7 @@ def _aggregate(
     builder: Builder, function: str, argument: Expr | None, windows: Windows | None, child: Node, usual: dict[str, object]
 ) -> Node:
     value = None if argument is None else value_of(argument)
-    aggregator = Aggregator(function, AGGREGATES.get(function, ""), value, argument, builder.composer)
+    aggregator = Aggregator(function, value, argument, builder.composer)
     if windows is None:
         running: Node = builder.add(Running, (child,), aggregator, **usual)
         return running
@@ -180,7 +181,7 @@ def _threshold(builder: Builder, node: Sel, around: Surroundings) -> Node:
         function = "COUNT" if node.argument is None else "SUM"
         usual: dict[str, object] = {"reduces": around.subset}
         child = _aggregate(builder, function, node.argument, _windows(builder, node), child, usual)
-        tested: Expr = Reference(AGGREGATES[function])
+        tested: Expr = Reference(AGGREGATES[function].attribute)
     elif node.argument is not None:
         tested = node.argument
     else:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coincide.detection.algebra.construction.surroundings import Surroundings
+from coincide.detection.algebra.consumption import CONSUMPTIONS, LATEST
 from coincide.expr.tree import Call, Compare, Expr, Literal
 from coincide.lang.ecco.conditions import conjuncts
+from coincide.lang.ecco.consumption import DEFAULT
 from coincide.lang.ecco.definition import (
     CONJUNCTION,
     SEQUENCE,
@@ -74,9 +76,9 @@ def best_partner(chain: Chain, index: int, around: Surroundings, names: Names, s
     plain = apart(prefix, right, names) and not lives(chain, names) and not replaces(setting)
     if chain.operator != CONJUNCTION or not plain:
         return None
-    if around.consumption == "recent":
+    if CONSUMPTIONS[around.consumption].single == LATEST:
         return None if around.within else BY_ORDER
-    unrestricted = around.consumption == "unrestricted" and around.subset
+    unrestricted = around.consumption == DEFAULT and around.subset
     return BY_START if unrestricted and (not around.within or setting.options.maybe == "reject") else None
 
 
@@ -87,9 +89,9 @@ def best_prefix(chain: Chain, index: int, around: Surroundings, names: Names, se
     plain = is_exact(right, names) and not lives(prefix, names) and not replaces(setting)
     if not plain or not apart(prefix, right, names) or any(isinstance(core(e, (As, At)), Iter) for e in chain.elements[1:index]):
         return None
-    if around.consumption == "recent":
+    if CONSUMPTIONS[around.consumption].single == LATEST:
         return None if around.within and not all(is_exact(e, names) for e in prefix.elements) else BY_ORDER
-    if around.consumption != "unrestricted" or not around.subset or setting.options.maybe == "keep":
+    if around.consumption != DEFAULT or not around.subset or setting.options.maybe == "keep":
         return None
     gap = isinstance(chain.elements[index - 1], (Null, Not))
     return None if gap or isinstance(core(right, LOOKED_THROUGH), Within) else BY_START

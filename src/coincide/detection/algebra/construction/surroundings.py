@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from coincide.lang.ecco.definition import CONSUMPTIONS, Expression, Place, Policy, Within, Wrapper
+from coincide.lang.ecco.consumption import DEFAULT, chosen
+from coincide.lang.ecco.definition import Expression, Place, Policy, Within, Wrapper
 from coincide.lang.ecco.lasting import Names
 from coincide.model.stamp import MILLISECOND
 
@@ -17,7 +18,7 @@ def microseconds(milliseconds: float) -> int:
 class Surroundings:
     """What holds inside an expression: policies, places, and the bounds that the node inside the wrappers is to keep."""
 
-    consumption: str = "unrestricted"
+    consumption: str = DEFAULT
     subset: bool = False
     precision: tuple[Policy, ...] = ()
     places: tuple[Place, ...] = ()
@@ -26,13 +27,12 @@ class Surroundings:
 
     def under(self, policies: tuple[Policy, ...]) -> Surroundings:
         """An inner consumption overrides, an inner precision overrides that of the same aspect, `subset` adds up."""
-        chosen = [p.name for p in policies if p.name in CONSUMPTIONS]
         precise = tuple(p for p in policies if p.name == "precision")
         aspects = {p.aspect for p in precise}
         outer = tuple(p for p in self.precision if p.aspect not in aspects)
         return replace(
             self,
-            consumption=chosen[-1] if chosen else self.consumption,
+            consumption=chosen(policies, self.consumption),
             subset=self.subset or any(p.name == "subset" for p in policies),
             precision=(*outer, *precise),
         )

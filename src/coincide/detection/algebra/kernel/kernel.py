@@ -113,6 +113,8 @@ class Kernel:
         state.ended = state.ended or clock.end is not None
         if len(batch):
             state.latest = max(state.latest, int(batch.table.hi[-1]))
+        if clock.latest is not None:
+            state.latest = max(state.latest, clock.latest)
         instants = self._instants(state, rows, concerned[concerned < rows.length])
         found = self._found(state, rows, instants)
         later = concerned[concerned >= rows.length]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+NONE = np.zeros(0, np.int64)
 
 
 def fields_of(tables: Sequence[EventTable]) -> frozenset[str]:
@@ -49,17 +51,18 @@ class Rows:
             self._columns[name] = whole if len(whole) == self.length else whole.take(np.arange(self.length))
         return self._columns[name]
 
-    def is_of(self, kind: str) -> Mask:
-        types = self.column("type")
-        wanted = np.array([text == kind for text in types.texts] + [False])
-        assert types.codes is not None
-        return wanted[types.codes]
+    @cached_property
+    def _by_type(self) -> dict[str, Numbers]:
+        return self.column("type").by_text()
 
-    def held_by(self, leaf: Leaf) -> Mask:
+    def of_type(self, kind: str) -> Numbers:
+        return self._by_type.get(kind, NONE)
+
+    def held_by(self, leaf: Leaf) -> Numbers:
         """Rows that a reference holds."""
-        found = self.is_of(leaf.type)
-        for tree in tests_of(leaf):
-            found &= holds(tree, self)
+        found = self.of_type(leaf.type)
+        for tree in tests_of(leaf) if len(found) else ():
+            found = found[holds(tree, Some(self, found))]
         return found
 
     def of_types(self, types: frozenset[str]) -> Numbers:
@@ -99,6 +102,42 @@ class Rows:
 
     def place(self, row: int) -> Place:
         return self.pick(np.array([row])).place_tuples()[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Some:
+    """Some of these rows, as expressions see them."""
+
+    rows: Rows
+    index: Numbers
+    space: Spaces | None = None
+
+    @property
+    def length(self) -> int:
+        return len(self.index)
+
+    @property
+    def lo(self) -> Microseconds:
+        return self.rows.lo[self.index]
+
+    @property
+    def hi(self) -> Microseconds:
+        return self.rows.hi[self.index]
+
+    def column(self, name: str) -> Column:
+        return self.rows.column(name).take(self.index)
+
+
+def united(parts: Sequence[Numbers], length: int) -> Numbers:
+    """Of so many rows those that are in one part or another, in order; few are sorted, many are marked."""
+    if len(parts) == 1:
+        return parts[0]
+    if sum(map(len, parts)) < length // 16:
+        return np.unique(np.concatenate([NONE, *parts]))
+    marked = np.zeros(length, np.bool_)
+    for part in parts:
+        marked[part] = True
+    return np.flatnonzero(marked)
 
 
 def _joined(arrays: Sequence[Numbers]) -> Numbers:
@@ -152,7 +191,7 @@ def slots_of(shape: Operators | Window, keys: tuple[str, ...], rows: Rows, some:
         columns += [_tied_column(attributes, rows, some) for attributes in shape.tied]
     if not columns:
         return np.full(len(some), slots.of([()])[0])
-    codes, found = _numbered(columns[0]) if len(columns) == 1 else key_codes([plain(column) for column in columns])
+    codes, found = _numbered(columns[0]) if len(columns) == 1 else key_codes([column.singles.compact() for column in columns])
     return np.concatenate((slots.of(found), [-1]))[codes]
 
 
@@ -173,20 +212,10 @@ def stable_order(*keys: Numbers) -> Numbers:
 def _numbered(column: Column) -> tuple[Codes, list[Key]]:
     """As `key_codes`, quickly where there are numbers only."""
     if column.numbers is None or column.codes is not None or column.flags is not None or column.rests is not None:
-        return key_codes([plain(column)])
+        return key_codes([column.singles.compact()])
     encoded = pa.array(column.numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return codes, list(zip(encoded.dictionary.to_pylist(), strict=True))
-
-
-def plain(column: Column) -> Column:
-    """Without texts that no row has: each would become a key."""
-    if column.codes is None or len(column.texts) <= len(column):
-        return column
-    used, codes = np.unique(column.codes, return_inverse=True)
-    shift = int(len(used) > 0 and used[0] < 0)
-    texts = tuple(column.texts[code] for code in used[shift:].tolist())
-    return Column(len(column), column.numbers, (codes - shift).astype(np.int32), texts, column.flags, rests=column.rests)
 
 
 def _tied_column(attributes: dict[str, str], rows: Rows, some: Numbers) -> Column:
@@ -196,10 +225,8 @@ def _tied_column(attributes: dict[str, str], rows: Rows, some: Numbers) -> Colum
         return rows.column(names[0]).take(some)
     pieces, order = [], []
     for name in names:
-        mask = np.zeros(rows.length, np.bool_)
-        for kind in (kind for kind, attribute in attributes.items() if attribute == name):
-            mask |= rows.is_of(kind)
-        where = np.flatnonzero(mask[some])
+        kinds = [kind for kind, attribute in attributes.items() if attribute == name]
+        where = np.flatnonzero(np.isin(some, united([rows.of_type(kind) for kind in kinds], rows.length)))
         pieces.append(rows.column(name).take(some[where]))
         order.append(where)
     back = np.empty(len(some), np.int64)

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import fsum
 from typing import ClassVar
 
 import msgspec
 
+from coincide.detection.algebra.aggregates import BEHAVIOURS, Behaviour
 from coincide.detection.algebra.nodes.base import Instant, Keys, Node, State, without
 from coincide.detection.algebra.nodes.selection import Windows, selected
 from coincide.detection.algebra.occurrence import Composer, Occurrence
-from coincide.detection.algebra.scope import Environment, environment, number_of_different
+from coincide.detection.algebra.scope import Environment, environment
 from coincide.expr.tree import Expr
+from coincide.lang.ecco.aggregates import result_of
 from coincide.model import bounds
 from coincide.model.event import Value
 
 Argument = Callable[[Environment], Value] | None
-
-
-def total(function: str, argument: Argument, occurrences: Sequence[Occurrence], sources: Sequence[Occurrence]) -> float | None:
-    """The aggregate's value; None if nothing is made."""
-    if argument is None:
-        return float(len(occurrences))
-    values = [argument(environment(source)) for source in sources]
-    if function == "COUNT":
-        return float(sum(value is not None for value in values))
-    if function == "DISTINCT":
-        return float(number_of_different(values)) or None
-    numbers = [value for value in values if type(value) is float or type(value) is int]
-    if function == "SUM":
-        return fsum(numbers)
-    if not numbers:
-        return None
-    return fsum(numbers) / len(numbers) if function == "AVG" else min(numbers) if function == "MIN" else max(numbers)
 
 
 def sources_between(occurrences: Iterable[Occurrence], start: int, end: int) -> list[Occurrence]:
@@ -55,23 +39,37 @@ def each_once(sources: list[Occurrence]) -> list[Occurrence]:
 
 @dataclass(eq=False)
 class Aggregator:
-    """Makes the occurrence that stands for a window. No attribute: LAST."""
+    """Makes the occurrence that stands for a window; LAST is no aggregate."""
 
     function: str
-    attribute: str
     argument: Argument
     tree: Expr | None = None  # of the argument
     composer: Composer = field(default_factory=Composer)
 
     @property
+    def does(self) -> Behaviour | None:
+        return BEHAVIOURS.get(self.function)
+
+    @property
+    def attribute(self) -> str | None:
+        return result_of(self.function)
+
+    @property
     def fills_empty_windows(self) -> bool:
-        return self.function in ("SUM", "COUNT")
+        return self.does is not None and self.does.fills_empty_windows
+
+    def _value(self, occurrences: Sequence[Occurrence], sources: Sequence[Occurrence]) -> float | None:
+        """None: nothing is made."""
+        assert self.does is not None
+        if self.argument is None:
+            return float(len(occurrences))
+        return self.does.total([self.argument(environment(source)) for source in sources])
 
     def aggregate(
         self, occurrences: Sequence[Occurrence], sources: Sequence[Occurrence], ends: tuple[int, int], mark: str
     ) -> Occurrence | None:
-        value = total(self.function, self.argument, occurrences, sources)
-        if value is None:
+        value = self._value(occurrences, sources)
+        if value is None or self.attribute is None:
             return None
         whole = self.composer.stamped(tuple(sources), ends)
         attributes: dict[str, Value] = {**whole.attributes, self.attribute: value}
@@ -97,7 +95,7 @@ class WindowState(msgspec.Struct, array_like=True):
 class WindowNode(Node):
     """`E^AVG(x) over T every S` and the like."""
 
-    aggregator: Aggregator = field(default_factory=lambda: Aggregator("COUNT", "count", None))
+    aggregator: Aggregator = field(default_factory=lambda: Aggregator("COUNT", None))
     windows: Windows = field(default_factory=lambda: Windows(1, 1))
 
     state_type: ClassVar[type | None] = WindowState
@@ -167,7 +165,7 @@ class WindowNode(Node):
 
     def _summary(self, k: int, members: list[Occurrence], since: int | None) -> Occurrence | None:
         ends = self.windows.start(k), self.windows.end(k)
-        if self.aggregator.function == "LAST":
+        if self.aggregator.does is None:
             return self.aggregator.last(members[-1], ends) if members else None
         sources = sources_between(members, *ends)
         made = self.aggregator.aggregate(members, sources, ends, f"{self.number}:{k}")
@@ -195,7 +193,7 @@ class RunningState(msgspec.Struct, array_like=True):
 class Running(Node):
     """An aggregate without `over`: at each occurrence, over all so far."""
 
-    aggregator: Aggregator = field(default_factory=lambda: Aggregator("COUNT", "count", None))
+    aggregator: Aggregator = field(default_factory=lambda: Aggregator("COUNT", None))
 
     state_type: ClassVar[type | None] = RunningState
 

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from coincide.detection.algebra.consumption import CONSUMPTIONS, LATEST, choose
 from coincide.detection.algebra.nodes.base import Instant, Keys, Node, State, without
 from coincide.detection.algebra.nodes.equality import SPARE, Equality, index_of
-from coincide.detection.algebra.nodes.policies import CONSUMING, choose
 from coincide.detection.algebra.nodes.prefix import Prefix, first_prefix, joined
 from coincide.detection.algebra.nodes.relations import MAYBE, Period, Relation, follows
 from coincide.detection.algebra.occurrence import Composer, Occurrence, conflict, distinct
 from coincide.detection.algebra.scope import Conjunct, Environment, environment, number_of_different
+from coincide.lang.ecco.consumption import DEFAULT
 from coincide.model.event import Value
 
 
@@ -86,7 +87,7 @@ class Step(Node):
     continues: bool = False  # is `left` the step before, of the same chain? Else it is the first operand
     relation: Relation = follows
     sequence: bool = False
-    policy: str = "unrestricted"
+    policy: str = DEFAULT
     periods: tuple[Period, ...] = ()  # `within` on the chain
     operand_periods: tuple[Period, ...] = ()  # `within` on the right operand, which cannot last
     between: Between | None = None
@@ -150,18 +151,19 @@ class Step(Node):
             if choice.used:
                 state.rights = _removed(state.rights, [m.right for m in choice.used] if side else [])
                 state.prefixes = _removed(state.prefixes, [] if side else [m.prefix for m in choice.used])
-            if not (fitting and self.policy in CONSUMING):
+            if not (fitting and CONSUMPTIONS[self.policy].consumes):
                 (state.prefixes if side else state.rights).append(x)
 
     def _fitting(self, state: StepState, candidates: Sequence[Prefix], right: Occurrence) -> list[Match]:
         """In ascending order; where the policy takes one of them and the store stands in order, that one alone."""
-        if not (self.punctual and self.policy in ("recent", "chronicle")):
+        single = CONSUMPTIONS[self.policy].single
+        if not (self.punctual and single):
             return self._ordered(m for p in candidates if (m := self.match(state, p, right)))
-        for prefix in reversed(candidates) if self.policy == "recent" else candidates:
+        for prefix in reversed(candidates) if single == LATEST else candidates:
             found = self.match(state, prefix, right)
             if found is not None:
                 return [found]
-            if self.policy == "recent" and self._passed(prefix.hi, right.hi):
+            if single == LATEST and self._passed(prefix.hi, right.hi):
                 break  # those before it ended no later
         return []
 

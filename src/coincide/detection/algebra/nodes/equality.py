@@ -67,7 +67,7 @@ class Index(Generic[Item]):
 
     def __init__(self, items: list[Item], equality: Equality) -> None:
         self.items = items
-        self.kept = len(items)
+        self._initial_size = len(items)
         self._equality = equality
         self._by_values: dict[Values, list[Item]] = {}
         self.add(items)
@@ -92,7 +92,7 @@ class Index(Generic[Item]):
 
     @property
     def crowded(self) -> bool:
-        return len(self.items) > 2 * self.kept + SPARE
+        return len(self.items) > 2 * self._initial_size + SPARE
 
 
 def index_of(state: msgspec.Struct, items: list[Item], equality: Equality) -> Index[Item]:

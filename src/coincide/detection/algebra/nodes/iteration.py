@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import msgspec
 
+from coincide.detection.algebra.consumption import CONSUMPTIONS
 from coincide.detection.algebra.nodes.base import Instant, Keys, Node, State, maybe_so, without
 from coincide.detection.algebra.nodes.relations import MAYBE, YES, Period
 from coincide.detection.algebra.occurrence import Composer, Occurrence, conflict
 from coincide.detection.algebra.scope import Environment, environment
 from coincide.detection.keys import key_part
+from coincide.lang.ecco.consumption import DEFAULT
 from coincide.model.event import Value
 
 
@@ -25,7 +26,7 @@ class RunState(msgspec.Struct, array_like=True):
 class Iteration(Node):
     least: int = 1
     most: int | None = None
-    policy: str = "unrestricted"
+    policy: str = DEFAULT
     periods: tuple[Period, ...] = ()
     composer: Composer = field(default_factory=Composer)
     simple: bool = False  # elements are single events, which cannot conflict
@@ -51,26 +52,11 @@ class Iteration(Node):
 
     def _run(self, state: RunState) -> Occurrence | None:
         """The run that the policy wants, ending with the newest element."""
-        elements = state.elements
+        elements, policy = state.elements, CONSUMPTIONS[self.policy].runs
         counts = self._counts(elements)
-        count = counts[-1]
-        if self.policy == "chronicle":
-            if count < self.least:
-                return None
+        if policy.ends(counts[-1], self.least, self.most):
             state.elements = []
-            return self._composed(elements)
-        if self.policy == "cumulative":
-            run = self._composed(elements) if count >= self.least else None
-            if self.most is not None and count >= self.most:
-                state.elements = []
-            return run
-        if self.policy == "unrestricted":
-            longest = bisect_right(counts, count if self.most is None else self.most)
-            sizes = range(longest, bisect_left(counts, self.least), -1)
-        else:
-            shortest = bisect_left(counts, self.least) + 1
-            sizes = range(shortest, shortest + (count >= self.least))
-        runs = (self._composed(elements[-size:]) for size in sizes)
+        runs = (self._composed(elements[-size:]) for size in policy.sizes(counts, self.least, self.most))
         return next((run for run in runs if run is not None), None)
 
     def _counts(self, elements: list[Occurrence]) -> Sequence[int]:
@@ -110,7 +96,7 @@ class Iteration(Node):
 
     def _forget(self, state: RunState) -> None:
         """Elements too far back for any run; they could still keep out one that conflicts, if conflicts are possible."""
-        reach = self.least if self.policy in ("recent", "continuous") else self.most if self.policy == "unrestricted" else None
+        reach = CONSUMPTIONS[self.policy].runs.reach(self.least, self.most)
         if self.simple and reach is not None and self.by is None:
             state.elements = state.elements[-reach:]
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import msgspec
 
+from coincide.detection.algebra.consumption import choose
 from coincide.detection.algebra.nodes.base import Instant, Keys, Node, State, without
 from coincide.detection.algebra.nodes.chain import Made, Match, Step, StepState
-from coincide.detection.algebra.nodes.policies import choose
 from coincide.detection.algebra.nodes.prefix import Prefix
 from coincide.detection.algebra.nodes.relations import MAYBE
 from coincide.detection.algebra.occurrence import Composer, Occurrence

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, read_by, without_copies
-from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, slots_of
+from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, slots_of, united
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.sequence.loop import run
 from coincide.detection.algebra.sequence.pools import (
@@ -32,7 +32,7 @@ from coincide.detection.algebra.sequence.pools import (
 from coincide.detection.algebra.shape.shapes import MOST_LEAVES, Operators
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.store import Store, gathered
-from coincide.detection.columns.tables import longer
+from coincide.detection.columns.tables import distinct, longer
 
 LITTLE = 1 << 15
 """Occurrences that may be there before anybody looks for those that are needed no more."""
@@ -113,20 +113,21 @@ class SequenceKernel:
         return False
 
     def _groups(self, memory: Memory, rows: Rows, base: int) -> tuple[Groups, Numbers]:
-        held = np.zeros(rows.length, np.int64)
-        for number, leaf in enumerate(self.shape.leaves):
-            held |= rows.held_by(leaf).astype(np.int64) << number
-        some = np.flatnonzero(held)
-        slot = slots_of(self.shape, self.program.keys, rows, some, memory.slots)
+        parts = [rows.held_by(leaf) for leaf in self.shape.leaves]
+        some = united(parts, rows.length)
+        held = np.zeros(len(some), np.int64)
+        for number, part in enumerate(parts):
+            held[np.searchsorted(some, part)] |= 1 << number
+        slot = slots_of(self.shape, self.program.keys, rows, some, memory.slots) if len(some) else some
         if len(slot) and slot.min() < 0:
-            some, slot = some[slot >= 0], slot[slot >= 0]
+            some, slot, held = some[slot >= 0], slot[slot >= 0], held[slot >= 0]
         hi = rows.hi[some]
         if (hi[1:] == hi[:-1]).any():
             order = np.lexsort((slot, hi))
-            some, slot, hi = some[order], slot[order], hi[order]
+            some, slot, hi, held = some[order], slot[order], hi[order], held[order]
         new = (hi[1:] != hi[:-1]) | (slot[1:] != slot[:-1])
         starts = np.concatenate(([0], np.flatnonzero(new) + 1, [len(some)])) if len(some) else np.zeros(1, np.int64)
-        return Groups(starts, rows.lo[some], np.ascontiguousarray(hi), slot, held[some], some + base), some
+        return Groups(starts, rows.lo[some], np.ascontiguousarray(hi), slot, held, some + base), some
 
     def _run(self, memory: Memory, groups: Groups) -> None:
         p = memory.pools
@@ -201,7 +202,7 @@ class SequenceKernel:
             return
         events = memory.pools.occurrences["event"][known : memory.pools.n[OCCURRENCES]]
         new = events >= base
-        used = np.unique(events[new]) - base
+        used = distinct(events[new]) - base
         events[new] = base + np.searchsorted(used, events[new] - base)
         memory.events.add_from(rows.tables, used)
 

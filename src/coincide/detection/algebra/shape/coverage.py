@@ -77,6 +77,8 @@ def _window(root: Node, made: frozenset[str]) -> Window | None:
         node = node.children[0]
     if not isinstance(node, WindowNode):
         return None
+    if (does := node.aggregator.does) is not None and does.without_kernel:
+        raise Unsupported(f"uses {node.aggregator.function}, {does.without_kernel}")
     for one in thresholds:
         if not isinstance(one.tree, FieldReference) or one.tree.name != node.aggregator.attribute:
             raise Unsupported(f"uses {'LESS' if one.less else 'MORE'} with an argument")

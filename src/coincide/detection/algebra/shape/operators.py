@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import floor
 
+from coincide.detection.algebra.consumption import CONSUMPTIONS
 from coincide.detection.algebra.nodes.aggregate import Running, WindowNode
 from coincide.detection.algebra.nodes.base import Binding, Disjunction, LengthBound, Life, Node, Reference
 from coincide.detection.algebra.nodes.chain import Step
@@ -34,6 +35,7 @@ from coincide.detection.algebra.shape.shapes import (
     check_tree,
     leaf_of,
 )
+from coincide.lang.ecco.consumption import DEFAULT
 from coincide.lang.ecco.definition import CONJUNCTION, SEQUENCE
 
 
@@ -110,21 +112,22 @@ class Reader:
             raise Unsupported("uses an operator other than ; + | -")
         if node.between is not None:
             raise Unsupported("has a gap or a group between operands")
-        if node.policy not in POLICIES:
-            raise Unsupported(f"uses {node.policy}")
+        consumption = CONSUMPTIONS[node.policy]
+        if consumption.without_kernel:
+            raise Unsupported(f"uses {node.policy}, {consumption.without_kernel}")
         assert node.left is not None
         assert node.right is not None
         left, right = self._read(node.left, (), optional), self._read(node.right, (), optional)
         last = self.found[left].right if node.continues else left
         if not (node.sequence and self._is_point(last) and self._is_point(right)):  # points never meet
             self._check_apart([left], right, "has operands that can be one event")
-        shortest = node.policy == "unrestricted" and node.reduces
+        shortest = node.policy == DEFAULT and node.reduces
         operator = Operator(
             SEQUENT if node.sequence else BOTH,
             node,
             left,
             right,
-            policy=SHORTEST if shortest else POLICIES[node.policy],
+            policy=SHORTEST if shortest else POLICIES[consumption.kernel],
             limit=_limit(node.periods),
             operand_limit=_limit(node.operand_periods),
             reduces=node.reduces,

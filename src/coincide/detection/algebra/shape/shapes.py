@@ -14,7 +14,8 @@ from coincide.syntax import walk
 
 LEAF, EITHER, SEQUENT, BOTH, WITHOUT = range(5)
 UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, SHORTEST = range(5)
-POLICIES = {"unrestricted": UNRESTRICTED, "recent": RECENT, "chronicle": CHRONICLE, "continuous": CONTINUOUS}
+POLICIES = {"UNRESTRICTED": UNRESTRICTED, "RECENT": RECENT, "CHRONICLE": CHRONICLE, "CONTINUOUS": CONTINUOUS}
+"""By the names that `consumption.py` has for them."""
 BY_ORDER, BY_START = 1, 2
 UNBOUNDED = 2**62
 MOST_LEAVES = 32

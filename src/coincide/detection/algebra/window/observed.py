@@ -10,6 +10,7 @@ import numpy as np
 
 from coincide.detection.algebra.kernel.rows import Mask, Numbers
 from coincide.detection.algebra.nodes.selection import Windows
+from coincide.detection.columns.tables import distinct
 
 NOTHING = np.zeros(0, np.int64)
 Ask = tuple[int | None, int]
@@ -70,7 +71,7 @@ def with_empty(groups: Groups, observed: Observed, slots: int, last: int) -> tup
     """Windows up to number `last`, and where keys are observed after it."""
     width = slots + 1
     filled, seen = groups.window * width + groups.slot, observed.window * width + observed.slot
-    every = np.unique(np.concatenate((filled, filled + width, seen)))
+    every = distinct(np.concatenate((filled, filled + width, seen)))
     window, slot = every // width, every % width
     at = np.searchsorted(filled, every)
     is_filled = np.append(filled, np.iinfo(np.int64).min)[at] == every

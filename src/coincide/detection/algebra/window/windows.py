@@ -5,26 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, passing, read_by, without_copies
-from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, slots_of, stable_order
+from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, slots_of, stable_order, united
 from coincide.detection.algebra.nodes.selection import Threshold, Windows
-from coincide.detection.algebra.program import Program, key_rank
+from coincide.detection.algebra.program import OWN, Program, key_rank
 from coincide.detection.algebra.shape.shapes import Window
 from coincide.detection.algebra.window.observed import NOTHING, Ask, Groups, Observed, first_asks, throughout, with_empty
-from coincide.detection.algebra.window.sums import group_sums
-from coincide.detection.columns.keys import key_codes
-from coincide.detection.columns.numbers import comparable
+from coincide.detection.algebra.window.totals import TOTALS, Totals, sizes
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import Store, gathered
+from coincide.detection.columns.tables import distinct
 from coincide.expr.tree import Compare, Literal, Reference
 from coincide.expr.vector import Table, evaluate, holds
 from coincide.model.column import Column
 from coincide.model.table import EventTable
 
-Values = npt.NDArray[np.float64]
 LITTLE = 1 << 15
 """Members that may have been dropped before anybody looks for keys that are needed no more."""
 
@@ -107,14 +104,13 @@ class WindowKernel:
         """New members join the old ones; which rows they are."""
         if not rows.length:
             return NOTHING
-        seen, held = np.zeros(rows.length, np.bool_), np.zeros(rows.length, np.bool_)
+        some = united([rows.of_type(kind) for kind in {leaf.type for leaf in self.shape.leaves}], rows.length)
+        held = np.zeros(len(some), np.bool_)
         for leaf in self.shape.leaves:
-            seen |= rows.is_of(leaf.type)
-            held |= rows.held_by(leaf)
-        some = np.flatnonzero(seen)
+            held[np.searchsorted(some, rows.held_by(leaf))] = True
         slot = slots_of(self.shape, self.program.keys, rows, some, memory.slots)
         if len(slot) and slot.min() < 0:
-            some, slot = some[slot >= 0], slot[slot >= 0]
+            some, slot, held = some[slot >= 0], slot[slot >= 0], held[slot >= 0]
         if not len(some):
             return NOTHING
         hi = rows.hi[some]
@@ -126,9 +122,8 @@ class WindowKernel:
             new = Observed(slot, first, hi).take(seen_first)
             asks.extend(first_asks(new, self.windows))
             memory.observed = memory.observed.and_then(new)
-        members = held[some]
-        memory.hi, memory.slot = np.concatenate((memory.hi, hi[members])), np.concatenate((memory.slot, slot[members]))
-        return some[members]
+        memory.hi, memory.slot = np.concatenate((memory.hi, hi[held])), np.concatenate((memory.slot, slot[held]))
+        return some[held]
 
     def _spans(self, memory: WindowMemory, begin: int = 0) -> tuple[Numbers, Numbers]:
         """As `Windows.containing`, for the members from `begin` on, but for what is closed."""
@@ -165,7 +160,7 @@ class WindowKernel:
         if not self.program.keys:
             asks.extend((self.windows.end(k), self.windows.end(k + 1)) for k in range(memory.next or 0, last + 1))
             return throughout(groups, memory.observed, range(memory.next or 0, last + 1))
-        asks.extend((self.windows.end(k), self.windows.end(k + 1)) for k in np.unique(groups.window).tolist())
+        asks.extend((self.windows.end(k), self.windows.end(k + 1)) for k in distinct(groups.window).tolist())
         groups, memory.observed = with_empty(groups, memory.observed, len(memory.slots), last)
         memory.renewed = True
         return groups
@@ -189,37 +184,18 @@ class WindowKernel:
         index = index[self._ascending(groups, memory, index, self._below(table, flat, offsets))]
         return self._made(memory, table, groups, index, flat, offsets, value) if len(index) else None
 
-    def _values(self, table: EventTable, flat: Numbers, offsets: Numbers) -> tuple[Column, Mask]:
+    def _values(self, table: EventTable, flat: Numbers, offsets: Numbers) -> Totals:
         """The aggregate's value in each window, and where something is made (5.5)."""
-        sizes = np.diff(offsets).astype(np.float64)
-        tree, function = self.aggregator.tree, self.aggregator.function
-        if function == "LAST" or tree is None:
-            return Column(len(sizes), sizes), np.ones(len(sizes), np.bool_)
-        column = evaluate(tree, TableRows(table)).take(flat)
-        if function in ("MIN", "MAX") and len(flat):
-            return _extremes(function, column, offsets)
-        values, there = self._totals(function, column, sizes, offsets)
-        return Column(len(sizes), values), there
-
-    def _totals(self, function: str, column: Column, sizes: Values, offsets: Numbers) -> tuple[Values, Mask]:
-        if function == "COUNT":
-            return _sums((~column.is_null).astype(np.float64), offsets), np.ones(len(sizes), np.bool_)
-        if function == "DISTINCT":
-            different = _different(key_codes([column])[0].astype(np.int64), offsets)
-            return different, different > 0
-        numbers = np.full(len(column), np.nan) if column.numbers is None else column.numbers
-        if function == "SUM":
-            return group_sums(numbers, offsets), np.ones(len(sizes), np.bool_)
-        counts = _sums((~np.isnan(numbers)).astype(np.float64), offsets)
-        if function == "AVG":
-            return group_sums(numbers, offsets) / np.maximum(counts, 1), counts > 0
-        return sizes, counts > 0
+        tree, does = self.aggregator.tree, self.aggregator.does
+        if does is None or tree is None:
+            return sizes(offsets)
+        return TOTALS[does.kernel](evaluate(tree, TableRows(table)).take(flat), offsets)
 
     def _below(self, table: EventTable, flat: Numbers, offsets: Numbers) -> Coded | None:
         """What windows are made of, if that can be the same for several keys."""
         if not (self.shape.reads_detections and self.program.keys):
             return None
-        if self.aggregator.function != "LAST":
+        if self.aggregator.does is not None:
             return coded([table]).united(flat, offsets)
         return coded([table]).united(flat[offsets[1:] - 1], np.arange(len(offsets)))
 
@@ -230,13 +206,13 @@ class WindowKernel:
             window = groups.window[index]
             return ascending(window, window, below.united(index, np.arange(len(index) + 1)), [(rank,) for rank in ranks])
         size, start = groups.size[index], groups.start[index]
-        at = start + size - 1 if self.aggregator.function == "LAST" else start
+        at = start + size - 1 if self.aggregator.does is None else start
         first = np.append(groups.member, -1)[np.where(size > 0, at, len(groups.member))]
         empty = size == 0
         rank = np.zeros(len(index), np.int64)
         if empty.sum() > 1:
             keys = memory.slots.keys()
-            slots = sorted(np.unique(groups.slot[index][empty]).tolist(), key=lambda slot: key_rank(keys[slot]))
+            slots = sorted(distinct(groups.slot[index][empty], len(keys)).tolist(), key=lambda slot: key_rank(keys[slot]))
             places = np.zeros(len(keys), np.int64)
             places[slots] = np.arange(len(slots))
             rank = places[groups.slot[index]]
@@ -253,7 +229,7 @@ class WindowKernel:
         value: Column,
     ) -> Found | None:
         begins, sizes = offsets[index], groups.size[index]
-        if self.aggregator.function == "LAST":
+        if self.aggregator.does is None:
             begins, sizes = begins + sizes - 1, np.ones(len(index), np.int64)
         ends = np.cumsum(sizes)
         rows = flat[np.repeat(begins - ends + sizes, sizes) + np.arange(int(ends[-1]))]
@@ -268,6 +244,8 @@ class WindowKernel:
             index = index[passed]
             return self._made(memory, table, groups, index, flat, offsets, value) if len(index) else None
         found = composed(self.program, table, parts, stamps, memory.slots, groups.slot[index], results=results)
+        if OWN.isdisjoint(self.program.keys):  # each carries its key, of which there is one detection a window
+            return found
         alike = self.shape.reads_detections or (groups.size[index] == 0).sum() > 1  # windows of several keys without events
         return without_copies(found) if alike else found
 
@@ -325,28 +303,3 @@ def _passing(value: Column, threshold: Threshold) -> Mask:
         test = Compare("<" if threshold.less else ">", Reference("value"), Literal(threshold.limit))
         return holds(test, Table(len(value), {"value": value}))
     return np.asarray((value.numbers < threshold.limit) if threshold.less else (value.numbers > threshold.limit))
-
-
-def _extremes(function: str, column: Column, offsets: Numbers) -> tuple[Column, Mask]:
-    """The least or greatest number of each window, and where there is one."""
-    extreme = np.fmin if function == "MIN" else np.fmax
-    numbers = comparable([column])[0]
-    found = extreme.reduceat(numbers, offsets[:-1])
-    there = _sums((~np.isnan(numbers)).astype(np.float64), offsets) > 0
-    if column.rests is None:
-        return Column(len(found), found), there
-    known, first = np.unique(numbers, return_index=True)  # ranks: the rows that have them
-    return column.take(first[np.searchsorted(known, np.where(there, found, known[0]))]), there
-
-
-def _different(codes: Numbers, offsets: Numbers) -> Values:
-    """How many different codes each window has; those below 0 do not count."""
-    windows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[codes >= 0]
-    pairs = np.unique(np.stack([windows, codes[codes >= 0]]), axis=1)
-    return np.bincount(pairs[0], minlength=len(offsets) - 1).astype(np.float64)
-
-
-def _sums(values: Values, offsets: Numbers) -> Values:
-    """Of whole numbers."""
-    total = np.concatenate(([0.0], np.cumsum(values)))
-    return np.asarray(total[offsets[1:]] - total[offsets[:-1]])

@@ -14,7 +14,7 @@ import numpy as np
 
 from coincide.detection.base import Changes, Clock, Pending
 from coincide.detection.eventwise import Timers
-from coincide.detection.parts import own_tables, tables_name, with_references
+from coincide.detection.parts import changes_of_several, own_tables, with_references
 from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.prefilter import Prefilter
@@ -83,19 +83,14 @@ class Kernel:
             return encoding.encode(self.group, state.objects)
         from coincide.detection.situation.kernel.relations import whole
 
-        return self._parts(whole(state.tables))
-
-    def _parts(self, base: bytes) -> dict[str, bytes]:
-        return with_references(encoding.KIND, self.group.detectors, encoding.about(self.group), base)
+        return with_references(encoding.KIND, self.group.detectors, encoding.about(self.group), whole(state.tables))
 
     def changes(self, state: KernelState, everything: bool) -> Changes:
         from coincide.detection.situation.kernel.relations import changes
 
         assert state.tables is not None
-        data, whole = changes(state.tables, everything)
-        if whole:
-            return Changes(self._parts(data), {})
-        return Changes({}, {tables_name(encoding.KIND, self.group.detectors): data})
+        about, told = encoding.about(self.group), changes(state.tables, everything)
+        return changes_of_several(encoding.KIND, self.group.detectors, about, *told)
 
     def decode(self, parts: Mapping[str, bytes]) -> KernelState:
         """Tables of just these situations are taken as they are."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from coincide.detection.columns.codec import Relations, Rows, compact, decode, encode, owned_rows, put_rows, rows_of
+from coincide.detection.columns.codec import Relations, Rows, compact, decode, encode, encode_whole, owned_rows, put_rows, rows_of
 from coincide.detection.columns.store import spread
 from coincide.detection.columns.tables import Numbers, distinct, numbered, taken
 from coincide.detection.situation.kernel import layout as at
@@ -34,10 +34,7 @@ StoredKey = tuple[Whole | Finite | str | tuple[bool, ...], ...]
 
 
 def whole(tables: Tables) -> bytes:
-    """All there is. What `changes` tells next can be added to it, too: it may tell again what is here."""
-    relations = _relations(tables, False)
-    relations.epoch -= 1
-    return encode(relations)
+    return encode_whole(_relations(tables, False))
 
 
 def changes(tables: Tables, everything: bool) -> tuple[bytes, bool]:
@@ -224,7 +221,7 @@ class _Reader:
             values = list(map(itemgetter(part), some))
             if not self.program.group.fits(reader, part, values):
                 damaged("a key has a value of another type than its attribute")
-            if any(isinstance(value, tuple) and [*map(type, value)] != [bool] for value in values):
+            if tuple in {*map(type, values)} and any(type(v) is tuple and [*map(type, v)] != [bool] for v in values):
                 damaged("a part of a key is not a single value")
 
     def _cells(self) -> None:

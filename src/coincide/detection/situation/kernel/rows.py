@@ -211,12 +211,10 @@ def note_events(program: Program, state: Tables, table: EventTable, types: Any, 
         rows = FittedRows(table, np.flatnonzero(types == number), kinds[event])
         for situation in program.group.readers[event].situations:
             for operand in situation.operands_of.get(event, ()):
-                definition = situation.operands[operand].definition
-                tree = definition.consumption if definition.consumption is not None else definition.retain
-                if (
-                    tree is not None and rows.length
-                ):  # decision 1: kept only if retain is true; removed only if consumption is true
-                    kept = _mask(tree, rows) ^ (definition.consumption is not None)
+                keeping = situation.operands[operand].definition.keeping
+                if keeping is not None and rows.length:
+                    tree, stays = keeping
+                    kept = _mask(tree, rows) == stays
                     state.keeps[situation.number, first + rows.rows] |= kept.astype(np.int64) << operand
                     work = [a + b for a, b in zip(work, _cost(tree, rows), strict=True)]
     columns = []

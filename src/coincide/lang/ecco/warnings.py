@@ -1,24 +1,24 @@
-"""Operators whose memory nothing bounds (section 8), as warnings."""
+"""Warnings about a definition: operators whose memory nothing bounds (section 8), and what hardly means what it says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from coincide.errors import Diagnostic
+from coincide.lang.ecco.aggregates import AGGREGATES
 from coincide.lang.ecco.aliases import inner_elements, is_gap, is_iteration, is_silence
+from coincide.lang.ecco.consumption import CONSUMPTIONS, chosen
 from coincide.lang.ecco.definition import (
-    AGGREGATES,
     CONCATENATION,
     CONJUNCTION,
-    CONSUMPTIONS,
     SEQUENCE,
     Chain,
     Definition,
     DuplicatesRule,
     Expression,
     Iter,
+    Neg,
     Policy,
-    Ref,
     Sel,
     Valid,
     With,
@@ -27,6 +27,7 @@ from coincide.lang.ecco.definition import (
     core,
 )
 from coincide.lang.ecco.lasting import LOOKED_THROUGH, Names
+from coincide.syntax import walk
 
 KEPT = "what waits for a partner is kept for ever; add 'within T' or 'valid T'"
 TOO_LONG = "the longest run is taken, and is lost if it lasts longer than the whole may; write ((A*) within T ; B) within T"
@@ -35,18 +36,13 @@ NAME = "unbounded-operator"
 
 
 def unbounded(definition: Definition, policies: tuple[Policy, ...], names: Names) -> Iterator[Diagnostic]:
-    yield from _visit(definition.body, consumption(policies, "unrestricted"), False, names)
-
-
-def consumption(policies: tuple[Policy, ...], outer: str) -> str:
-    """An inner policy overrides an outer one."""
-    return next((p.name for p in reversed(policies) if p.name in CONSUMPTIONS), outer)
+    yield from _visit(definition.body, chosen(policies), False, names)
 
 
 def _visit(node: Expression, policy: str, bounded: bool, names: Names, whole: bool = False) -> Iterator[Diagnostic]:
     """`bounded`: `within` bounds how long the node lasts; `whole`: it is an operand of a chain that is bounded so."""
     if isinstance(node, With):
-        policy = consumption(node.policies, policy)
+        policy = chosen(node.policies, policy)
     if isinstance(node, Within):
         bounded = True
     if not bounded and (message := _grows(node, policy, names, whole)):
@@ -66,8 +62,8 @@ def _grows(node: Expression, policy: str, names: Names, whole: bool) -> str | No
     if isinstance(node, Chain) and node.operator in (SEQUENCE, CONJUNCTION, CONCATENATION):
         return KEPT if _waits_for_ever(node, names) else None
     if isinstance(node, Iter) and whole:
-        return TOO_LONG if policy in ("unrestricted", "cumulative") and node.most != (node.least or 1) else None
-    if isinstance(node, Iter) and _is_endless(node, policy):
+        return TOO_LONG if CONSUMPTIONS[policy].longest and node.most != (node.least or 1) else None
+    if isinstance(node, Iter) and CONSUMPTIONS[policy].piles_up(node):
         return "the elements of the iteration are kept for ever; add 'within T'"
     if isinstance(node, Sel) and node.function in AGGREGATES and node.over is None:
         return "a running aggregate keeps the ids of all its events; add 'over T'"
@@ -102,16 +98,45 @@ def _wrappers(element: Expression) -> Iterator[Expression]:
         element = element.operand
 
 
-def _is_endless(node: Iter, policy: str) -> bool:
-    """Elements that no run can have any more go, where they cannot keep out others that share an event with them."""
-    if node.by is not None:  # one value may come again and again
-        return policy != "chronicle"
-    if policy == "cumulative":
-        return node.most is None
-    return policy == "unrestricted" and (node.most is None or not isinstance(core(node.operand), Ref))
-
-
 def unbounded_duplicates(rules: tuple[DuplicatesRule, ...]) -> Iterator[Diagnostic]:
     for rule in rules:
         if rule.horizon is None:
             yield Diagnostic("the keys of all instances are kept for ever; add 'within T'", rule.span, "warning", name=NAME)
+
+
+# What hardly means what it says
+
+
+def warnings(definition: Definition, names: Names) -> Iterator[Diagnostic]:
+    bounded = {id(core(n.operand, LOOKED_THROUGH)) for n in walk(definition.body) if isinstance(n, Within)}
+    for node in walk(definition.body):
+        check = _CHECKS.get(type(node))
+        message = check(node, names, id(node) in bounded) if check else None
+        if message is not None:
+            yield Diagnostic(message, node.span, "warning")
+
+
+def _concatenation(node: Chain, names: Names, bounded: bool) -> str | None:
+    if node.operator != CONCATENATION or not all(map(names.cannot_last, node.elements)):
+        return None
+    return "a concatenation of points can never occur"
+
+
+def _negation(node: Neg, names: Names, bounded: bool) -> str | None:
+    if bounded or not names.cannot_last(node.left) or _has_life(node.right):
+        return None
+    return "'A - B' looks for B only at A's instant; for a sequence write (A ; B) - C"
+
+
+def _has_life(node: Expression) -> bool:
+    return any(isinstance(part, Valid) for part in walk(node))
+
+
+def _selection(node: Sel, names: Names, bounded: bool) -> str | None:
+    if node.function != "NTH" or node.over is None:
+        return None
+    number = int(node.number or 0)
+    return f"windows are fixed; for any {number} close together write A*{{{number}}} within T"
+
+
+_CHECKS: dict[type[Expression], Callable[..., str | None]] = {Chain: _concatenation, Neg: _negation, Sel: _selection}

@@ -11,6 +11,7 @@ from coincide.lang.cdl.conditions import condition_of
 from coincide.lang.cdl.definition import AnySource, Collection, Description, Node, TimeEvent, version_text
 from coincide.lang.cdl.equality import conjuncts, floor
 from coincide.lang.cdl.names import Names
+from coincide.lang.cdl.preferences import PREFERENCES
 from coincide.lang.cdl.terms import Group, groups
 from coincide.syntax import walk
 
@@ -141,17 +142,18 @@ def _ends(number: int, group: Group, cd: Description) -> bool:
 def _keeps_one(names: Names) -> bool:
     """A preference that keeps one of equivalent instances."""
     return any(
-        p.better is not None and (p.other is None or _asks_equivalent(names.expressions[p.other].logic, names))
+        p.better is not None and (p.other is None or _keeps_one_of(names.expressions[p.other].logic, names))
         for p in names.cd.preferences
     )
 
 
-def _asks_equivalent(tree: Expr, names: Names) -> bool:
+def _keeps_one_of(tree: Expr, names: Names) -> bool:
     if isinstance(tree, Reference):
         if tree.name in names.expressions:
-            return _asks_equivalent(names.expressions[tree.name].logic, names)
-        return getattr(condition_of(names.predicates[tree.name]), "name", "") in ("equivalent", "shares")
-    return any(_asks_equivalent(operand, names) for operand in conjuncts(tree) if operand is not tree)
+            return _keeps_one_of(names.expressions[tree.name].logic, names)
+        condition = condition_of(names.predicates[tree.name])
+        return isinstance(condition, Call) and condition.name in PREFERENCES and PREFERENCES[condition.name].keeps_one
+    return any(_keeps_one_of(operand, names) for operand in conjuncts(tree) if operand is not tree)
 
 
 def _is_consumed(number: int, group: Group, cd: Description) -> bool:
