@@ -94,6 +94,7 @@ class Studio {
 
   private lay(into: Element): void {
     this.stopButton.hidden = this.backButton.hidden = true;
+    this.runButton.disabled = true; // until it is known what there is to run
     this.texts.tools.append(
       button("format", "Lay the text out (Shift+Alt+F)", tried(() => this.editor.layOut()), { class: "small", id: "format" }),
       button("save", "Save (Ctrl+S)", tried(() => this.save()), { class: "small", id: "save" }),
@@ -194,6 +195,7 @@ class Studio {
     if (session.first) await this.open(session.first);
     set("checked", await get<Checked>("check"));
     const run = await get<RunTold>("run");
+    this.runButton.disabled = false;
     if (session.live) this.startLive(session.live.running);
     else if (run.number) await this.follow(run);
     else if (now("checked")?.valid && session.events.count && session.events.count <= AUTOMATIC) this.run();

@@ -40,6 +40,8 @@ PAUSE = 0.001
 """Seconds between two looks whether the run can take more."""
 PATIENCE = 5.0
 """Seconds in which a server has to answer at first."""
+GREETINGS = 3
+"""How often a server that resets the connection while it is greeted is greeted again."""
 FAILURES = (NatsError, OSError, asyncio.TimeoutError)
 
 
@@ -77,7 +79,8 @@ async def connected(address: Subject) -> Client:
     failures: list[Exception] = []
 
     async def note(error: Exception) -> None:
-        failures[:] = [error]
+        if isinstance(error, NatsError) or not failures:  # what the server says tells more than that it has hung up
+            failures[:] = [error]
 
     try:
         await _reached(address)
@@ -98,6 +101,10 @@ async def _reached(address: Subject) -> None:
 
 
 def wired(address: Subject) -> Wire:
+    """A server that does not know us can close the connection before its reason has come: it is asked again."""
+    for _ in range(GREETINGS):
+        with suppress(ConnectionResetError):
+            return Wire(*address.place, given_credentials(), authorities(), PATIENCE)
     return Wire(*address.place, given_credentials(), authorities(), PATIENCE)
 
 
