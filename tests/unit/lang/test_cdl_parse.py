@@ -217,6 +217,12 @@ def test_a_preference_for_one_of_equivalent_instances_bounds() -> None:
     assert found == [("unused", "no term uses source 'G'")]
 
 
+def test_an_expression_that_is_never_true() -> None:
+    contradicting = '<expression anchor="X">P and not P</expression>'
+    found = warned(cd(head='id="c" within="1h"', predicates=JOIN, expressions=contradicting))
+    assert found[0] == ("never", "expression 'X' is never true: each of its terms demands a predicate and its opposite")
+
+
 def test_within_shorter_than_a_delay() -> None:
     sources = (
         TIME.replace('anchor="A"', 'anchor="A" within="5 s"') + '<time anchor="T" trigger="A"><relative>10 s</relative></time>'

@@ -139,7 +139,7 @@ class CorrelationPlan(PlanOfOne):
     def pays_from(self) -> int:
         """The interpreter holds every combination that waits, so the more sources a combination has, the sooner it is slower.
         The join tier compiles nothing, but takes some tenths of a second to import."""
-        return PAYS_FROM[min(max(len(group.pos) for group in self.program.groups), len(PAYS_FROM) - 1)]
+        return PAYS_FROM[min(max((len(group.pos) for group in self.program.groups), default=0), len(PAYS_FROM) - 1)]
 
     def initial(self) -> State:
         return states.fresh(self.program) if self._interpreted else self._kernel.fresh()

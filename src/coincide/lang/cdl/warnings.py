@@ -19,7 +19,7 @@ from coincide.syntax import walk
 def warnings_of(cd: Description) -> list[Diagnostic]:
     names = Names(cd)
     found = groups(cd, names)
-    return [*_replaced(cd), *_unused(cd, found), *_unbounded(cd), *_too_short(cd), *_lacking(cd)]
+    return [*_replaced(cd), *_never(cd, names, found), *_unused(cd, found), *_unbounded(cd), *_too_short(cd), *_lacking(cd)]
 
 
 def _warning(message: str, node: Node, name: str, hint: str | None = None) -> Diagnostic:
@@ -30,6 +30,15 @@ def _replaced(cd: Description) -> Iterator[Diagnostic]:
     for old in cd.replaced:
         new = version_text(cd.version)
         yield _warning(f"version {version_text(old.version)} of cd '{cd.id}' is replaced by version {new}", old, "replaced")
+
+
+def _never(cd: Description, names: Names, found: list[Group]) -> Iterator[Diagnostic]:
+    """Terms that contradict themselves are left out, and here no other is left."""
+    possible = {group.trigger for group in found}
+    for trigger in cd.triggers:
+        if trigger not in possible:
+            message = f"expression '{trigger}' is never true: each of its terms demands a predicate and its opposite"
+            yield _warning(message, names.expressions[trigger], "never")
 
 
 def _unused(cd: Description, found: list[Group]) -> Iterator[Diagnostic]:
