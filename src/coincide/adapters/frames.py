@@ -61,15 +61,6 @@ def from_polars(
     return _reader(_chunks(table, batch_size), table.schema, "<polars>", mapping, strict, rejects)
 
 
-def batches_of_frame(
-    frame: Any, mapping: FieldMapping = DEFAULT, *, strict: bool = False, rejects: Rejects = None, batch_size: int = BATCH
-) -> EventReader:
-    """A reader of a table of whatever library."""
-    library = type(frame).__module__.partition(".")[0]
-    read = {"pandas": from_pandas, "polars": from_polars}.get(library, from_arrow)
-    return read(frame, mapping, strict=strict, rejects=rejects, batch_size=batch_size)
-
-
 def _chunks(table: Any, batch_size: int) -> Any:
     if isinstance(table, pa.RecordBatchReader):
         return table

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Protocol, Self
 
 import msgspec
 
-from coincide.detection.keys import PartOf
 from coincide.expr.tree import Expr, Literal
 from coincide.model.batch import EventBatch
 from coincide.model.stamp import OrderKey
@@ -267,15 +266,6 @@ class DetectorPlan(Protocol):
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         """What has begun and not ended, in a state of the interpreter tier."""
 
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        """A state of the interpreter tier, which is given up, in `count` parts: what belongs to a key goes to the part that
-        `part_of` says. It is given the values of (at least) the attributes in `partition` by name; a plan without a partition
-        cannot be split. What belongs to no key is in every part, what is only counted in the first."""
-
-    def merge(self, states: Sequence[State]) -> State:
-        """The opposite: states of the interpreter tier that have no key in common, and have come to one clock, as one. No two
-        of their events may have one place, unless they are one."""
-
     def sharing(self) -> str:
         """What its definitions have in common beside the events that they read, in words; nothing to say: empty."""
 
@@ -347,12 +337,6 @@ class Tiered:
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         return iter(())
-
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        raise NotImplementedError
-
-    def merge(self, states: Sequence[State]) -> State:
-        raise NotImplementedError
 
     @property
     def partition(self) -> tuple[str, ...] | None:

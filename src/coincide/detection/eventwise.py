@@ -6,7 +6,7 @@ they come, and gives every detection and timer its place."""
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -53,17 +53,6 @@ class Timers:
     def live(self) -> list[Timer]:
         """Those not cancelled, by place: what a snapshot keeps."""
         return sorted(timer for timer in self.heap if not timer.cancelled)
-
-    def split(self, count: int, part_of: Callable[[Timer], int]) -> list[Timers]:
-        """Those not cancelled, in parts."""
-        parts: list[Timers] = [Timers() for _ in range(count)]
-        for timer in self.live():
-            parts[part_of(timer)].heap.append(timer)
-        return parts
-
-    @staticmethod
-    def merged(parts: Iterable[Timers]) -> Timers:
-        return Timers(sorted(timer for part in parts for timer in part.heap))
 
     def pending(self) -> Pending | None:
         first = self.first()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 
 from coincide.expr.scalar import event_field
 from coincide.model.event import Event, Value
@@ -28,11 +28,3 @@ def key_part(value: Value) -> object:
 
 def key_value(part: object) -> Value:
     return part[0] if isinstance(part, tuple) else part  # type: ignore[return-value]
-
-
-PartOf = Callable[[Mapping[str, Value]], int]
-"""To which of several parts of a state a key belongs, given the values of its attributes by name."""
-
-
-def named_values(names: Iterable[str], key: Key) -> dict[str, Value]:
-    return {name: key_value(part) for name, part in zip(names, key, strict=True)}

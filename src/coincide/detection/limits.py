@@ -15,7 +15,7 @@ import msgspec
 
 from coincide.detection import snapshots
 from coincide.detection.base import Attributes, Changes, Clock, DetectorPlan, Inputs, Pending, State, Ticking, Unfinished
-from coincide.detection.keys import PartOf, key_part, key_value, named_values
+from coincide.detection.keys import key_part, key_value
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
 from coincide.model.batch import EventBatch
@@ -165,16 +165,6 @@ class Wrapped:
 
     def changes(self, state: State, everything: bool = False) -> Changes:
         raise NotImplementedError
-
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        parts = [LimitedState(inner) for inner in self.plan.split(state.inner, count, part_of)]
-        for (number, *key), hi in state.table.items():
-            parts[part_of(named_values(self.limits[number].keys, tuple(key)))].table[number, *key] = hi
-        return parts
-
-    def merge(self, several: Sequence[State]) -> State:
-        table = {key: hi for state in several for key, hi in state.table.items()}
-        return LimitedState(self.plan.merge([state.inner for state in several]), table)
 
     def with_steps(self, steps: int) -> Self:
         return replace(self, plan=self.plan.with_steps(steps))

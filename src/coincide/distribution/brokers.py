@@ -16,8 +16,8 @@ NEAR = 5.0
 """Milliseconds within which a detector is close to a subscriber."""
 
 
-EMBEDDED, SPARK = "embedded", "spark"
-"""What runs detectors on a node: its own process, or a cluster."""
+SPARK = "spark"
+"""What runs detectors on a node, if not its own process: a cluster."""
 
 
 class Broker(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

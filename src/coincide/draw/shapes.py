@@ -7,7 +7,7 @@ from html import escape
 from coincide.draw.graph import Node
 from coincide.draw.layout import Box
 
-INK, PAPER, FAINT, ACCENT = "#1f2933", "#ffffff", "#9aa5b1", "#0b7285"
+INK, PAPER, ACCENT = "#1f2933", "#ffffff", "#0b7285"
 PIPE, WATER = "#829ab1", "#d9e8f5"
 TEXT, LETTER, LINE, CAPTION_LINE = 13, 7.8, 16.0, 17.0  # size of letters, their width, distance of lines
 NOTE_LETTER, NOTE_LINE = 6.6, 14.0

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from coincide.detection.base import Changes, Clock, DetectorPlan, State, Unfinished
-from coincide.detection.keys import PartOf
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.gaps import Gaps
 from coincide.engines.routing import Routes
@@ -26,9 +25,6 @@ from coincide.model.event import HEARTBEAT, order_of
 
 if TYPE_CHECKING:
     from coincide.model.table import Instants
-
-NUMBERS = 1 << 40
-"""Numbers of events for one of several states that may become one: more it does not consume."""
 
 
 @dataclass
@@ -232,22 +228,6 @@ class Graph:
         with reading_state():
             states = [plan.decode(snapshot.parts) for plan in self.plans]
         return GraphState(states, snapshot.consumed, snapshot.start, snapshot.hi)
-
-    def split(self, state: GraphState, count: int, part_of: PartOf) -> list[GraphState]:
-        """A state of a graph of interpreters, which is given up, in parts by key, as plans do (detection/base.py); kernels read
-        what it encodes. Every plan must have a partition. A part may consume the events of its keys by itself, and `merge` put
-        such parts together: but then events of different parts must not have one number, so each `consumed` must first be set
-        to a multiple of `NUMBERS` that none of them has come to."""
-        by_plan = [plan.split(own, count, part_of) for plan, own in zip(self.plans, state.states, strict=True)]
-        parts = zip(*by_plan, strict=True)
-        return [GraphState(list(own), state.consumed, state.start, state.hi, set(state.stepped)) for own in parts]
-
-    def merge(self, states: Sequence[GraphState]) -> GraphState:
-        """States without a common key, that have all come to one bound of time, as one."""
-        merged = [plan.merge([state.states[n] for state in states]) for n, plan in enumerate(self.plans)]
-        start = min((state.start for state in states if state.start is not None), default=None)
-        consumed, hi = max(state.consumed for state in states), max(state.hi for state in states)
-        return GraphState(merged, consumed, start, hi, set.union(*(state.stepped for state in states)))
 
     def _detections_for(self, number: int, made: Sequence[EventBatch]) -> list[EventBatch]:
         """The detections of earlier plans that a plan reads."""

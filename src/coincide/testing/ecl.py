@@ -31,8 +31,6 @@ REPETITIONS = ("persist", "repeat", "loop")
 
 _values = st.sampled_from(VALUES)
 CONSTANTS = ("1", "true", "0", "1", "2", "true", "false", "3")
-FEW_CONSTANTS = (("1", "true"), ("0", "2", "3"), ("0", "false", "2"), ("1", "2", "true"), ("0", "1", "2", "3"))
-"""What the tests of one file have in common, so that they are not all about different things."""
 _comparisons = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
 _ranges = st.sampled_from(("is null", "is not null", "in ({0}, {1})", "not in ({0})", "between {0} and {1}", "in ({1}, 2, {0})"))
 _others = st.sampled_from(

@@ -15,7 +15,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from coincide.adapters.frames import batches_of_frame, from_arrow, from_pandas, from_polars, to_arrow
+from coincide.adapters.frames import from_arrow, from_pandas, from_polars, to_arrow
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.read import EventReader, open_events
 from coincide.errors import InputError
@@ -220,8 +220,7 @@ def test_pandas_and_polars() -> None:
         ]
         assert reader.report.rejected == 1
     frame = pl.DataFrame(data).with_columns(pl.col("v").cast(pl.Categorical))
-    assert [e.attributes.get("v") for e in all_events(batches_of_frame(frame))] == ["x", None]
-    assert len(all_events(batches_of_frame(pd.DataFrame(data)))) == 2
+    assert [e.attributes.get("v") for e in all_events(from_polars(frame))] == ["x", None]
 
 
 def test_pandas_with_objects_of_several_types() -> None:

@@ -32,7 +32,6 @@ from coincide.detection.base import (
     Ticking,
     Unfinished,
 )
-from coincide.detection.keys import PartOf
 from coincide.expr.quantities import counted
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, with_aliases
 from coincide.lang.ecco.aliases import Aliases
@@ -189,12 +188,6 @@ class AlgebraPlan(PlanOfSeveral):
         """Detections are told apart by numbers: those that are kept have theirs, whatever the next one is."""
         state.serials.clear()
         return state
-
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        return list(states.split(self.programs, state, self.partition or (), count, part_of))
-
-    def merge(self, several: Sequence[State]) -> State:
-        return states.merge_keys(several)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         dues = {(number, key): at for at, some in sorted(state.wakes.items(), reverse=True) for number, key in some}

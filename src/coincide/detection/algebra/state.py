@@ -4,7 +4,7 @@ state."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -14,7 +14,7 @@ from coincide.detection.algebra.nodes.prefix import Prefix
 from coincide.detection.algebra.occurrence import Leaf, Occurrence
 from coincide.detection.algebra.program import Program
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.keys import Key, PartOf, key_value, named_values
+from coincide.detection.keys import Key, key_value
 from coincide.detection.snapshots import (
     check_stamp,
     damaged,
@@ -28,7 +28,6 @@ from coincide.detection.snapshots import (
     stored_key,
     timer_place_of,
 )
-from coincide.expr.scalar import event_field
 from coincide.model.bounds import Began, Count, Instant
 from coincide.model.event import Event, StoredValue, Value
 from coincide.model.space import Space
@@ -280,39 +279,6 @@ def _waiting(program: Program, one: PlanState) -> dict[int, list[Event]]:
     every = program.order is not None or program.reads_any
     found = {instant: [e for e in events if every or e.type in program.types] for instant, events in one.waiting.items()}
     return {instant: events for instant, events in found.items() if events}
-
-
-def split(programs: Sequence[Program], state: PlanState, keys: Sequence[str], count: int, part_of: PartOf) -> list[PlanState]:
-    """Copies that were seen may be needed by any part. Events without a key are of no use to anybody."""
-    parts = [replace(state, copies=[{} for _ in programs], waiting={}, wakes={}, seen=dict(state.seen)) for _ in range(count)]
-    for part in parts:
-        part.serials = dict(state.serials)
-    for number, (program, copies) in enumerate(zip(programs, state.copies, strict=True)):
-        for key, copy in copies.items():
-            parts[part_of(named_values(program.keys, key))].copies[number][key] = copy
-    for due, number, key in ((due, *asked) for due, some in state.wakes.items() for asked in some):
-        parts[part_of(named_values(programs[number].keys, key))].wakes.setdefault(due, set()).add((number, key))
-    for instant, event in ((instant, event) for instant, events in state.waiting.items() for event in events):
-        values = {name: event_field(name)(event) for name in keys}
-        part = parts[0 if None in values.values() else part_of(values)]
-        part.waiting.setdefault(instant, []).append(event)
-    for part in parts:
-        asked = _asked(part.waiting, part.wakes)
-        part.timers = Timers([timer for timer in state.timers.live() if timer.payload in asked])
-    return parts
-
-
-def merge_keys(states: Sequence[PlanState]) -> PlanState:
-    """States of the same definitions for different keys as one."""
-    first, *others = states
-    for state in others:
-        for copies, more in zip(first.copies, state.copies, strict=True):
-            copies.update(more)
-        for due, asked in state.wakes.items():
-            first.wakes.setdefault(due, set()).update(asked)
-        _unite(first, state, state.waiting, state.timers.live())
-    first.seen = dict(sorted(first.seen.items(), key=lambda item: item[1].hi))
-    return first
 
 
 def _state(kind: type | None, data: bytes, found: Sequence[Occurrence]) -> Any:

@@ -9,16 +9,14 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 from coincide.detection.automaton import encoding
-from coincide.detection.automaton import state as states
 from coincide.detection.automaton.interpreter import Interpreter
-from coincide.detection.automaton.partition import parameters, partition
+from coincide.detection.automaton.partition import partition
 from coincide.detection.automaton.produces import produced
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
 from coincide.detection.automaton.support import reasons
 from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
 from coincide.detection.eventwise import step_eventwise
-from coincide.detection.keys import PartOf
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Literal, Or, Reference
@@ -131,12 +129,6 @@ class AutomatonPlan(PlanOfOne):
         from coincide.detection.automaton.storage import changes
 
         return changes_of(self.detector, *changes(state, everything))
-
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        return list(states.split(state, parameters(self.program.definition), count, part_of))
-
-    def merge(self, several: Sequence[State]) -> State:
-        return states.merge(several)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for assignment, instance in state.instances.items():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from coincide.detection.automaton.construction import Choices, State
 from coincide.detection.eventsets import FREE, Assignment
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.keys import PartOf, key_value
 from coincide.model.event import Event, Place
 
 Aliases = frozenset[tuple[str, Place]]
@@ -194,24 +193,3 @@ def _all_runs(instance: Instance) -> Iterator[tuple[int, Run]]:
         for runs in states.values():
             for run in runs.values():
                 yield automaton, run
-
-
-def split(state: DetectorState, attributes: Mapping[str, str], count: int, part_of: PartOf) -> list[DetectorState]:
-    """`attributes`: by parameter, what it is compared with in every event. What leaves one of these open is in every part."""
-    parts = [DetectorState.fresh(len(state.instances[FREE].runs)) for _ in range(count)]
-    parts[0].failures = state.failures
-    for assignment in state.instances:
-        values = {attributes[name]: key_value(value) for name, value in assignment if name in attributes}
-        for part in parts if len(values) < len(attributes) else [parts[part_of(values)]]:
-            part.take(state, assignment)
-    return parts
-
-
-def merge(states: Sequence[DetectorState]) -> DetectorState:
-    merged = DetectorState.fresh(len(states[0].instances[FREE].runs))
-    for state in states:
-        for assignment in state.instances:
-            merged.take(state, assignment)
-        for start, count in state.failures.items():
-            merged.failures[start] = merged.failures.get(start, 0) + count
-    return merged

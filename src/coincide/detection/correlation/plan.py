@@ -25,7 +25,6 @@ from coincide.detection.correlation.construction import compile_description
 from coincide.detection.correlation.interpreter import Interpreter
 from coincide.detection.correlation.join_trees import reasons
 from coincide.detection.correlation.program import Program
-from coincide.detection.keys import PartOf
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.detection.snapshots import damaged
 from coincide.expr.quantities import counted
@@ -189,13 +188,6 @@ class CorrelationPlan(PlanOfOne):
             damaged("it holds messages only, but instances do not follow from them")
         found = self._kernel.state(state, partial)
         return self._kernel.objects(found) if self._interpreted else found
-
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        (name,) = self.partition or ()
-        return list(states.split(self.program, state, name, count, part_of))
-
-    def merge(self, several: Sequence[State]) -> State:
-        return states.merge(self.program, several)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for instance in (instance for live in state.live for instance in live.instances.values()):

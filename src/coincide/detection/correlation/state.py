@@ -5,14 +5,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
 from coincide.detection.correlation.live import Live, key_of
 from coincide.detection.correlation.program import Program, SourceProgram
 from coincide.detection.correlation.view import Message, View
 from coincide.detection.eventwise import Timers
-from coincide.detection.keys import PartOf
 from coincide.model.event import Place
 
 Member = tuple[int, Place]
@@ -78,59 +76,6 @@ class State:
     seen: list[dict[Any, int]]  # by source: content and time of what was accepted, with its lo
     timers: Timers = field(default_factory=Timers)  # payload: (time event, trigger message)
     pending: set[tuple[int, Place]] = field(default_factory=set)  # (time event, place of the trigger message)
-
-
-def split(program: Program, state: State, name: str, count: int, part_of: PartOf) -> list[State]:
-    """By the attribute of this name, which all messages have. A time event goes with the message that set it. What was seen may
-    be known to every part."""
-    parts, places = [fresh(program) for _ in range(count)], dict[Place, int]()
-
-    def part(message: Message) -> State:
-        place = message.trigger or message.place
-        if place not in places:
-            value = message.source if name == "source" else message.values.get(name)
-            places[place] = 0 if value is None else part_of({name: value})
-        return parts[places[place]]
-
-    for timer in state.timers.live():
-        number, trigger = timer.payload
-        part(trigger).timers.add(timer)
-        part(trigger).pending.add((number, trigger.place))
-    for number, live in enumerate(state.live):
-        for instance in live.instances.values():
-            own = part(next(message for message in instance.mapped if message.trigger is None))
-            own.live[number].add(instance, expiry_of(program, instance.messages))
-    for number, history in enumerate(state.history):
-        for message in sorted(history, key=lambda message: message.trigger is not None):
-            part(message).history[number].add(message)
-    for number, last in enumerate(state.last):
-        for publisher, content in last.items():
-            parts[part_of({name: publisher})].last[number][publisher] = content
-    for each in parts:
-        each.seen = [dict(seen) for seen in state.seen]
-        for members, consumed in zip(each.consumed, state.consumed, strict=True):
-            members.update(member for member in consumed if parts[places.get(member[1], 0)] is each)
-    return parts
-
-
-def merge(program: Program, states: Sequence[State]) -> State:
-    merged = fresh(program)
-    merged.timers = Timers.merged(state.timers for state in states)
-    for state in states:
-        for live, others in zip(merged.live, state.live, strict=True):
-            for instance in others.instances.values():
-                live.add(instance, expiry_of(program, instance.messages))
-        for members, consumed in zip(merged.consumed, state.consumed, strict=True):
-            members |= consumed
-        for mine, last in zip(merged.last, state.last, strict=True):
-            mine |= last
-        merged.pending |= state.pending
-    for number, history in enumerate(merged.history):
-        for message in sorted((m for state in states for m in state.history[number]), key=attrgetter("place")):
-            history.add(message)
-        seen = {content: lo for state in states for content, lo in state.seen[number].items()}
-        merged.seen[number] = dict(sorted(seen.items(), key=lambda item: item[0][2]))
-    return merged
 
 
 def expiry_of(program: Program, messages: Sequence[Message | None]) -> int | None:

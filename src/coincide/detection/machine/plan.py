@@ -20,7 +20,7 @@ from coincide.detection.base import (
     State,
     Unfinished,
 )
-from coincide.detection.keys import Key, PartOf
+from coincide.detection.keys import Key
 from coincide.detection.machine import state as states
 from coincide.detection.machine.interpreter import Interpreter
 from coincide.detection.machine.program import MonitorGroup
@@ -127,12 +127,6 @@ class MonitorPlan(PlanOfSeveral):
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         return states.decode(self.group, parts) if self._interpreted else self._runner.decode(parts)
-
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        return list(states.split(self.group, state, count, part_of))
-
-    def merge(self, several: Sequence[State]) -> State:
-        return states.merge(self.group, several)
 
     def sharing(self) -> str:
         return f"{counted(len(self.group.tests), 'distinct test')}, {self._machines('distinct machine')}"

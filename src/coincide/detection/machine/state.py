@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from coincide.detection.keys import Key, PartOf, named_values
+from coincide.detection.keys import Key
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.transducer import Transducer
 from coincide.detection.parts import by_tables, tables_named
@@ -83,23 +83,6 @@ def _decode(group: MonitorGroup, data: bytes, machines: list[Transducer]) -> lis
             if configuration != machine.start:
                 part[key] = configuration
     return parts
-
-
-def split(group: MonitorGroup, columns: Sequence[Column], count: int, part_of: PartOf) -> list[list[Column]]:
-    parts = [[Column(column.program, list(column.parts)) for column in columns] for _ in range(count)]
-    for number, column in enumerate(columns):
-        for key, configuration in column.configurations.items():
-            parts[part_of(named_values(group.keys, key))][number].configurations[key] = configuration
-    return parts
-
-
-def merge(group: MonitorGroup, states: Iterable[Sequence[Column]]) -> list[Column]:
-    """Monitors that share a machine in one state need not do so in another."""
-    running: dict[tuple[int, int], Configurations] = {}
-    for column in (column for state in states for column in state):
-        for part in column.parts:
-            running.setdefault(part, {}).update(column.configurations)
-    return shared(group, running)
 
 
 def frozen(value: Any) -> Any:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
-from coincide.detection.keys import PartOf, key_part
+from coincide.detection.keys import key_part
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.detection.rowpattern import state as states
 from coincide.detection.rowpattern.examples import example
@@ -162,20 +161,6 @@ class RowPatternPlan(PlanOfOne):
 
         memory = read(self.program, self.columns, *tables)
         return to_objects(memory, self._interpreter) if self._interpreted else self._kernel.checked(memory)
-
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        parts = [replace(state, partitions={}, waiting=[]) for _ in range(count)]
-        for key, partition in state.partitions.items():
-            parts[part_of(self.program.key_columns(key))].partitions[key] = partition
-        for row in state.waiting:
-            parts[part_of(self.program.key_columns(self.program.key_of(row)))].waiting.append(row)
-        return [self.merge([part]) for part in parts]
-
-    def merge(self, several: Sequence[State]) -> State:
-        partitions = {key: replace(own, timer=None) for state in several for key, own in state.partitions.items()}
-        waiting = sorted((row for state in several for row in state.waiting), key=attrgetter("place"))
-        passed = max(state.passed for state in several)
-        return self._interpreter.restored(replace(several[0], partitions=partitions, waiting=waiting, passed=passed))
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for key, partition in state.partitions.items():

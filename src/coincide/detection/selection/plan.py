@@ -20,7 +20,6 @@ from coincide.detection.base import (
     State,
     Unfinished,
 )
-from coincide.detection.keys import PartOf
 from coincide.detection.parts import is_tables, tables_named, tables_part
 from coincide.detection.selection import state as states
 from coincide.detection.selection.correlating import Correlation
@@ -163,12 +162,6 @@ class SelectionPlan(PlanOfSeveral):
         for groups in state.groups:
             groups.count_anew()
         return state
-
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        return list(states.split(self.program, state, count, part_of))
-
-    def merge(self, several: Sequence[State]) -> State:
-        return states.merge(self.program, several)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for correlation, groups in zip(self.program.correlations, state.groups, strict=True):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from coincide.detection.keys import PartOf
 from coincide.detection.selection.correlating import Correlation
 from coincide.detection.selection.groups import Groups, Key
 from coincide.detection.selection.program import Program
@@ -38,24 +36,6 @@ def key_of(correlation: Correlation, values: tuple[StoredSingle, ...]) -> Key:
     if len(values) != len(correlation.rule.group_by):
         damaged(f"a group has {len(values)} values, not {len(correlation.rule.group_by)}")
     return tuple(map(part, values))
-
-
-def split(program: Program, state: SelectionState, count: int, part_of: PartOf) -> list[SelectionState]:
-    parts = [fresh(program) for _ in range(count)]
-    for number, (correlation, groups) in enumerate(zip(program.correlations, state.groups, strict=True)):
-        names = [shown.attribute for shown in correlation.rule.group_by]
-        for key, group in groups.by_key.items():
-            part = part_of({name: value for name, (_, value) in zip(names, key, strict=True)})
-            parts[part].groups[number].by_key[key] = group
-    return [merge(program, [part]) for part in parts]
-
-
-def merge(program: Program, states: Sequence[SelectionState]) -> SelectionState:
-    merged = fresh(program)
-    for number, groups in enumerate(merged.groups):
-        groups.by_key = {key: group for state in states for key, group in state.groups[number].by_key.items()}
-        groups.count_anew()
-    return merged
 
 
 Values = tuple[tuple[StoredSingle, ...], ...]

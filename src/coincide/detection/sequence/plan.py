@@ -20,7 +20,6 @@ from coincide.detection.base import (
     State,
     Unfinished,
 )
-from coincide.detection.keys import PartOf
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.detection.sequence import state as states
 from coincide.detection.sequence.coverage import reasons
@@ -151,12 +150,6 @@ class SequencePlan(PlanOfOne):
 
         memory = read(self.program, *tables)
         return interpreted(self.program, memory) if self._interpreted or not self._kernel.compiled else memory
-
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        return list(states.split(self.program, state, count, part_of))
-
-    def merge(self, several: Sequence[State]) -> State:
-        return states.merge(several)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for key, own in state.keys.items():

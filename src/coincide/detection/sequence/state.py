@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.keys import Key, PartOf, named_values
+from coincide.detection.keys import Key
 from coincide.detection.sequence.program import Program
 from coincide.detection.snapshots import NEVER, check_numbers, check_stamp, damaged, decoded, key_of, timer_place_of
 from coincide.model.bounds import Began, Count, Finite, Instant, Whole
@@ -110,21 +109,6 @@ def fresh_key(program: Program) -> KeyState:
     if program.is_sample:
         return KeyState(taken=[[] for _ in program.query.items])
     return KeyState(slots=[None] * (len(program.stages) - 1))
-
-
-def split(program: Program, state: State, count: int, part_of: PartOf) -> list[State]:
-    """Pipes count over all keys: what has a partition has none."""
-    parts = [State(list(state.passed), [list(some) for some in state.kept]) for _ in range(count)]
-    for key, own in state.keys.items():
-        part = parts[part_of(named_values(program.key_names, key))]
-        part.keys[key] = own
-        part.timers.heap += [waiting.timer for waiting in own.waiting]
-    return [merge([part]) for part in parts]
-
-
-def merge(states: Sequence[State]) -> State:
-    keys = {key: own for state in states for key, own in state.keys.items()}
-    return State(states[0].passed, states[0].kept, keys, Timers.merged(state.timers for state in states))
 
 
 StoredKey = tuple[Finite | Whole | str | tuple[bool, ...] | None, ...]

@@ -22,9 +22,7 @@ from coincide.detection.base import (
     Ticking,
     Unfinished,
 )
-from coincide.detection.keys import PartOf
 from coincide.detection.situation import encoding
-from coincide.detection.situation import state as states
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.detection.situation.program import Group
@@ -139,12 +137,6 @@ class SituationPlan(PlanOfSeveral):
         for counter in (*state.situations, *state.lifespans):
             counter.clear()
         return state
-
-    def split(self, state: State, count: int, part_of: PartOf) -> list[State]:
-        return list(states.split(self.group, state, count, part_of))
-
-    def merge(self, several: Sequence[State]) -> State:
-        return states.merge(several)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for lifespan in (each for by_key in state.open for some in by_key.values() for each in some):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coincide.detection.base import Pending
 from coincide.detection.eventwise import Timer, Timers
-from coincide.detection.keys import Key, PartOf, key_part, key_value, named_values
+from coincide.detection.keys import Key, key_part, key_value
 from coincide.model.event import Event, Place
 
 if TYPE_CHECKING:
-    from coincide.detection.situation.program import Group, SituationProgram
+    from coincide.detection.situation.program import SituationProgram
 
 __all__ = [
     "Content",
@@ -119,33 +118,6 @@ class Passed:
     situation: int
     key: Key
     selection: tuple[tuple[int, Event], ...]
-
-
-def split(group: Group, state: SituationState, count: int, part_of: PartOf) -> list[SituationState]:
-    parts = [SituationState([{} for _ in state.open], set(state.fresh), state.late) for _ in range(count)]
-    for number, part in enumerate(parts):
-        part.situations = [Counter() if number else counter for counter in state.situations]
-        part.lifespans = [Counter() if number else counter for counter in state.lifespans]
-    for lifespan, by_key in zip(group.lifespans, state.open, strict=True):
-        names = [attribute for ((_, attribute), *_) in lifespan.situations[0].resolved.global_keys]
-        for key, spans in by_key.items():
-            part = parts[part_of(named_values(names, key))]
-            part.open[lifespan.number][key] = spans
-            part.timers.heap += [timer for span in spans for timer in span.timers() if not timer.cancelled]
-    return [merge([part]) for part in parts]
-
-
-def merge(states: Sequence[SituationState]) -> SituationState:
-    """A situation that has begun somewhere has begun."""
-    merged = SituationState(
-        [dict(item for own in some for item in own.items()) for some in zip(*(state.open for state in states), strict=True)],
-        set.intersection(*(state.fresh for state in states)),
-        any(state.late for state in states),
-        Timers.merged(state.timers for state in states),
-    )
-    merged.situations = [sum(some, Counter()) for some in zip(*(state.situations for state in states), strict=True)]
-    merged.lifespans = [sum(some, Counter()) for some in zip(*(state.lifespans for state in states), strict=True)]
-    return merged
 
 
 def fresh_content(situation: SituationProgram) -> Content:

@@ -49,7 +49,6 @@ ROWS = 50_000
 """A range has so many rows at least, and is so many times as long as WITHIN: below, more ranges do not pay."""
 
 LENGTHS = 4
-TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType, T.NumericType)
 
 
 @dataclass(frozen=True)
