@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coincide.draw.graph import Drawing
-from coincide.draw.tree import Tree, duration_text
+from coincide.draw.tree import Tree
 from coincide.expr.print import expression_text
+from coincide.expr.quantities import duration_text
 from coincide.expr.tree import Expr
 from coincide.lang.amit.definition import Initiator, KeyBy, Lifespan, Operand, Operator, Terminator
 from coincide.lang.amit.operators import OPERATORS
 from coincide.lang.amit.resolve import Resolved
-from coincide.model.stamp import MILLISECOND
 
 
 def situation(resolved: Resolved) -> Drawing:
@@ -34,7 +34,7 @@ def _lifespan(tree: Tree, lifespan: Lifespan) -> str:
     expiration = lifespan.expiration
     notes = [_keys(lifespan.keys)]
     if expiration is not None:
-        notes.append(f"for {_duration(expiration.interval)}{_discarding(expiration.termination)}")
+        notes.append(f"for {duration_text(expiration.interval)}{_discarding(expiration.termination)}")
     name = tree.add("span", lifespan.name, notes)
     if lifespan.startup:
         tree.connect(tree.add("start", ""), name, "opens at the start")
@@ -56,7 +56,7 @@ def _discarding(termination: str) -> str:
 
 def _operator(operator: Operator) -> str:
     label = OPERATORS[operator.kind].label or operator.kind
-    return label.format(quantity=operator.quantity, interval=_duration(operator.interval), pattern=operator.pattern)
+    return label.format(quantity=operator.quantity, interval=duration_text(operator.interval), pattern=operator.pattern)
 
 
 def _operator_notes(operator: Operator) -> Iterable[str]:
@@ -91,7 +91,3 @@ def _where(test: Expr | None) -> str:
 def _keys(keys: Iterable[KeyBy]) -> str:
     names = ", ".join(key.name or key.attribute or "" for key in keys)
     return f"per {names}" if names else ""
-
-
-def _duration(microseconds: int) -> str:
-    return duration_text(microseconds / MILLISECOND)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coincide.draw.graph import Drawing
-from coincide.draw.tree import Tree, duration_text
+from coincide.draw.tree import Tree
 from coincide.expr.print import expression_text
+from coincide.expr.quantities import duration_text
 from coincide.expr.tree import Alias, Expr, Literal, Reference
 from coincide.lang.cdl.definition import AnySource, Collection, Description, Filter, Predicate, Preference, Source, TimeEvent
 from coincide.lang.cdl.functions import COMPARISONS
 from coincide.model.numbers import is_number
+from coincide.model.stamp import MILLISECOND
 from coincide.syntax import walk
 
 
@@ -63,7 +65,7 @@ class _Painter:
 
     def _source(self, source: AnySource) -> str:
         if isinstance(source, TimeEvent):
-            value = duration_text(number) if (number := _number(source.value)) is not None else expression_text(source.value)
+            value = _duration(number) if (number := _number(source.value)) is not None else expression_text(source.value)
             when = f"{value} after {source.trigger}" if source.relative else f"at {value}"
             return self.tree.add("timer", f"{source.anchor}: {when}")
         shape = "collection" if isinstance(source, Collection) else "event"
@@ -71,7 +73,7 @@ class _Painter:
 
     def _notes(self, source: Source) -> Iterable[str]:
         if (within := self.cd.within_of(source)) is not None:
-            yield f"within {duration_text(within)}"
+            yield f"within {_duration(within)}"
         for attribute in source.attributes:
             yield from (_filter(attribute.name, some) for some in attribute.filters)
             if attribute.lookup is not None:
@@ -123,7 +125,7 @@ def _filter(name: str, given: Filter) -> str:
 def _caption(cd: Description) -> str:
     words = [f"cd {cd.id}"]
     if cd.within is not None:
-        words.append(f"within {duration_text(cd.within)}")
+        words.append(f"within {_duration(cd.within)}")
     if cd.disjoint:
         words.append("disjoint")
     return ", ".join([*words, *map(_preference, cd.preferences)])
@@ -132,3 +134,7 @@ def _caption(cd: Description) -> str:
 def _preference(preference: Preference) -> str:
     told = {"self": preference.self_, "previous": preference.previous, "other": preference.other, "better": preference.better}
     return "prefers " + " ".join(f"{word} {anchor}" for word, anchor in told.items() if anchor is not None)
+
+
+def _duration(milliseconds: float) -> str:
+    return duration_text(round(milliseconds * MILLISECOND))

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from coincide.draw.graph import Drawing
-from coincide.draw.tree import Tree, duration_text, written
+from coincide.draw.tree import Tree, written
 from coincide.expr.functions import number_text
 from coincide.expr.print import expression_text
+from coincide.expr.quantities import duration_text
 from coincide.lang.ecco.aggregates import result_of
 from coincide.lang.ecco.definition import (
     Alt,
@@ -32,6 +33,7 @@ from coincide.lang.ecco.definition import (
     Wrapper,
 )
 from coincide.lang.ecco.print import definition_text
+from coincide.model.stamp import MILLISECOND
 
 STATEMENT = re.compile(r"(?m)^\s*(?:detect|let|option|stamp|duplicates|space)\b")
 CHAINS = {";": "then", "+": "and", "||": "at the same time", " ": "right after"}
@@ -122,9 +124,9 @@ def _label(node: Expression) -> str:
         case Iter():
             return f"{_times(node)}{'' if node.by is None else f' different {expression_text(node.by)}'}"
         case Not():
-            return "none" if node.over is None else f"none for {duration_text(node.over)}"
+            return "none" if node.over is None else f"none for {_duration(node.over)}"
         case Delay():
-            return f"{duration_text(node.duration)} later"
+            return f"{_duration(node.duration)} later"
     assert isinstance(node, Sel)
     return _selection(node)
 
@@ -147,8 +149,8 @@ def _selection(node: Sel) -> str:
     elif node.number is not None:
         name += f" than {number_text(node.number)}"
     argument = "" if node.argument is None else f" of {expression_text(node.argument)}"
-    over = "" if node.over is None else f" over {duration_text(node.over)}"
-    every = "" if node.every is None else f" every {duration_text(node.every)}"
+    over = "" if node.over is None else f" over {_duration(node.over)}"
+    every = "" if node.every is None else f" every {_duration(node.every)}"
     return f"{name}{argument}{over}{every}"
 
 
@@ -157,9 +159,9 @@ def _note(wrapper: Wrapper) -> str:
         case Filter():
             return expression_text(wrapper.condition)
         case Within():
-            return f"within {duration_text(wrapper.duration)}"
+            return f"within {_duration(wrapper.duration)}"
         case Valid():
-            return f"valid {duration_text(wrapper.duration)}"
+            return f"valid {_duration(wrapper.duration)}"
         case As():
             return f"as {wrapper.alias}"
         case At():
@@ -170,3 +172,7 @@ def _note(wrapper: Wrapper) -> str:
 
 def _policy(policy: Policy) -> str:
     return policy.name if policy.aspect is None else f"{policy.name} of {policy.aspect}"
+
+
+def _duration(milliseconds: float) -> str:
+    return duration_text(round(milliseconds * MILLISECOND))

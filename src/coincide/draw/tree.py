@@ -1,4 +1,4 @@
-"""What drawings of trees share: nodes with names of their own, and how lengths of time and rule texts are told."""
+"""What drawings of trees share: nodes with names of their own, and how rule texts are told."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from coincide.source import Span
 
 WIDTH = 30
 """Letters of a line in a node."""
-
-UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
 
 class Tree:
@@ -33,12 +31,6 @@ class Tree:
 
     def drawing(self, title: str, caption: str) -> Drawing:
         return Drawing(title, caption, tuple(self.nodes), tuple(self.arrows))
-
-
-def duration_text(milliseconds: float) -> str:
-    """In the largest unit of which it is a whole number."""
-    unit, size = next(((u, s) for u, s in UNITS if milliseconds >= s and milliseconds % s == 0), ("ms", 1))
-    return f"{milliseconds / size:g}{unit}"
 
 
 def written(span: Span | None, ends: re.Pattern[str]) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isfinite
 
 from coincide.errors import nearest
-from coincide.model.stamp import LIMIT, MILLISECOND
+from coincide.model.stamp import LIMIT, MILLISECOND, milliseconds
 
 UNITS = {
     **dict.fromkeys(("us", "micros", "microsecond", "microseconds"), 1e-3),
@@ -59,18 +60,24 @@ def unit_hint(word: str) -> str:
     return f"{near} {UNIT_HINT}" if near else UNIT_HINT
 
 
-def microseconds_of(milliseconds: float, zero: bool = True) -> int:
-    """A duration as stamps count. One that is too short or too long for them is an error; `zero`: is none one, too?"""
-    if (zero and milliseconds == 0) or 1 <= milliseconds * MILLISECOND <= LIMIT:
-        return round(milliseconds * MILLISECOND)
+def microseconds_of(given: float, zero: bool = True) -> int:
+    """A duration in milliseconds as stamps count. One that is too short or too long for them is an error. `zero`: may it be 0?"""
+    if (zero and given == 0) or 1 <= given * MILLISECOND <= LIMIT:
+        return round(given * MILLISECOND)
     raise QuantityError(f"a duration is {'0 or ' if zero else ''}from 1 µs to 2^62 µs")
 
 
-def duration_text(microseconds: int) -> str:
-    """A duration in the largest unit in which it is a whole number, milliseconds rounded up if there is none."""
-    milliseconds = max(1, -(-microseconds // MILLISECOND))
-    unit = next(unit for unit in ("d", "h", "min", "s", "ms") if milliseconds % UNITS[unit] == 0)
-    return f"{milliseconds / UNITS[unit]:.0f}{unit}"
+def whole_units(microseconds: int, units: Iterable[str] = ("d", "h", "min", "s")) -> tuple[int, str] | None:
+    """A duration as a number of the largest of these units, given from large to small, of which it is a whole number; nothing if
+    there is none."""
+    sizes = ((unit, round(UNITS[unit] * MILLISECOND)) for unit in units)
+    return next(((microseconds // size, unit) for unit, size in sizes if microseconds and microseconds % size == 0), None)
+
+
+def duration_text(microseconds: int, small: str = "ms") -> str:
+    """As people and parsers read it: `5min`, `1.5ms`. `small`: how milliseconds are told."""
+    number, unit = whole_units(microseconds) or (milliseconds(microseconds), small)
+    return f"{number}{unit}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from coincide.expr.print import expression_text
-from coincide.expr.quantities import UNITS
+from coincide.expr.quantities import duration_text
 from coincide.expr.tokens import back_quoted
 from coincide.expr.tree import Expr
 from coincide.lang.amit.attributes import NAME
@@ -23,7 +23,6 @@ from coincide.lang.amit.definition import (
 )
 from coincide.lang.amit.operators import OPERATORS, OperatorKind
 from coincide.lang.shared.xml import Element
-from coincide.model.stamp import MILLISECOND, milliseconds
 from coincide.source import SourceText
 
 Values = Mapping[str, object]
@@ -71,7 +70,7 @@ def _terminators(lifespan: Lifespan) -> Iterator[Element]:
         yield new_element("eventTerminator", values)
     if lifespan.expiration is not None:
         kind = _unless(lifespan.expiration.termination, "terminate")
-        interval = duration_text(lifespan.expiration.interval)
+        interval = duration_text(lifespan.expiration.interval, small="")
         yield new_element("expirationInterval", {"timeInterval": interval, "terminationType": kind})
     if lifespan.endless:
         yield new_element("noTerminator", {})
@@ -103,7 +102,7 @@ def operator_values(operator: Operator) -> Values:
     has_quantity = "quantity" in form.attributes and operator.quantity != form.quantity
     return {
         "quantity": operator.quantity if has_quantity else None,
-        "interval": duration_text(operator.interval) if "interval" in form.attributes else None,
+        "interval": duration_text(operator.interval, small="") if "interval" in form.attributes else None,
         "timePattern": operator.pattern or None,
         "correlate": _unless(operator.correlate, "ignore"),
         "detectionMode": _unless(operator.mode, form.mode),
@@ -136,15 +135,6 @@ def _template(template: Template) -> Element:
 
 def _use(use: Use) -> Element:
     return new_element("use", {"template": use.template, **use.arguments})
-
-
-def duration_text(microseconds: int) -> str:
-    """In the largest unit of which it is a whole number."""
-    for unit in ("d", "h", "min", "s"):
-        count, rest = divmod(microseconds, round(UNITS[unit] * MILLISECOND))
-        if count and not rest:
-            return f"{count}{unit}"
-    return str(milliseconds(microseconds))
 
 
 def _word(name: str) -> str:

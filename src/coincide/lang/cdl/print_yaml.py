@@ -7,7 +7,7 @@ from typing import Any
 
 from coincide.expr.functions import number_text
 from coincide.expr.print import expression_text
-from coincide.expr.quantities import UNITS
+from coincide.expr.quantities import microseconds_of, whole_units
 from coincide.expr.tree import And, Arithmetic, Call, Expr, Literal, Negate, Not, Or, Reference
 from coincide.lang.cdl.definition import (
     AnySource,
@@ -67,10 +67,8 @@ def _description(cd: Description) -> Data:
 
 
 def _duration(milliseconds: float | None) -> object:
-    """In the largest unit of which it is a whole number."""
-    for unit in ("d", "h", "min", "s"):
-        if milliseconds and not milliseconds % UNITS[unit]:
-            return f"{number_text(milliseconds / UNITS[unit])} {unit}"
+    if milliseconds and (found := whole_units(microseconds_of(milliseconds))):
+        return f"{found[0]} {found[1]}"
     return None if milliseconds is None else plain(number_text(milliseconds))
 
 

@@ -6,16 +6,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
+from coincide.expr.quantities import whole_units
 from coincide.expr.tokens import back_quoted
 from coincide.expr.tree import And, Arithmetic, Call, Compare, Expr, Literal, Negate, Not, Or, Reference
 from coincide.lang.eql.definition import FILTER, Among, File, Filter, Item, Key, Matching, Query
 from coincide.lang.eql.tokens import KEYWORDS, quoted
-from coincide.model.stamp import MILLISECOND
 
 _is_plain = re.compile(r"@?[^\W\d]\w*(?:\.[^\W\d]\w*)*").fullmatch
 _is_word = re.compile(r"[A-Za-z_]\w*", re.ASCII).fullmatch
 
-UNITS = (("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
+UNITS = ("w", "d", "h", "m", "s", "ms")
 OR, AND, NOT, COMPARISON, SUM, TERM, UNARY, TESTED, PRIMARY = range(9)
 """How tightly operators bind."""
 
@@ -79,10 +79,8 @@ def keys_text(keys: Iterable[Key]) -> str:
 
 
 def duration_text(microseconds: int) -> str:
-    for unit, milliseconds in UNITS:
-        if microseconds % (milliseconds * MILLISECOND) == 0:
-            return f"{microseconds // (milliseconds * MILLISECOND)}{unit}"
-    return f"{microseconds}us"
+    number, unit = whole_units(microseconds, UNITS) or (microseconds, "us" if microseconds else "w")
+    return f"{number}{unit}"
 
 
 def field_text(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from coincide.expr.functions import number_text
 from coincide.expr.print import AND, NOT, OR, PRIMARY, PRODUCT, SUM, TEST, UNARY
+from coincide.expr.quantities import whole_units
 from coincide.expr.tree import (
     And,
     Arithmetic,
@@ -54,8 +55,7 @@ PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 WORDS = RESERVED | LEFT_TO_SPARK | {"match_recognize", "permute", "running", "final", "interval", "timestamp"}
 """Names that are always quoted, so that nobody has to ask where they could stand without."""
 
-UNITS = ((604_800_000_000, "WEEK"), (86_400_000_000, "DAY"), (3_600_000_000, "HOUR"), (60_000_000, "MINUTE"))
-SMALL_UNITS = ((1_000_000, "SECOND"), (1_000, "MILLISECOND"), (1, "MICROSECOND"))
+UNITS = ("week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 
 
 def print_file(file: File) -> str:
@@ -117,10 +117,8 @@ def _skip(clause: Clause) -> str:
 
 
 def interval_text(microseconds: int) -> str:
-    for size, unit in (*UNITS, *SMALL_UNITS):
-        if microseconds and microseconds % size == 0:
-            return f"INTERVAL '{microseconds // size}' {unit}"
-    return "INTERVAL '0' SECOND"
+    number, unit = whole_units(microseconds, UNITS) or (0, "second")
+    return f"INTERVAL '{number}' {unit.upper()}"
 
 
 def name_text(name: str) -> str:
