@@ -69,11 +69,8 @@ def detect(
     The `end` of the input also ends the tables of row patterns (MATCH_RECOGNIZE); with 'open', what is undecided stays so.
 
     With several `jobs`, rules with keys divide the events among so many threads; the detections are the same, in the same order.
-
     With `why`, everything that `coincide.why` needs to tell what led to a detection is kept with the detections.
-
     Where each event goes with each other there can be very many: more than `max_detections` are a RunError that names the rule.
-
     With a `policy` (best-effort, guaranteed or 'probabilistic 0.95'; also where rules name one) events are taken in the order
     in which they stand, as they arrived.
 

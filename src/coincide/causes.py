@@ -16,8 +16,8 @@ from typing import Any
 from coincide.detection.base import Detector
 from coincide.expr.print import expression_text
 from coincide.expr.scalar import AliasScope, EventScope, condition, event_field
-from coincide.expr.tree import Expr, Reference, without_aliases
-from coincide.lang.shared.wants import Wants, conjuncts, holds
+from coincide.expr.tree import Expr, Reference, conjuncts, without_aliases
+from coincide.lang.shared.wants import Wants, holds
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, Place, Value, plain, primitive, record
 from coincide.model.stamp import OrderKey, format_instant, milliseconds
@@ -106,13 +106,18 @@ class Cause:
     def lines(self) -> Iterator[Words]:
         """The tree, line by line, first the detection itself."""
         form = _clock([self.event, *self._everything()])
-        yield [(form(self.event), "dim"), (f"  {self.event.type}", "bold red"), (_attributes(self.event), ""), *self._met()]
+        yield [
+            (form(self.event), "dim"),
+            (f"  {self.event.type}", "bold red"),
+            (_attributes(self.event), ""),
+            *self._conditions_met(),
+        ]
         yield from self._below("  ", form, set())
         if self.due is not None and self.due.set_by is not None:
             set_by = self.due.set_by
             yield [(f"  due by {self.due.what}, set by {set_by.type} at {form(set_by)}", "dim")]
 
-    def _met(self) -> Words:
+    def _conditions_met(self) -> Words:
         """The conditions that it meets: their values stand before."""
         return [(f"  [{', '.join(met.text for met in self.conditions)}]", "dim")] if self.conditions else []
 
@@ -135,7 +140,12 @@ class Cause:
     def _line(self, begin: str, form: Form, whole: Event, outer: bool, again: bool) -> Words:
         what = f"  {self.event.type}" if self.known else f"  event {self.event.id}, of before this run"
         style = "red" if self.event.id is None else ""
-        words: Words = [(f"{begin}{form(self.event)}", "dim"), (what, style), (_attributes(self.event), ""), *self._met()]
+        words: Words = [
+            (f"{begin}{form(self.event)}", "dim"),
+            (what, style),
+            (_attributes(self.event), ""),
+            *self._conditions_met(),
+        ]
         if self.note and (outer or self.event.hi != whole.hi):
             words.append((f"  ← {self.note}{'' if self.event.hi == whole.hi else f' {form(whole)}'}", "green"))
         return [*words, ("  (as above)", "dim")] if again else words
@@ -417,10 +427,10 @@ def _leads(book: Rulebook, detector: Detector, stream: Sequence[Event]) -> Itera
 
 
 def _attributes(event: Event) -> str:
-    return "".join(f"  {name}={_value(value)}" for name, value in event.attributes.items() if value is not None)
+    return "".join(f"  {name}={value_text(value)}" for name, value in event.attributes.items() if value is not None)
 
 
-def _value(value: Value) -> str:
+def value_text(value: Value) -> str:
     shown = plain(value)
     return str(shown).lower() if isinstance(shown, bool) else str(shown)
 

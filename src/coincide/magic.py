@@ -70,7 +70,7 @@ def _run(given: argparse.Namespace, cell: str, variables: dict[str, Any]) -> Any
     _keep(variables, given.rules, book)
     if given.frame is None:
         return book
-    found = _found(book, _table(variables, given.frame), given)
+    found = _detected(book, _table(variables, given.frame), given)
     _keep(variables, given.out, found)
     return _with_timeline(found, given.frame) if given.timeline else found
 
@@ -97,7 +97,7 @@ def _table(variables: dict[str, Any], name: str) -> Any:
     raise InputError(Diagnostic(f"there is no variable '{name}'", hint=nearest(name, known)))
 
 
-def _found(book: Rulebook, table: Any, given: argparse.Namespace) -> Any:
+def _detected(book: Rulebook, table: Any, given: argparse.Namespace) -> Any:
     mapping = _mapping(given)
     if type(table).__module__.partition(".")[0] != "pyspark":
         why = given.why or given.timeline

@@ -58,7 +58,7 @@ class Probabilistic(Guaranteed):
         self.delays = {source: Delays(observed) for source, observed in state.delays.items()}
 
     @cached_property
-    def _wanted(self) -> tuple[int, int]:
+    def _exact_threshold(self) -> tuple[int, int]:
         """The threshold as it was written: 0.1 is a tenth."""
         return Fraction(str(self.threshold)).as_integer_ratio()
 
@@ -70,7 +70,7 @@ class Probabilistic(Guaranteed):
                 observed = self.delays.get(source, NO_DELAYS)
                 heard *= observed.within(clock - time)
                 out_of *= len(observed.recent) + 1
-        return heard * self._wanted[1] >= out_of * self._wanted[0]
+        return heard * self._exact_threshold[1] >= out_of * self._exact_threshold[0]
 
     def _is_passed(self, time: int) -> bool:
         """What becomes stable at this instant waits for its arrivals."""

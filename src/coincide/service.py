@@ -83,7 +83,7 @@ class CompositeEventService:
     def register_ce_type(self, type: str, publisher: str) -> None:
         """The publisher will publish events of the type. It is a known source from now on: what is detected for certain
         waits for it (a publisher with nothing to say sends heartbeats)."""
-        self._known(type)
+        self._check_known(type)
         self._publishers.setdefault(publisher, set()).add(type)
         self._tell_sources()
 
@@ -101,7 +101,7 @@ class CompositeEventService:
     def create_ce(self, type: str, **attributes: Any) -> dict[str, Any]:
         """An event of the type: a record. `time` (milliseconds, ISO-8601 or a datetime) is now unless it is given, `id` the
         next number."""
-        self._known(type)
+        self._check_known(type)
         self._count += 1
         return {"type": type, "id": f"{type}-{self._count}", "time": self._clock(), **attributes}
 
@@ -124,7 +124,7 @@ class CompositeEventService:
     def subscribe(self, type: str, subscriber: str, qos: QualityOfService | None, callback: Callback) -> None:
         """From now on the callback gets every event of the type, as a record. Without `qos` detection is as the type's statement
         says, or best effort. A subscriber has one subscription to a type."""
-        self._known(type)
+        self._check_known(type)
         self._drop(type, subscriber)
         policy = self._policy(type, qos)
         self._subscriptions[type, subscriber] = _Subscription(callback, policy)
@@ -147,7 +147,7 @@ class CompositeEventService:
 
     # How it is done.
 
-    def _known(self, type: str) -> None:
+    def _check_known(self, type: str) -> None:
         if type not in self._types:
             raise UnknownType(f"unknown event type '{type}': create it first")
 

@@ -57,7 +57,7 @@ def test(given: Given) -> int:
     console = _console()
     outcomes: Counter[str] = Counter(passed=0, failed=0)
     edits: list[Edit] = []
-    for case in _found(given.paths, given.accept):
+    for case in _cases_in(given.paths, given.accept):
         result, notes = _run(case, given)
         edit = _acceptance(case, given) if given.accept and not result.passed else None
         outcomes["passed" if result.passed else "failed" if edit is None else "accepted"] += 1
@@ -114,7 +114,7 @@ def _write(edits: list[Edit]) -> None:
         write(edits)
 
 
-def _found(paths: Iterable[Path], unfinished: bool) -> list[Case | SuiteCase]:
+def _cases_in(paths: Iterable[Path], unfinished: bool) -> list[Case | SuiteCase]:
     from coincide.errors import InputError
     from coincide.testing.cases import find_cases
     from coincide.testing.suites import find_suites, read_suite

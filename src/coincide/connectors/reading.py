@@ -41,7 +41,7 @@ def events(
         return decoded(reader.format(name).options(**{**given, **(options or {})}).load(), schema)
     reader = reader.format(format or ENDINGS.get(PurePosixPath(where).suffix, "parquet")).options(**(options or {}))
     if schema is None and streaming:
-        schema = _found(spark, where, format, options)
+        schema = _schema_of_files(spark, where, format, options)
     return (reader if schema is None else reader.schema(schema)).load(where)
 
 
@@ -56,6 +56,6 @@ def _broker(where: str, scheme: str) -> tuple[str, dict[str, Any]]:
     return "kafka", {"kafka.bootstrap.servers": f"{address.host}:{address.port or 9092}", "subscribe": address.path, **secure}
 
 
-def _found(spark: SparkSession, where: str, format: str | None, options: Mapping[str, str] | None) -> StructType:
+def _schema_of_files(spark: SparkSession, where: str, format: str | None, options: Mapping[str, str] | None) -> StructType:
     """The schema of the files that are there: a stream has to know it before."""
     return events(spark, where, format=format, options=options).schema

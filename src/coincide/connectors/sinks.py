@@ -53,7 +53,7 @@ def _sent(url: str, names: list[str], rows: Iterator[pa.RecordBatch]) -> Iterato
         if sink is None:
             sink = open_sink(url)
             sink.open(None)
-        made = _made(pa.Table.from_batches([part]), names)
+        made = _detections_of(pa.Table.from_batches([part]), names)
         sink.write(made)
         yield pa.record_batch({"sent": pa.array([len(made)], pa.int64())})
     if sink is not None:
@@ -61,7 +61,7 @@ def _sent(url: str, names: list[str], rows: Iterator[pa.RecordBatch]) -> Iterato
         sink.close()
 
 
-def _made(table: pa.Table, names: list[str]) -> list[Made]:
+def _detections_of(table: pa.Table, names: list[str]) -> list[Made]:
     made = []
     for event in events_of(table, names):
         told = record(event)

@@ -36,7 +36,7 @@ def hover(source: SourceText, offset: int, others: Iterable[SourceText] = (), na
         return None if word is None else Hover(explained(word, language_name(source.name)), span)
     if not mark.is_name:
         return None
-    return Hover("\n\n".join([f"`{mark.name}`, {_article(mark.kind)}", *_known(source, mark, others, names)]), span)
+    return Hover("\n\n".join([f"`{mark.name}`, {_article(mark.kind)}", *_what_is_known(source, mark, others, names)]), span)
 
 
 def explained(word: Word, language: str) -> str:
@@ -91,7 +91,7 @@ def _article(kind: str) -> str:
     return f"{'an' if shown[0] in 'aeiou' else 'a'} {shown}"
 
 
-def _known(source: SourceText, mark: Mark, others: Iterable[SourceText], names: Names) -> Iterator[str]:
+def _what_is_known(source: SourceText, mark: Mark, others: Iterable[SourceText], names: Names) -> Iterator[str]:
     for span in definition(source, mark.start, others)[:3]:
         if (span.file, span.start) != (source.name, mark.start):
             line = span.source.line(span.line).strip()

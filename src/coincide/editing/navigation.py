@@ -55,7 +55,7 @@ def definition(source: SourceText, offset: int, others: Iterable[SourceText] = (
     mark = name_at(source, offset)
     if mark is None:
         return []
-    found = list(_meant(source, mark, others))
+    found = list(_with_its_meaning(source, mark, others))
     defining = [text.span(m.start, m.end) for text, m in found if m.defines]
     if mark.kind == EVENT:
         defining += [span for text in _texts(source, mark, others) for name, span in unwritten(text) if name == mark.name]
@@ -67,7 +67,7 @@ def definition(source: SourceText, offset: int, others: Iterable[SourceText] = (
 def references(source: SourceText, offset: int, others: Iterable[SourceText] = ()) -> list[Span]:
     """Every place that names what is named at this one, definitions too."""
     mark = name_at(source, offset)
-    return [] if mark is None else [text.span(m.start, m.end) for text, m in _meant(source, mark, others)]
+    return [] if mark is None else [text.span(m.start, m.end) for text, m in _with_its_meaning(source, mark, others)]
 
 
 def rename(source: SourceText, offset: int, name: str, others: Iterable[SourceText] = ()) -> list[Edit]:
@@ -79,9 +79,9 @@ def rename(source: SourceText, offset: int, name: str, others: Iterable[SourceTe
     place = source.span(mark.start, mark.end)
     if not name.strip() or name != name.strip() or "\n" in name:
         raise RuleError(Diagnostic(f"'{name}' is not a name", place))
-    if not mark.scope and not any(m.defines for _, m in _meant(source, mark, texts)):
+    if not mark.scope and not any(m.defines for _, m in _with_its_meaning(source, mark, texts)):
         raise RuleError(Diagnostic(f"'{mark.name}' is what events call it: no rule defines it", place))
-    edits = [Edit(text.span(m.start, m.end), _written(text, m, name)) for text, m in _meant(source, mark, texts)]
+    edits = [Edit(text.span(m.start, m.end), _written(text, m, name)) for text, m in _with_its_meaning(source, mark, texts)]
     _check(edits, mark, name, _texts(source, mark, texts))
     return edits
 
@@ -104,7 +104,7 @@ def _texts(source: SourceText, mark: Mark, others: Iterable[SourceText]) -> list
     return [source] if mark.scope else [source, *(other for other in others if other.name != source.name)]
 
 
-def _meant(source: SourceText, mark: Mark, others: Iterable[SourceText]) -> Iterator[tuple[SourceText, Mark]]:
+def _with_its_meaning(source: SourceText, mark: Mark, others: Iterable[SourceText]) -> Iterator[tuple[SourceText, Mark]]:
     return ((text, m) for text in _texts(source, mark, others) for m in marks_of(text) if m.means(mark))
 
 

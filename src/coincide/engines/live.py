@@ -160,11 +160,11 @@ class LiveEngine:
         try:
             act()
         except RunError:
-            yield from self._taken()
+            yield from self._take_made()
             raise
-        yield from self._taken()
+        yield from self._take_made()
 
-    def _taken(self) -> list[EventBatch]:
+    def _take_made(self) -> list[EventBatch]:
         made, self._made = self._made, []
         return [batch for batch in made if len(batch)]
 

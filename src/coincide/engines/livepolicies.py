@@ -48,16 +48,16 @@ class LivePolicies:
         return min((at for each in self.engine.instances if (at := each.stage.wakes_at()) is not None), default=None)
 
     def arrive(self, batch: EventBatch) -> Iterator[EventBatch]:
-        return self._shown(self.engine.process(batch))
+        return self._detections_of(self.engine.process(batch))
 
     def pass_time(self, clock: int) -> Iterator[EventBatch]:
-        return self._shown(self.engine.pass_time(clock))
+        return self._detections_of(self.engine.pass_time(clock))
 
     def flush(self) -> Iterator[EventBatch]:
-        return self._shown(self.engine.settled() if self._goes_on else self.engine.end())
+        return self._detections_of(self.engine.settled() if self._goes_on else self.engine.end())
 
     def finish(self, until: float | None, closed: bool) -> Iterator[EventBatch]:
-        return self._shown(self.engine.end(until))
+        return self._detections_of(self.engine.end(until))
 
     def latecomers(self) -> list[Event]:
         late, self._late = self._late, []
@@ -81,7 +81,7 @@ class LivePolicies:
         for each, state in found:
             each.restore(*state)
 
-    def _shown(self, runs: Iterable[PolicyRun]) -> Iterator[EventBatch]:
+    def _detections_of(self, runs: Iterable[PolicyRun]) -> Iterator[EventBatch]:
         for run in runs:
             self._late += [event for event, _ in run.latecomers()]
             if made := self._note(run):

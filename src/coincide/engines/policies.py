@@ -157,21 +157,21 @@ class PolicyEngine:
 
     def process(self, batch: EventBatch) -> Iterator[PolicyRun]:
         """What comes of the arrivals of a batch; if the run has to stop in it, what was detected before, then the error."""
-        return self._taken(lambda: self.arrive_all(batch))
+        return self._run_of(lambda: self.arrive_all(batch))
 
     def end(self, until: float | None = None) -> Iterator[PolicyRun]:
         """The same of the end of input."""
-        return self._taken(lambda: self.finish(until))
+        return self._run_of(lambda: self.finish(until))
 
     def pass_time(self, clock: int) -> Iterator[PolicyRun]:
         """The same of time that passes without an arrival."""
-        return self._taken(lambda: self._each(lambda instance: instance.stage.pass_time(clock)))
+        return self._run_of(lambda: self._each(lambda instance: instance.stage.pass_time(clock)))
 
     def settled(self) -> Iterator[PolicyRun]:
         """The same of nothing but what is stable already."""
-        return self._taken(self.settle)
+        return self._run_of(self.settle)
 
-    def _taken(self, act: Callable[[], None]) -> Iterator[PolicyRun]:
+    def _run_of(self, act: Callable[[], None]) -> Iterator[PolicyRun]:
         try:
             act()
         except RunError:

@@ -169,12 +169,12 @@ class ExpressionParser:
         return False
 
     def _sum(self) -> Expr:
-        return self._left(("+", "-"), self._product)
+        return self._left_associative(("+", "-"), self._product)
 
     def _product(self) -> Expr:
-        return self._left(("*", "/", "%"), self._unary)
+        return self._left_associative(("*", "/", "%"), self._unary)
 
-    def _left(self, operators: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
+    def _left_associative(self, operators: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
         start = self.tokens.peek()
         depth = self._depth
         tree = operand()

@@ -252,7 +252,7 @@ class Lowering(Generic[N, T, C]):
 
     def _binary(self, name: str, operands: list[Parts[N, T, C]]) -> Parts[N, T, C]:
         numbers = _all([o.number for o in operands])
-        return Parts(number=None if numbers is None else _left(lambda a, b: self.algebra.binary(name, a, b), numbers))
+        return Parts(number=None if numbers is None else _folded(lambda a, b: self.algebra.binary(name, a, b), numbers))
 
     def _negate(self, node: Negate) -> Parts[N, T, C]:
         return self._unary("-", self.lower(node.operand))
@@ -302,7 +302,7 @@ class Lowering(Generic[N, T, C]):
 
     def _extreme(self, name: str, arguments: list[Parts[N, T, C]]) -> Parts[N, T, C]:
         texts = _all([a.text for a in arguments])
-        text = None if texts is None else _left(lambda a, b: self.algebra.extreme_text(name, a, b), texts)
+        text = None if texts is None else _folded(lambda a, b: self.algebra.extreme_text(name, a, b), texts)
         return Parts(self._binary(name, arguments).number, text)
 
     def _spelled(self, tree: Expr) -> T | None:
@@ -330,7 +330,7 @@ def balanced(join: Callable[[X, X], X], items: Sequence[X]) -> X:
     return join(balanced(join, items[:middle]), balanced(join, items[middle:]))
 
 
-def _left(join: Callable[[X, X], X], items: Sequence[X]) -> X:
+def _folded(join: Callable[[X, X], X], items: Sequence[X]) -> X:
     result = items[0]
     for item in items[1:]:
         result = join(result, item)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from coincide.model.compound import Single
@@ -201,3 +201,12 @@ def _split(node: Reference, aliases: frozenset[str]) -> Reference:
             rest = None if node.splits is None else tuple(n - dot - 1 for n in node.splits if n > dot)
             return Reference(node.name[dot + 1 :], node.name[:dot], rest, span=node.span)
     return node
+
+
+def conjuncts(tree: Expr) -> Iterator[Expr]:
+    """What all must hold for the tree to hold: the operands of its `and`s, however nested."""
+    if isinstance(tree, And):
+        for operand in tree.operands:
+            yield from conjuncts(operand)
+    else:
+        yield tree

@@ -44,7 +44,7 @@ def _key(detector: Detector, key: Key, events: Sequence[Event]) -> dict[str, Val
     if key is None:
         return {}
     given = dict(key) if isinstance(key, Mapping) else dict(zip(_names(detector, values := _values(key)), values, strict=True))
-    return {name: _met(name, value, events) for name, value in given.items()}
+    return {name: _as_in_events(name, value, events) for name, value in given.items()}
 
 
 def _values(key: Any) -> list[Any]:
@@ -59,7 +59,7 @@ def _names(detector: Detector, values: Sequence[Any]) -> tuple[str, ...]:
     raise InputError(Diagnostic(f"'{detector.name}' {has}", hint="name what is meant: user=eve"))
 
 
-def _met(name: str, given: Any, events: Sequence[Event]) -> Value:
+def _as_in_events(name: str, given: Any, events: Sequence[Event]) -> Value:
     """The value as events have it: on the command line all is text."""
     values = (value_of(event, name) for event in events)
     return next((value for value in values if value is not None and str(plain(value)) == str(given)), as_value(given))

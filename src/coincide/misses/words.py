@@ -71,7 +71,7 @@ class Words:
     def _lacking(self, edit: Add, one_is_there: bool) -> str:
         """That there is none of the type at all says enough; if there are others, when it would have had to come."""
         event = edit.event
-        having = ", ".join(dict.fromkeys(self._asked(event)))
+        having = ", ".join(dict.fromkeys(self._conditions_on(event)))
         kind = "" if is_untyped(event, self.mapping) else f" of type {event.type}"
         what = f"no {'other ' if one_is_there else ''}event{kind}{f' with {having}' if having else ''}"
         if event.type not in self.there:
@@ -82,7 +82,7 @@ class Words:
             return f"{what} until {self.clock(edit.latest)}"
         return what if edit.earliest is None else f"{what} from {self.clock(edit.earliest)} on"
 
-    def _asked(self, event: Event) -> Iterator[str]:
+    def _conditions_on(self, event: Event) -> Iterator[str]:
         """What it would have to have, in the rule's words where it has any."""
         for name, value in event.attributes.items():
             if name not in self.key:

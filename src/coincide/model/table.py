@@ -287,7 +287,7 @@ def table_of(events: Sequence[Event]) -> EventTable:
     lo, hi = (np.array([getattr(e, end) for e in events], np.int64) for end in ("lo", "hi"))
     hidden = np.array([e.hidden for e in events], np.bool_) if any(e.hidden for e in events) else None
     places, foreign = _matrix(events), _foreign(events)
-    return EventTable(lo, hi, columns, 0, places, _origins(events), foreign, hidden)
+    return EventTable(lo, hi, columns, 0, places, origins_of([e.origin for e in events]), foreign, hidden)
 
 
 def _reading(name: str, events: Sequence[Event]) -> Callable[[], pa.Array]:
@@ -315,10 +315,11 @@ def _matrix(events: Sequence[Event]) -> npt.NDArray[np.int64]:
     return matrix
 
 
-def _origins(events: Sequence[Event]) -> Origins:
-    flat = [key for e in events for key in e.origin]
+def origins_of(origins: Sequence[Sequence[OrderKey]]) -> Origins:
+    """As columns: for each row, the keys of the events that it was made of."""
+    flat = [key for origin in origins for key in origin]
     hi, lo = (np.array([key[end] for key in flat], np.int64) for end in (0, 1))
-    offsets = np.concatenate(([0], np.cumsum([len(e.origin) for e in events]))).astype(np.int64)
+    offsets = np.concatenate(([0], np.cumsum([len(origin) for origin in origins]))).astype(np.int64)
     return Origins(lo, hi, pa.array([key[4] for key in flat], pa.string()), offsets)
 
 

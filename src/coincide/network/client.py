@@ -82,13 +82,13 @@ class Network:
                 node,
             ),
         )
-        found = self._asked(command)
+        found = self._request(command)
         assert isinstance(found, Subscription)
         return Subscriber(self, sender, found)
 
     def command(self, command: str, target: str = "*", value: str = "") -> None:
         """A command to the administration. Raises CoincideError if it is refused."""
-        self._asked(Command(command, target, value, f"operator-{secrets.token_hex(4)}"))
+        self._request(Command(command, target, value, f"operator-{secrets.token_hex(4)}"))
 
     def status(self) -> State:
         """Nodes, detectors, publishers and subscriptions."""
@@ -103,7 +103,7 @@ class Network:
         self.status()
         return svg(network_drawings(self._known.brokers(), f"the network '{self.subjects.network}'"))
 
-    def _asked(self, command: Command) -> Subscription | None:
+    def _request(self, command: Command) -> Subscription | None:
         """Published, and heeded: what follows from it is computed here as every node does."""
         self._follow(self.broker.end())
         mark = secrets.token_hex(8)

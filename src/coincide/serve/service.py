@@ -105,9 +105,9 @@ class Service:
     def _work(self) -> None:
         try:
             for batch in self.run.detections(self._arrived, self._between):
-                self._made(batch)
+                self._count_made(batch)
             for batch in self.run.rest(ended=self.setup.folder is None, closed=False):
-                self._made(batch)
+                self._count_made(batch)
             self.setup.late(self.run)
         except BaseException as error:  # whoever waits is told
             self.failure = error
@@ -128,7 +128,7 @@ class Service:
         self._came = min(self._came or arrival.came, arrival.came)
         self.metrics.events[self._sources[arrival.source].name] += len(arrival.delivery.batch)
 
-    def _made(self, batch: EventBatch) -> None:
+    def _count_made(self, batch: EventBatch) -> None:
         for number, count in Counter(makers(batch)).items():
             self.metrics.detections[self._names[number]] += count
         if self._came:  # else time alone has made them

@@ -221,12 +221,12 @@ class InStep:
             return self.all()
         if not all(behind):
             return []
-        return self._taken(min(_time(messages[-1]) for messages in behind))
+        return self._messages_until(min(_time(messages[-1]) for messages in behind))
 
     def all(self) -> list[Message]:
-        return self._taken(None)
+        return self._messages_until(None)
 
-    def _taken(self, until: int | None) -> list[Message]:
+    def _messages_until(self, until: int | None) -> list[Message]:
         found: list[Message] = []
         for messages in self.partitions.values():
             while messages and (until is None or _time(messages[0]) <= until):

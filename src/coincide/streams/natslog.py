@@ -110,12 +110,12 @@ class Log:
         made = _answer(wire, f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
         if "error" in made:
             raise CoincideError(f"'{self.address.server}': {made['error'].get('description', 'no messages')}")
-        block = _taken(wire, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{made['name']}", last, min(ASKED, last - after))
+        block = _fetched(wire, f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{made['name']}", last, min(ASKED, last - after))
         _answer(wire, f"CONSUMER.DELETE.{stream}.{made['name']}", {})
         return block
 
 
-def _taken(wire: Wire, ask: str, last: int, most: int) -> Block:
+def _fetched(wire: Wire, ask: str, last: int, most: int) -> Block:
     """Up to so many messages; what has a higher number than the last is left out."""
     heads: list[bytes] = []
     wire.heads = heads

@@ -274,7 +274,7 @@ class SqlSink(Sink):
         try:
             self._table = self.database.table(self._engine)
         except NoSuchTableError:
-            self._table = self._made()
+            self._table = self._new_table()
         if "key" not in self._table.columns:
             raise CoincideError(f"the table '{self.database.table_name}' has no column 'key'")
 
@@ -321,7 +321,7 @@ class SqlSink(Sink):
         }
         return {name: _cell(told.get(name)) for name in self._table.columns.keys()}  # noqa: SIM118 - columns are no mapping
 
-    def _made(self) -> sa.Table:
+    def _new_table(self) -> sa.Table:
         schema, _, bare = self.database.table_name.rpartition(".")
         table = sa.Table(
             bare,

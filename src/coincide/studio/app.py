@@ -100,7 +100,7 @@ class Api:
         return answer({"version": __version__, **await asyncio.to_thread(session_told, self.session)})
 
     async def text(self, request: Request) -> Response:
-        name = _asked(request, "name")
+        name = _parameter(request, "name")
         return answer({"name": name, "text": await asyncio.to_thread(self.session.files.text, name)})
 
     async def check(self, request: Request) -> Response:
@@ -182,7 +182,7 @@ class Api:
         return begins[self.session.store.lanes_where(name, value)[0]] if equals else begins
 
     async def values(self, request: Request) -> Response:
-        found = await asyncio.to_thread(self.session.store.values, _asked(request, "name"))
+        found = await asyncio.to_thread(self.session.store.values, _parameter(request, "name"))
         return answer({"values": found})
 
     async def event(self, request: Request) -> Response:
@@ -294,7 +294,7 @@ class Api:
     # Blocks.
 
     async def blocks(self, request: Request) -> Response:
-        name = _asked(request, "name")
+        name = _parameter(request, "name")
         source = self.session.files.source(name, self.session.files.text(name))
         return answer({"rules": await asyncio.to_thread(drawn_rules, source)})
 
@@ -306,7 +306,7 @@ class Api:
     # Pictures.
 
     async def picture(self, request: Request) -> Response:
-        detector = self.session.detector(_asked(request, "rule"))
+        detector = self.session.detector(_parameter(request, "rule"))
         automaton = request.query_params.get("automaton") == "true"
         text = await asyncio.to_thread(picture_of, detector, automaton)
         return Response(text, media_type="image/svg+xml")
@@ -383,7 +383,7 @@ async def _given(request: Request, kind: type[Any]) -> Any:
         raise Refused(400, f"not what is asked for: {error}") from error
 
 
-def _asked(request: Request, name: str) -> str:
+def _parameter(request: Request, name: str) -> str:
     value = request.query_params.get(name)
     if value is None:
         raise Refused(400, f"'{name}' is missing")
@@ -391,7 +391,7 @@ def _asked(request: Request, name: str) -> str:
 
 
 def _whole(request: Request, name: str, least: int, most: int) -> int:
-    text = _asked(request, name)
+    text = _parameter(request, name)
     if not (text.isascii() and text.isdigit() and least <= int(text[:20]) <= most):
         raise Refused(400, f"'{name}' must be a whole number from {least} to {most}")
     return int(text)

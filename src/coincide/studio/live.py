@@ -102,9 +102,9 @@ class Live:
     def _work(self, going: LiveRun) -> None:
         try:
             for batch in going.detections(self._come, self._between):
-                self._made(batch)
+                self._add_made(batch)
             for batch in going.rest(closed=False):
-                self._made(batch)
+                self._add_made(batch)
         except Exception as error:  # told on the page
             self.failure = str(error)
         finally:
@@ -118,7 +118,7 @@ class Live:
             self.store.add(batch)
             self.store.forget(MOST)
 
-    def _made(self, batch: EventBatch) -> None:
+    def _add_made(self, batch: EventBatch) -> None:
         with self.lock:
             assert self.run is not None
             self.run.add(batch)

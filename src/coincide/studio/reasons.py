@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coincide.causes import Cause, Causes
+from coincide.causes import Cause, Causes, value_text
 from coincide.detection.base import Detector
 from coincide.model.batch import EventBatch
-from coincide.model.event import Event, plain, record
+from coincide.model.event import Event, record
 from coincide.studio.running import Run
 from coincide.studio.store import equal_to
 
@@ -59,7 +59,7 @@ def _of_its_key(run: Run, detection: Event, detector: Detector) -> npt.NDArray[n
             wanted = np.array([text in read for text in column.texts] or [False])
             mask &= wanted[column.codes] if column.codes is not None else False
         for name in detector.partition or ():
-            mask &= equal_to(batch.table.column(name), _spelt(detection.attributes.get(name)))
+            mask &= equal_to(batch.table.column(name), value_text(detection.attributes.get(name)))
         rows = start + np.flatnonzero(mask[: count - start])[-left:]
         found.append(rows)
         left -= len(rows)
@@ -76,11 +76,6 @@ def _backwards(run: Run, count: int) -> Iterator[tuple[int, EventBatch]]:
         start -= len(batch)
         if start < count:
             yield start, batch
-
-
-def _spelt(value: Any) -> str:
-    shown = plain(value)
-    return str(shown).lower() if isinstance(shown, bool) else str(shown)
 
 
 def tree_of(cause: Cause, run: Run, number: int) -> dict[str, Any]:

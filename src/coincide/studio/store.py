@@ -130,7 +130,7 @@ class Store:
         with self.lock:
             for batch, (start, end) in zip(self.batches, pairwise(self._starts), strict=True):
                 a, b = np.searchsorted(wanted, (start, end))
-                found += _taken(batch, wanted[a:b] - start)
+                found += _events_at(batch, wanted[a:b] - start)
         return [event.placed(row) for event, row in zip(found, wanted.tolist(), strict=True)]
 
     @property
@@ -213,7 +213,7 @@ def _counted(column: Column) -> dict[str, int]:
     return counts
 
 
-def _taken(batch: EventBatch, rows: npt.NDArray[np.int64]) -> Sequence[Event]:
+def _events_at(batch: EventBatch, rows: npt.NDArray[np.int64]) -> Sequence[Event]:
     if not len(rows):
         return ()
     if batch.has_events:

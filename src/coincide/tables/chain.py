@@ -82,13 +82,13 @@ class TableChain:
 
     def advance(self, state: ChainState, rows: pa.Table, bound: int | None = None) -> pa.Table:
         made = self.before.advance(state.before, rows, bound)
-        return self._taken(state, made, self.before.horizon(state.before))
+        return self._advance_own(state, made, self.before.horizon(state.before))
 
     def finish(self, state: ChainState, until: float | None = None, closed: bool = True) -> pa.Table:
         """Each query ends after the one that it reads."""
         made = self.before.finish(state.before, until, closed)
         horizon = max(state.hi, state.own.passed) if closed else self.before.horizon(state.before)
-        taken = self._taken(state, made, NO_TIME - 1 if closed else horizon, horizon + 1)
+        taken = self._advance_own(state, made, NO_TIME - 1 if closed else horizon, horizon + 1)
         state.own.hi = max(state.own.hi, state.hi) if closed else state.own.hi
         return pa.concat_tables([taken, self.own.finish(state.own, until, closed)])
 
@@ -100,7 +100,7 @@ class TableChain:
         times = self.query.times(state.waiting)
         return min(self.own.horizon(state.own), int(times.min(initial=NO_TIME)) - 1)
 
-    def _taken(self, state: ChainState, made: pa.Table, upto: int, bound: int | None = None) -> pa.Table:
+    def _advance_own(self, state: ChainState, made: pa.Table, upto: int, bound: int | None = None) -> pa.Table:
         """Let this query's clock pass a time: matches with such times are its rows now. Those without a time are dropped."""
         waiting = pa.concat_tables([state.waiting, made.cast(self.query.schema)])
         times = self.query.times(waiting)

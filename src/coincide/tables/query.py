@@ -188,10 +188,10 @@ class TableQuery:
     def _matches(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
         if not self._by_objects:
             with suppress(Unfit):
-                return self._found(rows, segments, closed, passed)
+                return self._matches_found(rows, segments, closed, passed)
         return found_by_objects(self._object_program, rows, segments, closed, passed)
 
-    def _found(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
+    def _matches_found(self, rows: Rows, segments: Segments, closed: bool, passed: int) -> Matches:
         try:
             return self.columnar.find(rows, segments, closed, passed)
         except Stopped as stopped:

@@ -75,8 +75,8 @@ def _equal_to_the_letter(wanted: Sequence[Record], made: Sequence[Record]) -> tu
     """What agrees as it is spelt, so that only the rest is compared pair by pair; and the numbers of that rest."""
     spelt: dict[str, deque[int]] = {}
     for m, record in enumerate(made):
-        spelt.setdefault(_spelt(record), deque()).append(m)
-    met = {n: numbers.popleft() for n, record in enumerate(wanted) if (numbers := spelt.get(_spelt(record)))}
+        spelt.setdefault(_spelling(record), deque()).append(m)
+    met = {n: numbers.popleft() for n, record in enumerate(wanted) if (numbers := spelt.get(_spelling(record)))}
     return met, sorted(m for numbers in spelt.values() for m in numbers)
 
 
@@ -98,7 +98,7 @@ def _largest_matching(choices: Mapping[int, Sequence[int]]) -> dict[int, int]:
     return {n: m for m, n in taken.items()}
 
 
-def _spelt(record: Record) -> str:
+def _spelling(record: Record) -> str:
     return repr(sorted(record.items()))
 
 

@@ -8,8 +8,9 @@ import pytest
 
 import coincide
 from coincide.errors import RuleError
-from coincide.lang.eql.parse import made_name, parse
+from coincide.lang.eql.parse import parse
 from coincide.lang.eql.print import print_file
+from coincide.lang.shared.about import made_name
 from coincide.source import SourceText
 from coincide.testing.cases import Case, find_cases
 

@@ -337,7 +337,7 @@ class Columnar:
         """The flat row that each output row's lookup starts from; -1: there is none."""
         if not self.clause.all_rows:  # all rows of a match are visible
             unmatched = shown.matches.kind == UNMATCHED
-            found = located(shown.matches.offsets, shown.flat.variable, self._wanted(node.members), node.first, node.back)
+            found = located(shown.matches.offsets, shown.flat.variable, self._are_members(node.members), node.first, node.back)
             return np.where(unmatched, -1, found)
         counted, before, visible = self._visible(node.members, node.final, shown)
         places = np.flatnonzero(counted)
@@ -350,14 +350,14 @@ class Columnar:
     def _visible(self, members: frozenset[int], final: bool, shown: Shown) -> tuple[Any, Numbers, Numbers]:
         """Which flat rows have one of these labels; by output row: how many of them stand before its match, and are visible."""
         flat, matches = shown.flat, shown.matches
-        counted = self._wanted(members)[flat.variable]
+        counted = self._are_members(members)[flat.variable]
         sums = np.concatenate(([0], np.cumsum(counted)))
         begin, end = matches.offsets[:-1][shown.match], matches.offsets[1:][shown.match]
         before, total = sums[begin], sums[end] - sums[begin]
         upto = sums[np.maximum(begin, begin + shown.current + 1)] - before
         return counted, before, (total if final else upto)
 
-    def _wanted(self, members: frozenset[int]) -> npt.NDArray[np.bool_]:
+    def _are_members(self, members: frozenset[int]) -> npt.NDArray[np.bool_]:
         return np.array([v in members for v in range(len(self.clause.variables))], np.bool_)
 
     def gathered(self, node: Folded, shown: Shown) -> tuple[Numbers, Numbers]:

@@ -135,7 +135,7 @@ class Kernel:
         if len(matches):
             made = _Emission(self, table, order, rows, segments, keys, turns, (closing and passed) or 0).detections(matches)
         memory.passed = passed
-        memory.put(before, keys, self._left(order, segments, turns, bases, len(before.keys)), new)
+        memory.put(before, keys, self._left_over(order, segments, turns, bases, len(before.keys)), new)
         return made
 
     def _keys(self, new: EventTable) -> tuple[Numbers, list[Key]]:
@@ -145,7 +145,7 @@ class Kernel:
         parts = [map(key_part, column.take(first).values()) for column in columns]
         return codes, list(zip(*parts, strict=True)) if parts else [()] * len(first)
 
-    def _left(self, order: Numbers, segments: Segments, turns: Numbers, bases: Numbers, known: int) -> Left:
+    def _left_over(self, order: Numbers, segments: Segments, turns: Numbers, bases: Numbers, known: int) -> Left:
         low, high = segments.bounds[:-1], segments.bounds[1:]
         begin = np.maximum(low, segments.starts - self.program.back)
         left = np.argsort(turns)
@@ -228,7 +228,7 @@ class _Emission:
         matches, moments = matches.take(sorted_by), moments.take(sorted_by)
         shown = self.kernel.columnar.shown(matches)
         columns = self._columns(shown)
-        given, kept = self._given(columns, len(shown))
+        given, kept = self._selected(columns, len(shown))
         if kept is not None:
             shown = Shown(shown.matches, shown.flat, shown.match[kept], shown.current[kept])
         if not len(shown):
@@ -267,7 +267,7 @@ class _Emission:
         columns = self.kernel.columns
         return columns is None or name in columns or name in ("type", "id", "source", "time")
 
-    def _given(self, columns: dict[str, Column], length: int) -> tuple[dict[str, Column], Numbers | None]:
+    def _selected(self, columns: dict[str, Column], length: int) -> tuple[dict[str, Column], Numbers | None]:
         """What SELECT gives out of them, and which rows WHERE leaves; None: all."""
         query, kept = self.kernel.query, None
         if query.where is not None:

@@ -13,8 +13,7 @@ import numpy as np
 from coincide.detection.columns.compiling import compiled, inlined, inner
 from coincide.detection.columns.tables import longer
 from coincide.detection.rowpattern.instructions import DEPTH, holds, take
-from coincide.detection.rowpattern.search import REMEMBERED
-from coincide.detection.rowpattern.skipping import FIRST, NEXT, PAST
+from coincide.detection.rowpattern.layout import FIRST, NEXT, PAST, REMEMBERED
 
 MATCHED, UNMATCHED, TIMED_OUT = 0, 1, 2
 
@@ -121,7 +120,7 @@ def _note_cut(seen: Any, path: Any, cut_path: Any, size: int) -> None:
 
 
 @inner
-def _asked(asks: Any, slots: Any, taker: int, last: int) -> int:
+def _last_row_asked(asks: Any, slots: Any, taker: int, last: int) -> int:
     """The last row that NEXT in a condition asks for."""
     for ask in range(len(asks)):
         if asks[ask, 0] == taker and slots[asks[ask, 1]] >= 0:
@@ -224,7 +223,7 @@ def _search(s: int, segment: int, mark: int, budget: int, scans: Any, given: Any
             take(code.groups, code.members, code.columns, work.slots[depth], own, taker, row)
         elif work.tried[place] == mark:
             continue
-        last = _asked(code.asks, own, taker, row + given.ahead[taker])
+        last = _last_row_asked(code.asks, own, taker, row + given.ahead[taker])
         if last >= high and not closed:
             return UNDECIDED
         seen[0], seen[1] = max(seen[0], min(last, high - 1)), max(seen[1], last >= high)

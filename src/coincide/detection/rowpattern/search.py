@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 
 from coincide.detection.rowpattern.automaton import MATCH, NOWHERE, Automaton, TooManyWays, Way
 from coincide.detection.rowpattern.conditions import Conditions, Registers, Rows, Trial
+from coincide.detection.rowpattern.layout import REMEMBERED
 from coincide.errors import Diagnostic, RunError
 from coincide.lang.matchrecognize.definition import Clause
 from coincide.model.event import Event
 
 STEPS = 10_000_000
 """So many times a variable may be tried on a row, from one start."""
-
-REMEMBERED = 1_000_000
-"""So many states with their registers, of those tried from one start, are remembered: what comes later may be tried twice, which
-costs steps, but no memory."""
 
 NO_TIME = 2**62
 """In place of the time of a row that has none: no event is so late."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from coincide.detection.rowpattern.layout import FIRST, LAST, NEXT, PAST
 from coincide.detection.rowpattern.measures import Match
 from coincide.errors import Diagnostic, RunError
 from coincide.lang.matchrecognize.definition import Clause, Skip
-
-PAST, NEXT, FIRST, LAST = range(4)
-"""What the compiled loop calls them."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class SelectionPlan(PlanOfSeveral):
 
     @cached_property
     def makes(self) -> dict[str, Attributes]:
-        return {d.name: _made(d.definition) for d in self.detectors if d.outputs}
+        return {d.name: _attributes_made(d.definition) for d in self.detectors if d.outputs}
 
     @property
     def relevant(self) -> Expr | None:
@@ -104,10 +104,10 @@ class SelectionPlan(PlanOfSeveral):
             return Interpreter(self.program)
         from coincide.detection.selection.kernel import Kernel
 
-        return Kernel(self.program, self._shown)
+        return Kernel(self.program, self._attributes_read)
 
     @cached_property
-    def _shown(self) -> frozenset[str]:
+    def _attributes_read(self) -> frozenset[str]:
         """Attributes that are read of events that match."""
         linked = {item.name: item for d in self.detectors for item in d.definition.together}.values()
         shown = frozenset(field.attribute for item in linked for field in item.rule.fields)
@@ -186,7 +186,7 @@ def attributes_of(linked: Linked) -> frozenset[str] | None:
     return frozenset([*(str(item.attribute) for item in items), *others])
 
 
-def _made(linked: Linked) -> Attributes:
+def _attributes_made(linked: Linked) -> Attributes:
     rule = linked.rule
     shown = rule.fields if isinstance(rule, DetectionRule) else rule.group_by
     made: dict[str, tuple[Expr, ...]] = {}

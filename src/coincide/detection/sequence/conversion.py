@@ -16,7 +16,7 @@ from coincide.detection.sequence.state import Pending, State, Trace, Waiting, fr
 from coincide.detection.sequence.ways import Ways, traces, ways_to
 from coincide.detection.snapshots import check_numbers
 from coincide.model.column import column_from_arrow, column_of
-from coincide.model.table import EventTable, Origins
+from coincide.model.table import EventTable, origins_of
 
 STANDING_IN = (1, 1, 1, 0, 0)
 """The place of an event that stands for several: of no primitive one, so what is below it is told."""
@@ -61,14 +61,7 @@ def _stored(kept: Sequence[Trace], fields: Sequence[str]) -> EventTable:
     lo, hi = (np.array([getattr(t, end) for t in kept], np.int64) for end in ("lo", "hi"))
     shown = {name: column_of([t.shown[n] for t in kept]).to_arrow() for n, name in enumerate(fields)}
     places = np.tile(np.array(STANDING_IN, np.int64), (len(kept), 1))
-    return EventTable(lo, hi, {"id": pa.nulls(len(kept), pa.string()), **shown}, 0, places, _origins(kept))
-
-
-def _origins(kept: Sequence[Trace]) -> Origins:
-    flat = [key for t in kept for key in t.origin]
-    hi, lo = (np.array([key[end] for key in flat], np.int64) for end in (0, 1))
-    offsets = np.concatenate(([0], np.cumsum([len(t.origin) for t in kept]))).astype(np.int64)
-    return Origins(lo, hi, pa.array([key[4] for key in flat], pa.string()), offsets)
+    return EventTable(lo, hi, {"id": pa.nulls(len(kept), pa.string()), **shown}, 0, places, origins_of([t.origin for t in kept]))
 
 
 # To the interpreter's.

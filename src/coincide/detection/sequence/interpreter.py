@@ -204,7 +204,7 @@ class Interpreter:
             if chosen is not None:
                 traces = {number: trace for item in own.taken for number, trace in item}
                 own.closed, own.taken = True, [[] for _ in own.taken]
-                self._made(state, key, [traces[number] for number in sorted(chosen)], cause)
+                self._detect(state, key, [traces[number] for number in sorted(chosen)], cause)
 
     def _join(self, state: State, event: Event, matched: int, cause: Cause) -> None:
         trace = trace_of(event, self.program)
@@ -221,12 +221,12 @@ class Interpreter:
             state.keys[key].count += 1
         for key in full:
             taken = dict(item[0] for item in state.keys.pop(key).taken)
-            self._made(state, key, [taken[number] for number in sorted(taken)], cause)
+            self._detect(state, key, [taken[number] for number in sorted(taken)], cause)
         if self.program.until is not None:
             for key in self._keys(event, matched, self.program.until):
                 state.keys.pop(key, None)
 
-    def _made(self, state: State, key: Key, traces: list[Trace], cause: Cause) -> None:
+    def _detect(self, state: State, key: Key, traces: list[Trace], cause: Cause) -> None:
         """Of these events, which stand in the order in which they were seen."""
         whole = reduce(Trace.joined, traces)
         self.output.detected(state, key, whole, cause, whole.hi)

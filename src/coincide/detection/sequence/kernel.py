@@ -114,7 +114,7 @@ class Kernel:
             make_room(memory, self.stages.number)
         events = memory.store.followed_by(shown)
         emission = Emission(self.program, events.chunks, memory.keys.values)
-        made = merged([self._made(memory, emission), self._fired(memory, emission, events, clock.bound)])
+        made = merged([self._detected_at_once(memory, emission), self._fired(memory, emission, events, clock.bound)])
         retain(memory, shown, base, known, batch.scratch, clock.bound, self.program.query.maxspan)
         return made
 
@@ -173,7 +173,7 @@ class Kernel:
         keys = self.program.query.keys_of(self.program.items[number])
         return self.rows.of(table).keyed(self.kinds[number], keys, self.program.keys[number], whole)
 
-    def _made(self, memory: Memory, emission: Emission) -> EventBatch:
+    def _detected_at_once(self, memory: Memory, emission: Emission) -> EventBatch:
         """At once."""
         made = memory.made[: memory.n[loop.MADE]]
         if not len(made):

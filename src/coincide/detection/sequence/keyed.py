@@ -56,16 +56,16 @@ class Keyed:
         there = np.flatnonzero(own >= 0)
         entries = (own[there] << LOW) | (self.entries[there] & ROW)
         order = np.argsort(entries)
-        return self._taken(there[order], entries[order])
+        return self._part(there[order], entries[order])
 
     def of_rows(self, rows: Numbers, size: int) -> Keyed:
         """Only these, of so many rows."""
         wanted = np.zeros(size, np.bool_)
         wanted[rows] = True
         there = np.flatnonzero(wanted[self.entries & ROW])
-        return self._taken(there, self.entries[there])
+        return self._part(there, self.entries[there])
 
-    def _taken(self, some: Numbers, entries: Numbers) -> Keyed:
+    def _part(self, some: Numbers, entries: Numbers) -> Keyed:
         return Keyed(entries, self.hi[some], self.turns[some] if len(self.turns) else self.turns, self.keys)
 
     def numbers_of_rows(self, size: int) -> Numbers | None:

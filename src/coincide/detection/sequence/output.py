@@ -21,9 +21,9 @@ class Output:
         for name, part in zip(self.program.key_names, key, strict=True):
             if name not in HIDDEN:
                 attributes[name] = key_value(part)
-        self._given(state, Kept(trace.lo, hi, attributes, tuple(sorted(set(trace.origin)))), 0, cause)
+        self._emit(state, Kept(trace.lo, hi, attributes, tuple(sorted(set(trace.origin)))), 0, cause)
 
-    def _given(self, state: Piped, made: Kept, first: int, cause: Cause) -> None:
+    def _emit(self, state: Piped, made: Kept, first: int, cause: Cause) -> None:
         if self.passes(state, made, first):
             cause.emit(self.program.order, self.program.query.name, (made.lo, made.hi), made.attributes, made.origin)
 
@@ -44,4 +44,4 @@ class Output:
         for number in range(len(self.pipes)):
             held, state.kept[number] = state.kept[number], []
             for made in held:
-                self._given(state, made, number + 1, cause)
+                self._emit(state, made, number + 1, cause)

@@ -79,7 +79,7 @@ class Program:
 
     @cached_property
     def readers(self) -> list[Callable[[Event], Value]]:
-        return [_shown(name) for name in self.fields]
+        return [_field_reader(name) for name in self.fields]
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -127,7 +127,7 @@ def _part(value: Plain) -> object:
     return key_part(number_of(value) if type(value) is int else value)
 
 
-def _shown(name: str) -> Callable[[Event], Value]:
+def _field_reader(name: str) -> Callable[[Event], Value]:
     values = field_values(name)
     return lambda event: _joined(values(event))
 

@@ -12,9 +12,10 @@ from coincide.editing.walking import Role, Walk, role
 from coincide.errors import RuleError
 from coincide.expr.tokens import Token
 from coincide.lang.eql.functions import SIGNATURES
-from coincide.lang.eql.parse import PIPES, made_name
+from coincide.lang.eql.parse import PIPES
 from coincide.lang.eql.tokens import DIRECTIVE, KEYWORDS, Spans, field_name, pieces, text_value
 from coincide.lang.eql.toml import is_toml, rule_of
+from coincide.lang.shared.about import made_name
 from coincide.source import SourceText
 
 _FIELD = re.compile(r"[^\s,]+")

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from coincide.editing.fields import inner, yaml_comments, yaml_keys, yaml_values
 from coincide.editing.marks import ATTRIBUTE, EVENT, KEYWORD, NUMBER, TEXT, Mark
-from coincide.lang.shared.about import LEVELS
+from coincide.lang.shared.about import LEVELS, made_name
 from coincide.lang.shared.yaml import Entries, Node, Scalar
 from coincide.lang.sigma.condition import QUANTIFIERS, TOKEN
-from coincide.lang.sigma.link import made_name
 from coincide.source import SourceText
 
 SELECTION = "selection"
@@ -48,10 +47,10 @@ def _marks(path: Path, key: Scalar, value: Node, named: bool) -> Iterator[Mark]:
         yield _name(value, EVENT, True)._replace(name=made_name(value.text))
     else:
         yield _word(key)
-        yield from _known(inside, key.text, value)
+        yield from _marks_of_key(inside, key.text, value)
 
 
-def _known(inside: Sequence[str], key: str, value: Node) -> Iterator[Mark]:
+def _marks_of_key(inside: Sequence[str], key: str, value: Node) -> Iterator[Mark]:
     """Values of keys that have a meaning of their own."""
     place = (*inside, key)
     if place in (("name",), ("id",)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -41,35 +41,25 @@ from coincide.tables.query import TableQuery
 Transformation = Callable[[DataFrame], DataFrame]
 
 
-@overload
-def match_recognize(
-    df: DataFrame,
-    clause: str,
-    *,
-    time: str | None = None,
-    steps: int = STEPS,
-    delay: str | None = None,
-    buckets: int | None = None,
-    pages: int | None = None,
-    ranges: int | None = None,
-    ahead: str | None = None,
-    rejects: bool = False,
-) -> DataFrame: ...
+class Given(TypedDict, total=False):
+    """What `match_recognize` may be told beside clause and rows; it says what each is for."""
+
+    time: str | None
+    steps: int
+    delay: str | None
+    buckets: int | None
+    pages: int | None
+    ranges: int | None
+    ahead: str | None
+    rejects: bool
 
 
 @overload
-def match_recognize(
-    df: str,
-    *,
-    time: str | None = None,
-    steps: int = STEPS,
-    delay: str | None = None,
-    buckets: int | None = None,
-    pages: int | None = None,
-    ranges: int | None = None,
-    ahead: str | None = None,
-    rejects: bool = False,
-) -> Transformation: ...
+def match_recognize(df: DataFrame, clause: str, **given: Unpack[Given]) -> DataFrame: ...
+
+
+@overload
+def match_recognize(df: str, **given: Unpack[Given]) -> Transformation: ...
 
 
 def match_recognize(

@@ -151,7 +151,7 @@ class SituationNames:
                 raise error(node.span, f"attribute '{node.name}' is ambiguous")
             if found:
                 return found[0]
-        raise error(node.span, f"unknown name '{node.name}'", nearest(node.name, self._known()))
+        raise error(node.span, f"unknown name '{node.name}'", nearest(node.name, self._names_in_scope()))
 
     def _by_alias(self, alias: str, span: Span | None) -> Slot:
         tiers = ([slot for label, slot in tier if label == alias] for tier in self._tiers)
@@ -163,7 +163,7 @@ class SituationNames:
             raise error(span, f"alias '{alias}' is ambiguous")
         return found[0]
 
-    def _known(self) -> set[str]:
+    def _names_in_scope(self) -> set[str]:
         attributes = {name for tier in self._tiers for _, slot in tier for name in self.attributes_of(slot.event)}
         return attributes | self.aliases
 

@@ -116,8 +116,8 @@ def _short_type(element: Element) -> object:
 
 
 def _values(element: Element, *without: str) -> dict[str, Any]:
-    return {name: plain(value) for name, value in _given(element.attributes, without)}
+    return {name: plain(value) for name, value in _attributes_but(element.attributes, without)}
 
 
-def _given(attributes: Mapping[str, str], without: tuple[str, ...]) -> Iterable[tuple[str, str]]:
+def _attributes_but(attributes: Mapping[str, str], without: tuple[str, ...]) -> Iterable[tuple[str, str]]:
     return ((name, value) for name, value in attributes.items() if name not in without)

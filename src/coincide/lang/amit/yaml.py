@@ -22,7 +22,7 @@ from coincide.lang.amit.grammar import SHAPES, SYNONYMS
 from coincide.lang.amit.operators import OPERATOR_SYNONYMS, OperatorKind, elements
 from coincide.lang.amit.parse import items
 from coincide.lang.shared.xml import Element
-from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_yaml
+from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_yaml, several
 from coincide.source import SourceText, Span
 
 Values = Sequence[tuple[str, str, Span]]
@@ -51,7 +51,7 @@ def _sections(node: Node, inside: str, known: Iterable[str]) -> Iterator[Element
 
 def _section(key: Scalar, body: Node) -> Iterator[Element]:
     if key.text == "use":
-        return (_element("use", _scalars(_pairs(use, "use")), (), use.span) for use in _several(body))
+        return (_element("use", _scalars(_pairs(use, "use")), (), use.span) for use in several(body))
     name, build = SECTIONS.get(key.text, ("template", _template))
     return (build(name, called, content) for called, content in _pairs(body, key.text, distinct=False))
 
@@ -90,7 +90,7 @@ def _member(event: Scalar, attribute: Node) -> Element:
 def _lifespan(element: str, name: Scalar, body: Node) -> Element:
     values, parts = _divided(body, element, ("initiator", "terminator", "keyBy"))
     children = [
-        _element(part.text, (), [_role(part.text, role) for role in _several(content)], part.span)
+        _element(part.text, (), [_role(part.text, role) for role in several(content)], part.span)
         for part, content in sorted(parts, key=lambda pair: pair[0].text)
         if part.text != "keyBy"
     ]
@@ -128,7 +128,7 @@ def _operator(key: Scalar, form: OperatorKind, body: Node) -> Element:
 
 
 def _operands(names: Sequence[str], body: Node) -> Iterator[Element]:
-    for position, node in enumerate(_several(body)):
+    for position, node in enumerate(several(body)):
         name = names[min(position, len(names) - 1)] if names else "operand"
         values = _only("event", node) if isinstance(node, Scalar) else _scalars(_pairs(node, name))
         yield _element(name, values, (), node.span)
@@ -136,7 +136,7 @@ def _operands(names: Sequence[str], body: Node) -> Iterator[Element]:
 
 def _keys(parts: Pairs) -> Iterator[Element]:
     """An attribute's name, or `{name: KEY}`, or several of them."""
-    for node in (node for key, content in parts if key.text == "keyBy" for node in _several(content)):
+    for node in (node for key, content in parts if key.text == "keyBy" for node in several(content)):
         values = _only("attribute", node) if isinstance(node, Scalar) else _scalars(_pairs(node, "keyBy"))
         yield _element("keyBy", values, (), node.span)
 
@@ -147,7 +147,7 @@ def _template(element: str, name: Scalar, body: Node) -> Element:
     children: list[Element] = []
     for key, content in _pairs(body, element):
         if key.text == "parameters":
-            values.append(("parameters", " ".join(_text(part, "parameters") for part in _several(content)), content.span))
+            values.append(("parameters", " ".join(_text(part, "parameters") for part in several(content)), content.span))
         elif key.text == "body":
             children += _sections(content, element, SECTIONS)
         elif key.text in SECTIONS:
@@ -183,12 +183,6 @@ def _named(element: str, name: Scalar, values: Values = (), children: Iterable[E
 
 def _only(name: str, value: Scalar) -> Values:
     return [(name, value.text, value.span)]
-
-
-def _several(node: Node) -> Sequence[Node]:
-    if isinstance(node, Scalar) and node.is_empty:
-        return ()
-    return node.nodes if isinstance(node, Items) else (node,)
 
 
 def _pairs(node: Node, inside: str, distinct: bool = True) -> Pairs:

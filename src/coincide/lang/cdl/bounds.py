@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from math import ceil
 
-from coincide.expr.tree import Arithmetic, Between, Call, Compare, Expr, Literal, Negate, Reference
-from coincide.lang.cdl.equality import Conditions, conjuncts, is_early, time_is_looked_up
+from coincide.expr.tree import Arithmetic, Between, Call, Compare, Expr, Literal, Negate, Reference, conjuncts
+from coincide.lang.cdl.equality import Conditions, is_early, time_is_looked_up
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.partition import demands
 from coincide.lang.cdl.terms import Group

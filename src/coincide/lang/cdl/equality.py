@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from coincide.expr.tree import And, Compare, Expr, Reference
+from coincide.expr.tree import Compare, Expr, Reference, conjuncts
 from coincide.lang.cdl.conditions import filter_condition
 from coincide.lang.cdl.definition import AnySource, TimeEvent
 from coincide.lang.cdl.names import Meaning, Names
 
 Conditions = Iterable[tuple[Expr, Names]]
 """Conditions, each with the names that hold in it."""
-
-
-def conjuncts(tree: Expr) -> Iterator[Expr]:
-    if isinstance(tree, And):
-        for operand in tree.operands:
-            yield from conjuncts(operand)
-    else:
-        yield tree
 
 
 def equalities(given: Conditions) -> Iterator[tuple[Compare, Names, Meaning, Meaning]]:

@@ -41,13 +41,13 @@ def _reason(names: Names) -> str:
 
 def _parts(names: Names) -> str:
     """Sources that equalities connect: what could be divided by key if the description were cut there."""
-    shown = [_shown(members, names) for members in connected(names)]
+    shown = [_group_text(members, names) for members in connected(names)]
     if not shown:
         return "none: no equality connects two sources"
     return f"could be divided by key, if they were descriptions of their own: {'; '.join(shown)}"
 
 
-def _shown(members: list[Attribute], names: Names) -> str:
+def _group_text(members: list[Attribute], names: Names) -> str:
     anchors = list(dict.fromkeys(names.cd.sources[source].anchor for source, _ in members))
     attributes = {attribute for _, attribute in members}
     if len(attributes) == 1:

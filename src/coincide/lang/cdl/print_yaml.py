@@ -39,7 +39,7 @@ def print_file(file: File) -> str:
     return dumped({**providers, "cds": [*map(_description, file.descriptions)]})
 
 
-def _given(**values: object) -> Data:
+def _entries(**values: object) -> Data:
     """Those that are not left out. Names of entries that are not names of Python end in an underscore."""
     return {name.rstrip("_"): value for name, value in values.items() if value is not None}
 
@@ -55,7 +55,7 @@ def _section(name: str, key: str, entries: Iterable[tuple[str, Any]]) -> Data:
 def _description(cd: Description) -> Data:
     version = None if cd.version == (1,) else version_text(cd.version)
     return {
-        **_given(cd=cd.id, version=version, within=_duration(cd.within), disjoint=cd.disjoint or None),
+        **_entries(cd=cd.id, version=version, within=_duration(cd.within), disjoint=cd.disjoint or None),
         **_section("providers", "name", map(_provider, cd.providers)),
         **_section("sources", "anchor", map(_source, cd.sources)),
         **_section("computations", "anchor", map(_computation, cd.computations)),
@@ -73,13 +73,13 @@ def _duration(milliseconds: float | None) -> object:
 
 
 def _provider(node: Provider) -> tuple[str, Data]:
-    return node.name, _given(kind=node.kind, href=node.href, key=node.key)
+    return node.name, _entries(kind=node.kind, href=node.href, key=node.key)
 
 
 def _source(node: AnySource) -> tuple[str, object]:
     if isinstance(node, TimeEvent):
         return node.anchor, {"trigger": node.trigger, "relative" if node.relative else "absolute": _value(node.value)}
-    common = _given(
+    common = _entries(
         access=None if node.access == "any" else node.access,
         within=_duration(node.within),
         duplicates=None if node.duplicates == "accept" else node.duplicates,
@@ -97,7 +97,7 @@ def _attribute(node: Attribute) -> tuple[str, object]:
         provider, column, key = node.lookup.arguments
         lookup = {"provider": _constant(provider), "column": _constant(column), "key": _value(key)}
     filters = _filters(node.filters)
-    more = _given(anchor=node.anchor, optional=node.optional or None, lookup=lookup, filter=filters)
+    more = _entries(anchor=node.anchor, optional=node.optional or None, lookup=lookup, filter=filters)
     return node.name, {"type": node.type, **more} if more else node.type
 
 
@@ -120,11 +120,11 @@ def _filter(node: Filter) -> object:
 
 
 def _computation(node: Computation) -> tuple[str, Data]:
-    return node.anchor, {node.type: _value(node.value), **_given(overhead=node.overhead)}
+    return node.anchor, {node.type: _value(node.value), **_entries(overhead=node.overhead)}
 
 
 def _predicate(node: Predicate) -> tuple[str, object]:
-    more = _given(of=node.of, selectivity=node.selectivity)
+    more = _entries(of=node.of, selectivity=node.selectivity)
     value = _values(node.arguments)
     if node.name is None and not more and not isinstance(value, dict):
         return node.anchor, value
@@ -137,7 +137,7 @@ def _expression(node: Expression) -> tuple[str, object]:
 
 
 def _event(node: ComplexEvent, with_trigger: bool) -> tuple[str, Data]:
-    given = _given(access=None if node.access == "public" else node.access, trigger=node.trigger if with_trigger else None)
+    given = _entries(access=None if node.access == "public" else node.access, trigger=node.trigger if with_trigger else None)
     return node.message_class, given | _section("attributes", "name", map(_event_attribute, node.attributes))
 
 
@@ -146,7 +146,7 @@ def _event_attribute(node: EventAttribute) -> tuple[str, Data]:
 
 
 def _preference(node: Preference) -> Data:
-    return _given(self_=node.self_, previous=node.previous, other=node.other, better=node.better)
+    return _entries(self_=node.self_, previous=node.previous, other=node.other, better=node.better)
 
 
 # Values

@@ -28,13 +28,13 @@ class SqlTable:
         self.table = table
         self.key = key
         self.columns = frozenset(str(column.name) for column in table.columns)
-        self._row: Callable[[str], dict[str, Value]] = lru_cache(ROWS)(self._asked)
+        self._row: Callable[[str], dict[str, Value]] = lru_cache(ROWS)(self._looked_up)
 
     def find(self, key: Value, column: str) -> Value:
         text = key_text(key)
         return None if text is None else self._row(text).get(column)
 
-    def _asked(self, text: str) -> dict[str, Value]:
+    def _looked_up(self, text: str) -> dict[str, Value]:
         own = self.table.columns[self.key]
         wanted = _typed(text, own.type)
         if wanted is None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Set
 
 from coincide.errors import Diagnostic, nearest
 from coincide.expr.functions import number_text
-from coincide.expr.tree import Call, Expr, Literal, Reference
+from coincide.expr.tree import Call, Expr, Literal, Reference, conjuncts
 from coincide.lang.cdl.conditions import condition_of
 from coincide.lang.cdl.definition import AnySource, Collection, Description, Node, TimeEvent, version_text
-from coincide.lang.cdl.equality import conjuncts, floor
+from coincide.lang.cdl.equality import floor
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.preferences import PREFERENCES
 from coincide.lang.cdl.terms import Group, groups

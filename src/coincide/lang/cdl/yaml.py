@@ -25,7 +25,7 @@ from coincide.lang.cdl.parse import file_of
 from coincide.lang.cdl.shape import SHAPES, fail
 from coincide.lang.cdl.values import ARITHMETIC, CALLS
 from coincide.lang.shared.xml import Element
-from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_yaml
+from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_yaml, several
 from coincide.source import SourceText
 
 Pairs = Sequence[tuple[Scalar, Node]]
@@ -62,14 +62,14 @@ def root_of(source: SourceText) -> Element:
     given = {key.text: body for key, body in pairs}
     if "cds" not in given:
         return _description(node)
-    _known(pairs, "cds", ("providers", "cds"))
+    _check_names(pairs, "cds", ("providers", "cds"))
     providers = [_section(key, body) for key, body in pairs if key.text == "providers"]
-    return Element("cds", {}, (*providers, *map(_description, _several(given["cds"]))), "", node.span)
+    return Element("cds", {}, (*providers, *map(_description, several(given["cds"]))), "", node.span)
 
 
 def _description(node: Node) -> Element:
     pairs = _pairs(node, "cd")
-    _known(pairs, "cd", ("cd", *ATTRIBUTES, *SECTIONS, "preferences"))
+    _check_names(pairs, "cd", ("cd", *ATTRIBUTES, *SECTIONS, "preferences"))
     name = next((body for key, body in pairs if key.text == "cd"), None)
     if name is None:
         fail(node.span, "a description needs its name, 'cd: NAME'; several stand in a list 'cds'")
@@ -79,7 +79,7 @@ def _description(node: Node) -> Element:
 
 def _section(key: Scalar, body: Node) -> Element:
     if key.text == "preferences":
-        return Element(key.text, {}, tuple(map(_preference, _several(body))), "", key.span)
+        return Element(key.text, {}, tuple(map(_preference, several(body))), "", key.span)
     name, build = SECTIONS[key.text]
     return Element(key.text, {}, tuple(build(*pair) for pair in _named(body, name, key.text)), "", key.span)
 
@@ -89,7 +89,7 @@ def _section(key: Scalar, body: Node) -> Element:
 
 def _provider(name: Scalar, body: Node) -> Element:
     pairs = _pairs(body, "provider")
-    _known(pairs, "provider", SHAPES["provider"].needed + SHAPES["provider"].optional)
+    _check_names(pairs, "provider", SHAPES["provider"].needed + SHAPES["provider"].optional)
     return _element("provider", [*_only("name", name), *pairs], (), name)
 
 
@@ -103,14 +103,14 @@ def _source(anchor: Scalar, body: Node) -> Element:
         return _time(anchor, pairs)
     kind = "collection" if "collection" in given else "source"
     own = "collection" if kind == "collection" else "class"
-    _known(pairs, kind, (own, *(name for name in SHAPES[kind].optional if name != "anchor"), "attributes"))
+    _check_names(pairs, kind, (own, *(name for name in SHAPES[kind].optional if name != "anchor"), "attributes"))
     values = [(replace(key, text="class") if key.text == own else key, value) for key, value in pairs if key.text != "attributes"]
     attributes = [a for key, value in pairs if key.text == "attributes" for a in _named(value, "name", key.text)]
     return _element(kind, [*_only("anchor", anchor), *values], (_attribute(*a) for a in attributes), anchor)
 
 
 def _time(anchor: Scalar, pairs: Pairs) -> Element:
-    _known(pairs, "time", ("trigger", *WHEN))
+    _check_names(pairs, "time", ("trigger", *WHEN))
     values = [pair for pair in pairs if pair[0].text == "trigger"]
     children = [_holding(key.text, (), key, value) for key, value in pairs if key.text in WHEN]
     return _element("time", [*_only("anchor", anchor), *values], children, anchor)
@@ -121,7 +121,7 @@ def _attribute(name: Scalar, body: Node) -> Element:
     if isinstance(body, Scalar):
         return _element("attribute", [*_only("name", name), *_only("type", body)], (), name)
     pairs = _pairs(body, "attribute")
-    _known(pairs, "attribute", ("type", "anchor", "optional", "lookup", "filter"))
+    _check_names(pairs, "attribute", ("type", "anchor", "optional", "lookup", "filter"))
     values = [pair for pair in pairs if pair[0].text not in ("lookup", "filter")]
     parts = [part for key, value in pairs for part in _parts(key, value)]
     return _element("attribute", [*_only("name", name), *values], parts, name)
@@ -131,9 +131,9 @@ def _parts(key: Scalar, body: Node) -> Iterator[Element]:
     """Look-up and filters: a condition, or operators with what they compare with, or several of these."""
     if key.text == "lookup":
         pairs = _pairs(body, "lookup")
-        _known(pairs, "lookup", ("provider", "column", "key"))
+        _check_names(pairs, "lookup", ("provider", "column", "key"))
         yield _holding("lookup", [p for p in pairs if p[0].text != "key"], key, _entry(pairs, "key", key))
-    for node in _several(body) if key.text == "filter" else ():
+    for node in several(body) if key.text == "filter" else ():
         if isinstance(node, Scalar):
             yield _holding("filter", (), node, node)
         for operators, values in () if isinstance(node, Scalar) else _pairs(node, "filter", distinct=False):
@@ -174,12 +174,12 @@ def _expression(anchor: Scalar, body: Node) -> Element:
     """Text, or names that must all hold, or and, or, not of them."""
     if isinstance(body, Scalar):
         return _holding("expression", _only("anchor", anchor), anchor, body)
-    return _element("expression", _only("anchor", anchor), map(_logic, _several(body)), anchor)
+    return _element("expression", _only("anchor", anchor), map(_logic, several(body)), anchor)
 
 
 def _event(name: Scalar, body: Node) -> Element:
     pairs = _pairs(body, "event")
-    _known(pairs, "event", (*SHAPES["event"].optional, "attributes"))
+    _check_names(pairs, "event", (*SHAPES["event"].optional, "attributes"))
     values = [pair for pair in pairs if pair[0].text != "attributes"]
     attributes = [a for key, value in pairs if key.text == "attributes" for a in _named(value, "name", key.text)]
     return _element("event", [*_only("class", name), *values], (_typed("attribute", "name")(*a) for a in attributes), name)
@@ -187,7 +187,7 @@ def _event(name: Scalar, body: Node) -> Element:
 
 def _preference(node: Node) -> Element:
     pairs = _pairs(node, "preference")
-    _known(pairs, "preference", SHAPES["preference"].children or ())
+    _check_names(pairs, "preference", SHAPES["preference"].children or ())
     return Element("preference", {}, tuple(_holding(key.text, (), key, value) for key, value in pairs), "", node.span)
 
 
@@ -213,7 +213,7 @@ def _holding(name: str, values: Pairs, place: Scalar, body: Node) -> Element:
     element = _element(name, values, (), place)
     if isinstance(body, Scalar):
         return replace(element, text=body.text.strip(), content=body.text, places={**element.places, "": body.span})
-    return replace(element, children=tuple(map(_value, _several(body))))
+    return replace(element, children=tuple(map(_value, several(body))))
 
 
 def _value(node: Node) -> Element:
@@ -224,7 +224,7 @@ def _value(node: Node) -> Element:
     if name is None:
         fail(node.span, "a value is a text, or a mapping with the name of an element", f"one of {', '.join(NESTED)}")
     attribute, others = NESTED[name.text]
-    _known(pairs, name.text, (name.text, *others))
+    _check_names(pairs, name.text, (name.text, *others))
     values = [(key, value) for key, value in pairs if key.text in others and key.text != "arguments"]
     own = _entry(pairs, name.text, name)
     if attribute:
@@ -241,7 +241,7 @@ def _logic(node: Node) -> Element:
         return _value(node)
     if len(pairs) != 1 or pairs[0][0].text not in LOGIC:
         fail(node.span, "an expression is a text, a list of names, or one of {and: …}, {or: …}, {not: …}, {ref: NAME}")
-    return Element(pairs[0][0].text, {}, tuple(map(_logic, _several(pairs[0][1]))), "", node.span)
+    return Element(pairs[0][0].text, {}, tuple(map(_logic, several(pairs[0][1]))), "", node.span)
 
 
 # Nodes
@@ -260,12 +260,6 @@ def _only(name: str, value: Node) -> Pairs:
 def _entry(pairs: Pairs, name: str, place: Node) -> Node:
     """What an entry holds; an empty list if it is not there."""
     return next((value for key, value in pairs if key.text == name), Items((), place.span))
-
-
-def _several(node: Node) -> Sequence[Node]:
-    if isinstance(node, Scalar) and node.is_empty:
-        return ()
-    return node.nodes if isinstance(node, Items) else (node,)
 
 
 def _named(node: Node, attribute: str, section: str) -> Iterator[tuple[Scalar, Node]]:
@@ -296,7 +290,7 @@ def _pairs(node: Node, inside: str, distinct: bool = True, hint: str = "write NA
     return node.pairs
 
 
-def _known(pairs: Pairs, inside: str, names: Sequence[str]) -> None:
+def _check_names(pairs: Pairs, inside: str, names: Sequence[str]) -> None:
     for key, _ in pairs:
         if key.text not in names:
             fail(key.span, f"'{inside}' has no entry '{key.text}'", nearest(key.text, names) or f"one of {', '.join(names)}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.functions import FUNCTIONS
 from coincide.expr.tokens import back_quoted
-from coincide.expr.tree import Alias, And, Call, Expr, Reference, with_aliases
+from coincide.expr.tree import Alias, Call, Expr, Reference, conjuncts, with_aliases
 from coincide.lang.ecco.aliases import Aliases, Names, inner_elements, ways_down
 from coincide.lang.ecco.definition import As, Chain, Expression, Neg, Wrapper, core
 from coincide.syntax import walk
@@ -28,14 +28,6 @@ class Placed:
     index: int
     test: Expr
     whole: Names = frozenset()
-
-
-def conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, And):
-        for operand in condition.operands:
-            yield from conjuncts(operand)
-    else:
-        yield condition
 
 
 def placed(condition: Expr, closed: Expression, aliases: Aliases) -> list[Placed]:
@@ -97,14 +89,14 @@ def _reachable(expression: Expression) -> Iterator[Expression]:
 
 def _output(expression: Expression, test: Expr, names: Names) -> Placed:
     """On what the node inside the wrappers makes; of a chain, that is its last step."""
-    whole = frozenset(w.alias for w in _wrappers(expression) if isinstance(w, As)) & names
+    whole = frozenset(w.alias for w in wrappers(expression) if isinstance(w, As)) & names
     node = core(expression)
     if isinstance(node, Chain):
         return Placed(node, STEP, len(node.elements) - 1, test, whole)
     return Placed(node, OUTPUT, 0, test, whole)
 
 
-def _wrappers(expression: Expression) -> Iterator[Wrapper]:
+def wrappers(expression: Expression) -> Iterator[Wrapper]:
     while isinstance(expression, Wrapper):
         yield expression
         expression = expression.operand

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from coincide.errors import Diagnostic
 from coincide.lang.ecco.aggregates import AGGREGATES
 from coincide.lang.ecco.aliases import inner_elements, is_gap, is_iteration, is_silence
+from coincide.lang.ecco.conditions import wrappers
 from coincide.lang.ecco.consumption import CONSUMPTIONS, chosen
 from coincide.lang.ecco.definition import (
     CONCATENATION,
@@ -23,7 +24,6 @@ from coincide.lang.ecco.definition import (
     Valid,
     With,
     Within,
-    Wrapper,
     core,
 )
 from coincide.lang.ecco.lasting import LOOKED_THROUGH, Names
@@ -89,13 +89,7 @@ def _lives(element: Expression) -> bool:
 
 def _is_close(element: Expression, names: Names) -> bool:
     """`a ; b within T`: it comes so soon after what is before it, or never."""
-    return names.cannot_last(element) and any(isinstance(part, Within) for part in _wrappers(element))
-
-
-def _wrappers(element: Expression) -> Iterator[Expression]:
-    while isinstance(element, Wrapper):
-        yield element
-        element = element.operand
+    return names.cannot_last(element) and any(isinstance(part, Within) for part in wrappers(element))
 
 
 def unbounded_duplicates(rules: tuple[DuplicatesRule, ...]) -> Iterator[Diagnostic]:

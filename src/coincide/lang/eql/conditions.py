@@ -109,12 +109,12 @@ class Conditions:
                 raise self.fail(operator, f"'{text}' is not an instant")
 
     def value(self) -> Expr:
-        return self._left(("+", "-"), self._term)
+        return self._left_associative(("+", "-"), self._term)
 
     def _term(self) -> Expr:
-        return self._left(("*", "/", "%"), self._unary)
+        return self._left_associative(("*", "/", "%"), self._unary)
 
-    def _left(self, operators: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
+    def _left_associative(self, operators: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
         depth = self._depth
         left = operand()
         while self.at(*operators):

@@ -15,7 +15,7 @@ from coincide.lang.eql.conditions import Conditions
 from coincide.lang.eql.definition import FILTER, JOIN, SAMPLE, SEQUENCE, File, Filter, Item, Key, Pipe, Query
 from coincide.lang.eql.tokens import KEYWORDS, Directive, Spans, scanned, text_value
 from coincide.lang.eql.toml import is_toml, rule_of
-from coincide.lang.shared.about import is_of_level
+from coincide.lang.shared.about import is_of_level, made_name
 from coincide.model.stamp import LIMIT, MILLISECOND
 from coincide.source import SourceText, room_for_recursion
 
@@ -57,12 +57,6 @@ def _queries(text: str, spans: Spans, name: str) -> File:
     numbered = len(queries) > 1
     named = [q if q.name else replace(q, name=f"{name}_{n}" if numbered else name) for n, q in enumerate(queries, 1)]
     return File(tuple(named))
-
-
-def made_name(text: str) -> str:
-    """Section 2: a text as a name."""
-    name = re.sub("[^a-z0-9]+", "_", text.lower()).strip("_") or "rule"
-    return f"_{name}" if name[0].isdigit() else name
 
 
 def _stem(path: str) -> str:

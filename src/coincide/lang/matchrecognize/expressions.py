@@ -78,7 +78,7 @@ class SqlExpressions(ExpressionParser):
     # Levels of the grammar that are not those of the other languages
 
     def _sum(self) -> Expr:
-        return self._left(("+", "-", "||"), self._product)
+        return self._left_associative(("+", "-", "||"), self._product)
 
     def _primary(self) -> Expr:
         token = self.tokens.peek()

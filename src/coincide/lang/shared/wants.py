@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from coincide.expr.scalar import EventScope, condition
-from coincide.expr.tree import And, Expr, Reference, transform, without_aliases
+from coincide.expr.tree import Expr, Reference, transform, without_aliases
 from coincide.model.compound import Single
 from coincide.model.event import Event
 
@@ -48,14 +48,6 @@ def holds(tree: Expr, event: Event) -> bool:
         return condition(without_aliases(tree), EventScope())(event)
     except Exception:  # a function, or a node, that the shared language does not have
         return False
-
-
-def conjuncts(tree: Expr) -> Iterator[Expr]:
-    if isinstance(tree, And):
-        for operand in tree.operands:
-            yield from conjuncts(operand)
-    else:
-        yield tree
 
 
 def present(*trees: Expr | None) -> tuple[Expr, ...]:

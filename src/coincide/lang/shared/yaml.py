@@ -3,7 +3,7 @@ as what they stand for). Scalars are texts as they are written, so `no` and `1e3
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
@@ -110,7 +110,7 @@ class _Reader:
         if depth > MAXIMUM_DEPTH:
             self._refuse(f"nested more than {MAXIMUM_DEPTH} deep", event.start_mark.index)
         if isinstance(event, yaml.AliasEvent):
-            return self._counted(self._meant(event), event)
+            return self._counted(self._aliased(event), event)
         if event.tag not in (None, "!"):
             self._refuse(f"tags are not allowed ('{event.tag}')", event.start_mark.index)
         if event.anchor is not None:
@@ -139,7 +139,7 @@ class _Reader:
             self._refuse("a key must be one value", node.span.start)
         return node
 
-    def _meant(self, event: Any) -> Node:
+    def _aliased(self, event: Any) -> Node:
         found = self.anchors.get(event.anchor)
         if found is None:
             self._refuse(f"'*{event.anchor}' stands for nothing that ends before it", event.start_mark.index)
@@ -159,3 +159,10 @@ class _Reader:
         offset = min(max(offset, 0), len(self.source.text))
         hint = "YAML is indented with spaces, not tabs" if self.source.text[offset : offset + 1] == "\t" else None
         raise RuleError(Diagnostic(f"{self.refusal}: {reason}", self.source.span(offset, offset + 1), hint=hint))
+
+
+def several(node: Node) -> Sequence[Node]:
+    """The items of a list; of anything else, itself; of nothing, none."""
+    if isinstance(node, Scalar) and node.is_empty:
+        return ()
+    return node.nodes if isinstance(node, Items) else (node,)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from coincide.errors import Diagnostic, RuleError, nearest
-from coincide.lang.shared.about import is_of_level
+from coincide.lang.shared.about import is_of_level, made_name
 from coincide.lang.shared.digest import digest_of
 from coincide.lang.sigma.definition import Alias, CorrelationRule, DetectionRule, File, Rule
 from coincide.lang.sigma.print import print_rule
@@ -209,9 +208,3 @@ def _free(name: str, taken: Collection[str]) -> str:
     while f"{name}_{count}" in taken:
         count += 1
     return f"{name}_{count}"
-
-
-def made_name(text: str) -> str:
-    """A text made a name, as the specification of EQL has it."""
-    name = re.sub("[^a-z0-9]+", "_", text.lower()).strip("_") or "rule"
-    return f"_{name}" if name[0].isdigit() else name

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from coincide.detection.algebra.construction.surroundings import Surroundings
 from coincide.detection.algebra.consumption import CONSUMPTIONS, LATEST
-from coincide.expr.tree import Call, Compare, Expr, Literal
-from coincide.lang.ecco.conditions import conjuncts
+from coincide.expr.tree import Call, Compare, Expr, Literal, conjuncts
 from coincide.lang.ecco.consumption import DEFAULT
 from coincide.lang.ecco.definition import (
     CONJUNCTION,
