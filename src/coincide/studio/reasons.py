@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from coincide.causes import Cause, Causes, value_text
 from coincide.detection.base import Detector
+from coincide.detection.columns.tables import distinct
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, record
 from coincide.studio.running import Run
@@ -35,7 +36,7 @@ def _rows(run: Run, detection: Event) -> npt.NDArray[np.int64]:
     detector = next(d for d in run.book.detectors if d.order == detection.place[-2])
     forgetful = run.book.compiled.languages[detector.language].forgetful
     looked_at = _of_its_key(run, detection, detector) if forgetful or not own else _at_its_end(run, detection)
-    return np.unique(np.concatenate((np.array(own, np.int64), looked_at)))
+    return distinct(np.concatenate((np.array(own, np.int64), looked_at)))
 
 
 def _at_its_end(run: Run, detection: Event) -> npt.NDArray[np.int64]:

@@ -24,7 +24,9 @@ from coincide.model.event import Event
 from coincide.model.fields import LazyColumns
 
 WHOLE = 1 << 22  # a block that is larger than any input here: all is read as objects
-quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 def all_events(reader: EventReader) -> list[Event]:

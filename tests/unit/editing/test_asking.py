@@ -98,9 +98,9 @@ def test_diagnostics_come_while_one_types() -> None:
     for language in LANGUAGES:
         source = max(texts(language), key=lambda text: len(text.text))
         diagnostics(source)
-        began = time.perf_counter()
+        began = time.process_time()
         diagnostics(SourceText(source.name, source.text + "\n"))
-        assert time.perf_counter() - began < 2, source.name  # a fifth of a second on a machine that does nothing else
+        assert time.process_time() - began < 2, source.name  # a fifth of a second on a machine that does nothing else
 
 
 # Completion

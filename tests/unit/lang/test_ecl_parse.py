@@ -411,9 +411,9 @@ def test_names_defined_before() -> None:
     ],
 )
 def test_deep_nesting(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert "nested more than 100 deep" in error(text)[0]
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(
@@ -427,9 +427,9 @@ def test_deep_nesting(text: str) -> None:
     ],
 )
 def test_names_that_grow_without_measure(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert "replaced by its definition" in error(text)[0]
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_long_lists_are_no_problem() -> None:

@@ -25,7 +25,7 @@ from coincide.detection.automaton.tables import Tables
 from coincide.detection.columns.codec import Relations, Rows, compact, encode, owned_rows, put_rows, rows_at, rows_of
 from coincide.detection.columns.compiling import compiled
 from coincide.detection.columns.store import spread
-from coincide.detection.columns.tables import NOW, Numbers
+from coincide.detection.columns.tables import NOW, Numbers, distinct
 from coincide.detection.snapshots import damaged, timer_place_of
 
 
@@ -68,7 +68,7 @@ def _relations(memory: Memory, since_last: bool) -> Relations:
     rows["timers"], rows["places"] = rows_at(memory.timers, timers), _places(memory, timers)
     rows["nodes"], rows["named"] = rows_at(memory.nodes, nodes), _named(memory, nodes)
     rows["runs"], rows["entries"] = runs, owned_rows(ENTRIES, dict.fromkeys(("run", "instant"), nodes[:0]))
-    used = np.unique(np.concatenate((rows["nodes"].columns["event"], rows["timers"].columns["event"])))
+    used = distinct(np.concatenate((rows["nodes"].columns["event"], rows["timers"].columns["event"])))
     events = used[used >= first_event]
     epoch, notes = max(int(memory.heads[0, NOW]), 0), notes_of(memory.failures, memory.now, len(memory.store))
     return Relations(KIND, rows, events, memory.store.taken(events), notes, epoch if since_last else 0, epoch + 1)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from coincide.detection.columns.places import caused_places
 from coincide.detection.columns.rows import TableRows
+from coincide.detection.columns.tables import distinct
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.state import Column
 from coincide.detection.machine.tables import Tables
@@ -109,7 +110,7 @@ def _attribute(group: MonitorGroup, table: EventTable, pushes: Pushes, name: str
     pieces, index = [], []
     width = 1 + int(pushes.outputs.max())
     cells = pushes.monitors * width + pushes.outputs
-    for cell in np.unique(cells).tolist():
+    for cell in distinct(cells).tolist():
         where = np.flatnonzero(cells == cell)
         expression = dict(group.emitters[cell // width][cell % width].expressions).get(name)
         rows = TableRows(table.take(pushes.rows[where]))

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from coincide.detection.base import Clock, Pending
 from coincide.detection.columns.places import caused_places, ranks_of
+from coincide.detection.columns.tables import distinct
 from coincide.detection.columns.tables import taken as taken_ranges
 from coincide.detection.rowpattern import columnar
 from coincide.detection.rowpattern.columnar import Columnar, Matches, Segments, Shown, Stopped
@@ -323,7 +324,7 @@ class _Emission:
             orders = np.full(len(ranks), order)
             table, last = self.table, moments.last
             return replace(made, given_places=LazyPlaces(lambda: caused_places(table, last, orders, ranks)))
-        rows = np.unique(moments.last)
+        rows = distinct(moments.last)
         of_rows = dict(
             zip(rows.tolist(), ((r[0], 0, r[1], *r[2 : 3 + 2 * r[2]]) for r in self.table.place_rows(rows).tolist()), strict=True)
         )

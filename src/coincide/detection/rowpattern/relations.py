@@ -142,7 +142,7 @@ def _check_scans(program: Program, memory: Memory, numbers: Numbers) -> None:
     check((rows[:, ROW.base : ROW.turn + 1] >= 0) & (rows[:, ROW.base : ROW.turn + 1] <= 1 << 60), "a partition counts wrongly")
     check((start <= rows[:, ROW.size]) & ((base == 0) | (start >= program.back)), "a partition does not have its rows")
     check(number >= 1, "a partition counts wrongly")
-    check((turn < memory.turns) & (len(np.unique(turn)) == len(turn)), "partitions have no order")
+    check((turn < memory.turns) & (len(distinct(turn)) == len(turn)), "partitions have no order")
     used, index = np.unique(memory.events, return_inverse=True)
     check(len(used) == len(memory.events), "a row is in two partitions")
     pending = np.flatnonzero(start < rows[:, ROW.size])

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coincide.detection.columns.numbers import comparable
+from coincide.detection.columns.tables import distinct
 from coincide.detection.selection.tests import members
 from coincide.model.column import Column
 from coincide.model.compound import Single
@@ -67,12 +68,12 @@ class Distinct:
         if len(codes) == 1:
             return rows[starts[codes[0]] : starts[codes[0] + 1]]
         pieces = [rows[start:end] for start, end in zip(starts[codes].tolist(), starts[codes + 1].tolist(), strict=True)]
-        return np.unique(np.concatenate(pieces)) if pieces else NOTHING
+        return distinct(np.concatenate(pieces)) if pieces else NOTHING
 
     @cached_property
     def present(self) -> Rows:
         """The rows that have a value."""
-        return np.unique(self.rows)
+        return distinct(self.rows)
 
 
 def _numbers(column: Column, rows: Rows) -> list[Single]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from coincide.detection.base import Clock
+from coincide.detection.columns.tables import distinct
 from coincide.detection.selection.distinct import Rows
 from coincide.detection.selection.interpreter import correlate
 from coincide.detection.selection.program import Program, Simple
@@ -35,7 +36,7 @@ class Kernel:
         found = [(rule, rows) for n, rule in enumerate(self.program.simple) if len(rows := matches.of_rule(n))]
         if not found:
             return state, EMPTY
-        every = np.unique(np.concatenate([rows for _, rows in found]))
+        every = distinct(np.concatenate([rows for _, rows in found]))
         rules_at: dict[int, list[Simple]] = {}
         for rule, rows in found:
             for row in rows.tolist():

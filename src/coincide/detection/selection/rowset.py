@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from coincide.adapters.mapping import CATEGORY
+from coincide.detection.columns.tables import distinct
 from coincide.detection.selection.distinct import NOTHING, Distinct, Rows
 from coincide.detection.selection.fieldtests import FieldTests
 from coincide.detection.selection.matching import NO_KEYWORDS, OWN, is_untyped, of_type
@@ -244,4 +245,4 @@ def _both(rows: Rows, among: Rows) -> Rows:
 def _united(pieces: Sequence[Rows]) -> Rows:
     if not pieces:
         return NOTHING
-    return pieces[0] if len(pieces) == 1 else np.unique(np.concatenate(pieces))
+    return pieces[0] if len(pieces) == 1 else distinct(np.concatenate(pieces))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from coincide.detection.base import Clock, Pending
 from coincide.detection.columns.store import NOTHING, Store
+from coincide.detection.columns.tables import distinct
 from coincide.detection.eventwise import Cause, step_eventwise
 from coincide.detection.sequence import loop
 from coincide.detection.sequence.conversion import compiled_state, interpreted
@@ -87,7 +88,7 @@ class Kernel:
     def _matching(self, table: EventTable) -> tuple[EventBatch, list[int]]:
         """Rows that are some item, and which, as bits."""
         found = [self.rows.of(table).of(kind) for kind in self.kinds]
-        rows = np.unique(np.concatenate(found))
+        rows = distinct(np.concatenate(found))
         if not len(rows):
             return EMPTY, []
         bits = [0] * len(rows)

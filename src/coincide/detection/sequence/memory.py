@@ -184,7 +184,7 @@ def _sweep_store(store: Store, nodes: Any, base: int) -> None:
         return
     events = nodes["event"]
     old, new = events < base, events >= base
-    used = np.unique(events[old])
+    used = distinct(events[old])
     if len(used) < base:
         store.keep(used)
         events[old] = _renumbering(used, base)[events[old]]

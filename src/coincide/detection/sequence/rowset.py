@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coincide.detection.columns.keys import combined_codes
+from coincide.detection.columns.tables import distinct
 from coincide.detection.sequence.keyed import Keyed, KeyReader, event_of, keyed_of, keyed_rows
 from coincide.detection.sequence.program import CATEGORY, is_of
 from coincide.detection.sequence.tests import Kind, Test, Tests
@@ -240,7 +241,7 @@ class RowSets:
             known = self._known[test.number] = np.full(len(column.texts) + 1, -1, np.int8)
         assert column.codes is not None
         codes = column.codes[rows]
-        for code in np.unique(codes[known[codes] < 0]).tolist():
+        for code in distinct(codes[known[codes] < 0]).tolist():
             known[code] = test.holds(event_of([name], [column.texts[code] if code >= 0 else None], 0))
         passes: Mask = known[codes] == 1
         return passes
@@ -254,7 +255,7 @@ class RowSets:
             numbers = numbers[rows]
         else:
             numbers, events = self._combinations(test.names, rows)
-        wanted = np.unique(numbers)
+        wanted = distinct(numbers)
         truths = np.zeros(len(events), np.bool_)
         truths[wanted] = [test.holds(events[number]) for number in wanted.tolist()]
         return truths[numbers]
@@ -350,4 +351,4 @@ def _both(some: Numbers, rows: Numbers) -> Numbers:
 def _united(pieces: Sequence[Numbers]) -> Numbers:
     if not pieces:
         return NOTHING
-    return pieces[0] if len(pieces) == 1 else np.unique(np.concatenate(pieces))
+    return pieces[0] if len(pieces) == 1 else distinct(np.concatenate(pieces))

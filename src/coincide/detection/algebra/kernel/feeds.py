@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from coincide.detection.algebra.kernel.rows import Numbers, Rows
 from coincide.detection.columns.origins import ascending, coded
 from coincide.detection.columns.store import gathered, joined
+from coincide.detection.columns.tables import distinct
 from coincide.model.table import EventTable
 
 
@@ -51,7 +52,7 @@ def is_plain(rows: Rows, made: Numbers, foreign: frozenset[str]) -> bool:
     ties = np.flatnonzero(table.hi[1:] == table.hi[:-1])
     if not len(ties):
         return True
-    some = table.take(np.unique(np.concatenate((ties, ties + 1))))
+    some = table.take(distinct(np.concatenate((ties, ties + 1))))
     kinds = some.column("type")
     assert kinds.codes is not None
     keys = list(zip(kinds.codes.tolist(), some.lo.tolist(), some.hi.tolist(), some.origin().keys(), strict=True))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.codec import decode
+from coincide.detection.columns.tables import distinct
 from coincide.detection.eventwise import Timer, Timers
 from coincide.detection.situation.interpreter import fitted
 from coincide.detection.situation.kernel import layout as at
@@ -222,7 +223,7 @@ class Saver:
         chosen = tables.choices(tables.held.live())[1]
         spans, timers = tables.spans.live(), tables.timers.live()
         opened, set_by = tables.spans.rows[spans, at.SPAN.opened], tables.timers.rows[timers, at.TIMER.event]
-        refs = np.unique(np.concatenate((opened, set_by, chosen[:, 1], self.candidates[3])))
+        refs = distinct(np.concatenate((opened, set_by, chosen[:, 1], self.candidates[3])))
         events = tables.store.taken(refs).events() if len(refs) else []
         fit = [fitted(e, readers[e.type]) if e.type in readers else e for e in events]
         return dict(zip(refs.tolist(), fit, strict=True))
