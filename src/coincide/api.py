@@ -63,7 +63,7 @@ def detect(
     order. `until` moves the clock on after the last event: milliseconds, ISO-8601, or 'inf'. A bad record raises
     InputError unless `strict` is false; then it is left out.
 
-    What the rules read and no event had is told as DataWarning. With `keys` each detection has its key as `_key`: the same in
+    What the rules read and no event had is reported as DataWarning. With `keys` each detection has its key as `_key`: the same in
     every run and on every engine, if events have ids of their own.
 
     The `end` of the input also ends the tables of row patterns (MATCH_RECOGNIZE); with 'open', what is undecided stays so.
@@ -129,7 +129,7 @@ def run(
 
     An iterator (a generator, say) is *live*: each event is dealt with when it comes, and forgotten when no rule needs it any
     more. Events may come so much later than later ones as the `delay` (milliseconds, '5s', a timedelta) says; those that come
-    later still are left out, which is told as a DataWarning.
+    later still are left out, which is reported as a DataWarning.
 
     >>> import coincide
     >>> rules = coincide.loads("monitor hot = repeat { push(hot, celsius: v) { reading and v > 30 } }")
@@ -218,7 +218,7 @@ def why(
     """Why a detection was made, or why none was.
 
     `why(found)` is for a detection of `detect(…, why=True)`; `why(found, rules, events)` for any, and `why(rules, events,
-    detection=KEY)` for one that is known by its key (`detect(…, keys=True)`, from whichever engine). What led to it is told as a
+    detection=KEY)` for one that is known by its key (`detect(…, keys=True)`, from whichever engine). What led to it is shown as a
     tree: `print` it, or look at its `parts`.
 
     >>> import coincide

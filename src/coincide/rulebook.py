@@ -167,7 +167,7 @@ def load(
 
     For Sigma, `sigma_mapping` is a mapping file, or the name of one of the package (sysmon, ecs …). A `pipeline` is one
     of pySigma's (the extra `sigma`), by its name or its file, or several: rules are loaded as it changes them. For Sigma and
-    EQL, with `keep_going` rules with errors are left out, and told as warnings; rules below a `level` make no detections.
+    EQL, with `keep_going` rules with errors are left out and reported as warnings; rules below a `level` make no detections.
 
     What rules name (tables, zones) must be regular files below the folder of the file that names them, or in `allow_paths`;
     databases are asked only with `allow_db`."""

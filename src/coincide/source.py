@@ -14,7 +14,7 @@ from functools import cached_property
 @dataclass(frozen=True)
 class Reading:
     """How a file of rules is to be read, where its language offers a choice. `mapping` is the text of a mapping file; with
-    `keep_going`, rules with errors are left out, and told as warnings; those below a `level` make no detections. `refused`
+    `keep_going`, rules with errors are left out and reported as warnings; those below a `level` make no detections. `refused`
     are such rules that were left out before the file was read: lines and messages."""
 
     mapping: SourceText | None = None

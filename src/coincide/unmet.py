@@ -65,7 +65,7 @@ class Unmet:
     def _in_envelope(self, mention: Mention) -> Diagnostic:
         name = self._serves[mention.name]
         return _warning(
-            f"by the mapping '{mention.name}' is the {name} of events, and no attribute", mention, f"rules read it as '{name}'"
+            f"by the mapping '{mention.name}' is the {name} of events, not an attribute", mention, f"rules read it as '{name}'"
         )
 
     # After the run.

@@ -261,5 +261,5 @@ def test_a_field_that_is_the_type_by_the_mapping_is_no_attribute() -> None:
     rules = coincide.loads("detect found = `4625` as a where a.winlog.event_id > 1", "ecco")
     with pytest.warns(coincide.DataWarning) as caught:
         coincide.detect(rules, events, mapping=mapping)
-    assert "by the mapping 'winlog.event_id' is the type of events, and no attribute" in str(caught[0].message)
+    assert "by the mapping 'winlog.event_id' is the type of events, not an attribute" in str(caught[0].message)
     assert "rules read it as 'type'" in str(caught[0].message)

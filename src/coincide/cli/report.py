@@ -49,7 +49,7 @@ def all_left_out(report: ReadReport) -> bool:
     if any(reason.endswith(OUT_OF_RANGE) for reason in report.reasons):
         print("    hint: times that are microseconds or nanoseconds need --time-unit us or --time-unit ns", file=sys.stderr)
     elif any(NOT_JSON in reason for reason in report.reasons):
-        print("    hint: if they are no JSON Lines, --format says what they are (csv, syslog …)", file=sys.stderr)
+        print("    hint: if they are not JSON Lines, --format says what they are (csv, syslog …)", file=sys.stderr)
     elif report.reasons:
         print(
             "    hint: --mapping, --type-field and --time-field say which fields are meant (see coincide guess)", file=sys.stderr

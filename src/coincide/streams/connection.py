@@ -41,7 +41,7 @@ class Address:
         """`options` are those that it may have, None: any; `variables` those of the environment where credentials belong."""
         parts = urlsplit(url, allow_fragments=False)  # in topics `#` stands for anything
         if parts.username or parts.password:
-            raise CoincideError(f"'{parts.hostname}': credentials belong into {variables}, not into the URL")
+            raise CoincideError(f"'{parts.hostname}': credentials belong in {variables}, not in the URL")
         try:
             port = parts.port
         except ValueError as error:

@@ -32,7 +32,7 @@ class Tail(Source):
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         if position is not None and self._ending == ".csv":
-            raise InputError(f"'{self.url}': CSV cannot be gone on with in its middle; JSON Lines can")
+            raise InputError(f"'{self.url}': reading CSV cannot be resumed in the middle; reading JSON Lines can")
         self._followed = followed = Followed(self.path, self.closed, position)
         with readable(str(self.path)):
             for batch in read_lines(followed, str(self.path), self._ending, self.reading.mapping, self.reading.intake):

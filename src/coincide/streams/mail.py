@@ -85,7 +85,7 @@ class Mail:
                 secure = True
             if user is not None:
                 if not secure and host not in LOOPBACK:
-                    raise CoincideError(f"'{self._server.server}' offers no encryption, so it is not told the password")
+                    raise CoincideError(f"'{self._server.server}' offers no encryption, so the password is not sent")
                 client.login(user, secret("SMTP_PASSWORD") or "")
             client.send_message(message)
 

@@ -54,7 +54,7 @@ class Database:
         except ArgumentError as error:
             raise CoincideError(f"'{address.partition('?')[0]}' is not the address of a database") from error
         if given.password is not None:
-            raise CoincideError(f"'{given.host}': the password belongs into SQL_PASSWORD, not into the URL")
+            raise CoincideError(f"'{given.host}': the password belongs in SQL_PASSWORD, not in the URL")
         self.options = {name: str(given.query[name]) for name in options if name in given.query}
         if given.drivername == "postgresql":
             given = given.set(drivername="postgresql+pg8000")
@@ -219,7 +219,7 @@ class NotificationSource(Source):
         self.channel = self.database.options.get("listen")
         if self.channel is None:
             hint = "a table: DATABASE#TABLE" + (", or a channel: ?listen=CHANNEL" if url.startswith("postgresql") else "")
-            raise CoincideError(Diagnostic(f"'{self.name}' says not what to read", hint=hint))
+            raise CoincideError(Diagnostic(f"'{self.name}' does not say what to read", hint=hint))
         if not self.name.startswith("postgresql+pg8000:"):
             raise CoincideError(f"'{self.name}': only PostgreSQL's driver pg8000 listens")
 

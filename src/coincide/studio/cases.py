@@ -45,7 +45,7 @@ def write_case(session: Session, name: str, span: Span | None = None) -> dict[st
 def _check_free(folder: Path, name: str) -> None:
     """A case may be written again; nothing else is replaced."""
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / EXPECTED[0]).is_file())):
-        raise InputError(f"'{name}' is there already and is no case")
+        raise InputError(f"'{name}' already exists and is not a case")
 
 
 def _rows(session: Session, span: Span | None) -> Sequence[int]:

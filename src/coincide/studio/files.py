@@ -88,7 +88,7 @@ class Files:
         """An empty file of rules, that is loaded."""
         path = self.rule_path(name)
         if path.exists() or name in self.drafts:
-            raise InputError(f"'{name}' is there already")
+            raise InputError(f"'{name}' already exists")
         if not path.parent.is_dir():
             raise InputError(f"there is no folder '{path.parent.name}'")
         self.drafts[name] = ""

@@ -30,7 +30,7 @@ def test_all_records_left_out_is_an_error(coincide: Coincide, hits: Path, tmp_pa
 def test_what_is_no_json_is_told_of_formats(coincide: Coincide, hits: Path, tmp_path: Path) -> None:
     outcome = coincide("run", hits, "--events", written(tmp_path / "e.jsonl", CSV))
     assert outcome.code == 2
-    assert "hint: if they are no JSON Lines, --format says what they are" in outcome.err
+    assert "hint: if they are not JSON Lines, --format says what they are" in outcome.err
 
 
 def test_times_out_of_range(coincide: Coincide, hits: Path, tmp_path: Path) -> None:

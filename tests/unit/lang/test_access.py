@@ -139,8 +139,8 @@ UNPICKLES = re.compile(
 
 def lines_of_source() -> Iterator[tuple[str, str]]:
     for path in SOURCE.rglob("*.py"):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            yield str(path.relative_to(SOURCE)), line
+        name = str(path.relative_to(SOURCE))
+        yield from ((name, line) for line in path.read_text(encoding="utf-8").splitlines())
 
 
 def test_nothing_that_is_read_is_run() -> None:

@@ -290,7 +290,7 @@ def test_an_engine_starts_things(site: Site) -> None:
         ("", "the command is empty"),
         ("sh 'x", "no closing quotation"),
         ("mailto:nobody", "mailto:NAME@HOST"),
-        ("https://me:secret@host/", "credentials belong into WEBHOOK_TOKEN"),
+        ("https://me:secret@host/", "credentials belong in WEBHOOK_TOKEN"),
     ],
 )
 def test_what_is_wrong_is_told(target: str, message: str) -> None:

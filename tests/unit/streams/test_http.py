@@ -113,7 +113,7 @@ def test_a_refusal_is_told_without_secrets(site: Site) -> None:
     [
         ("{url}/missing", "cannot reach '{url}': it answers 404"),
         ("http://127.0.0.1:1/x", "cannot reach 'http://127.0.0.1:1': .*refused"),
-        ("http://me:secret@127.0.0.1/x", "credentials belong into SSE_TOKEN"),
+        ("http://me:secret@127.0.0.1/x", "credentials belong in SSE_TOKEN"),
     ],
 )
 def test_what_is_wrong_is_told(site: Site, url: str, message: str) -> None:

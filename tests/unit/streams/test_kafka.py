@@ -131,7 +131,7 @@ def test_settings_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.
         ("kafka://{cluster}/none", "no topic 'none'"),
         ("kafka://{cluster}/", "names no topic"),
         ("kafka://{cluster}/x?gruop=g", "unknown option 'gruop'"),
-        ("kafka://me:secret@{cluster}/x", "credentials belong into KAFKA_USER"),
+        ("kafka://me:secret@{cluster}/x", "credentials belong in KAFKA_USER"),
     ],
 )
 def test_what_is_wrong_is_told(cluster: str, url: str, message: str) -> None:

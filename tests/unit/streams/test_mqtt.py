@@ -140,7 +140,7 @@ def test_nothing_is_lost_or_doubled_when_the_run_is_killed(broker: Server, tmp_p
         ("mqtt://127.0.0.1:1/x", "cannot reach 'mqtt://127.0.0.1:1': .*refused"),
         ("mqtt://127.0.0.1:1/", "names no topic"),
         ("mqtt://127.0.0.1:1/x?cleint=c", "unknown option 'cleint'"),
-        ("mqtt://me:secret@host/x", "'host': credentials belong into MQTT_USER"),
+        ("mqtt://me:secret@host/x", "'host': credentials belong in MQTT_USER"),
     ],
 )
 def test_what_is_wrong_is_told(url: str, message: str) -> None:

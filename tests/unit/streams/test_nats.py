@@ -165,7 +165,7 @@ def test_what_was_written_is_known_longer_than_the_server_remembers_ids(broker: 
         ("nats://{broker}/x?stream=NONE", "there is no stream 'NONE'"),
         ("nats://{broker}/", "names no subject"),
         ("nats://{broker}/x?steam=S", "unknown option 'steam'"),
-        ("nats://me:secret@{broker}/x", "credentials belong into NATS_USER"),
+        ("nats://me:secret@{broker}/x", "credentials belong in NATS_USER"),
         ("nats://127.0.0.1:1/x", "cannot reach 'nats://127.0.0.1:1'"),
     ],
 )

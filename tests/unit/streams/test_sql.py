@@ -194,8 +194,8 @@ def test_notifications_become_events_also_after_the_server_was_away(postgres: Po
         ("sqlite:///{folder}/none.db#events", "there is no file"),
         ("sqlite:///{folder}/shop.db#evnts", "there is no table 'evnts'"),
         ("sqlite:///{folder}/shop.db?by=nr#events", "the table 'events' has no column 'nr'"),
-        ("sqlite:///{folder}/shop.db", "says not what to read"),
-        ("postgresql://me:secret@127.0.0.1/db#x", "the password belongs into SQL_PASSWORD"),
+        ("sqlite:///{folder}/shop.db", "does not say what to read"),
+        ("postgresql://me:secret@127.0.0.1/db#x", "the password belongs in SQL_PASSWORD"),
         ("postgresql://me@127.0.0.1:1/db#x", "cannot reach 'postgresql.pg8000://me@127.0.0.1:1/db'"),
     ],
 )

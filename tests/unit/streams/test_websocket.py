@@ -98,5 +98,5 @@ def test_what_is_written_has_come_through_or_is_sent_again(peer: Peer) -> None:
 def test_what_is_wrong_is_told() -> None:
     with pytest.raises(CoincideError, match=r"cannot reach 'ws://127.0.0.1:1': .*refused"):
         open_sink("ws://127.0.0.1:1/x").open(None)
-    with pytest.raises(CoincideError, match="credentials belong into WS_TOKEN"):
+    with pytest.raises(CoincideError, match="credentials belong in WS_TOKEN"):
         open_source("ws://me:secret@127.0.0.1/x", Reading())

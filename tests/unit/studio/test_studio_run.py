@@ -187,7 +187,7 @@ def test_a_stretch_of_time_becomes_a_case(session: Session) -> None:
 def test_a_case_replaces_nothing_else(session: Session, folder: Path) -> None:
     (folder / "mine").mkdir()
     (folder / "mine" / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="is no case"):
+    with pytest.raises(InputError, match="is not a case"):
         write_case(session, "mine")
     with pytest.raises(InputError, match="not below the folder"):
         write_case(session, "../elsewhere")

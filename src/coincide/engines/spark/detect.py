@@ -98,7 +98,7 @@ def detect(
     With `late` the frame holds late events too, with `rejects` rows that are no events and those that are set aside: `split`
     parts them from the detections. With `keys` the column `_key` has the key of each detection: the same in every run and on
     every engine, if events have ids of their own; with `versions` the column `_version` the digest of its definition.
-    Columns that rules read and that are missing, or of a type that makes a comparison pointless, are told as DataWarning."""
+    Columns that rules read and that are missing, or of a type that makes a comparison pointless, are reported as DataWarning."""
     book = rulebook(rules)
     default = _policy(book, policy, latency)
 
