@@ -16,7 +16,7 @@ from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.detection.situation.plan import SituationPlan
 from coincide.engines.graph import Graph
 from coincide.errors import RunError
-from coincide.expr.tree import Call, Literal, Or
+from coincide.expr.tree import Call, Literal
 from coincide.lang.amit.attributes import parse_text
 from coincide.lang.amit.definition import File, Operand, Situation, SituationAttribute
 from coincide.lang.amit.functions import expression_functions
@@ -152,8 +152,8 @@ def within_the_loop(situation: Situation) -> Situation:
         operator,
         kind=kind,
         mode=mode,
-        operands=tuple(_plain(o, joins, counting or kind == "unless", plain) for o in operands),
-        where=operator.where if joins and not isinstance(operator.where, Or) else None,
+        operands=tuple(_plain(o, kind, plain) for o in operands),
+        where=None if kind == "not" else operator.where,
         keys=() if kind == "not" else operator.keys,
         repeat="always" if not (joins or kind in ("atleast", "nth")) else operator.repeat,
         quantity=max(operator.quantity, 1) if counting else 1,
@@ -167,10 +167,11 @@ def within_the_loop(situation: Situation) -> Situation:
     return replace(situation, operator=operator, attributes=_with_all(attributes))
 
 
-def _plain(operand: Operand, joins: bool, quantified: bool, plain: bool) -> Operand:
+def _plain(operand: Operand, kind: str, plain: bool) -> Operand:
     if plain:
         operand = replace(operand, override=None, retain=None, consumption=None)
-    strict = joins and operand.strict and operand.quantifier != "each"
+    joins, quantified = BEHAVIOURS[kind].joins, BEHAVIOURS[kind].counts or kind == "unless"
+    strict = (joins or quantified) and operand.strict and (operand.quantifier != "each" or kind == "unless")
     quantifier = operand.quantifier if joins or quantified else "each"
     weights = (operand.weight, operand.counted) if quantified else (1, True)
     return replace(operand, strict=strict, quantifier=quantifier, weight=weights[0], counted=weights[1])

@@ -129,8 +129,8 @@ def _one_alias(initiators: list[Initiator]) -> tuple[Initiator, ...]:
 
 
 def _situation(dice: Random, name: str, lifespans: list[Lifespan], readable: tuple[str, ...]) -> Situation:
-    operator = _operator(dice, dice.choice(tuple(OPERATORS.values())), readable)
     lifespan = dice.choice(lifespans)
+    operator = _operator(dice, dice.choice(tuple(OPERATORS.values())), readable, lifespan)
     return Situation(name, lifespan.name, operator, _attributes(dice, operator), dice.randint(0, 4) == 0)
 
 
@@ -144,7 +144,7 @@ def _attributes(dice: Random, operator: Operator) -> tuple[SituationAttribute, .
     return tuple(SituationAttribute(n, kind, _tree(dice.choice(trees))) for n, kind, trees in options)
 
 
-def _operator(dice: Random, form: OperatorKind, readable: tuple[str, ...]) -> Operator:
+def _operator(dice: Random, form: OperatorKind, readable: tuple[str, ...], lifespan: Lifespan) -> Operator:
     """Whatever its form allows."""
     most = 0 if not form.operands else form.most or 3
     operands = [_operand(dice, n, form, readable) for n in range(dice.choice(range(form.least, most + 1)))]
@@ -154,7 +154,7 @@ def _operator(dice: Random, form: OperatorKind, readable: tuple[str, ...]) -> Op
         operands=tuple(operands),
         keys=keys if form.keyed and dice.randint(0, 2) == 0 else (),
         mode=dice.choice((*form.modes, form.modes[0])),
-        where=_where(dice, len(operands)) if "where" in form.attributes else None,
+        where=_where(dice, len(operands), lifespan) if "where" in form.attributes else None,
         repeat=dice.choice(("once", "always")) if "repeatMode" in form.attributes else form.repeat,
         quantity=dice.choice(form.quantities) if "quantity" in form.attributes else 1,
         interval=_interval(dice) if "interval" in form.attributes else 0,
@@ -168,14 +168,22 @@ def _after_correlate(dice: Random, operands: list[Operand]) -> str:
     return dice.choice(("add", "ignore", "replace") if external else ("ignore", "replace"))
 
 
-def _where(dice: Random, operands: int) -> Expr | None:
-    options = [None, None, "o0.x > 0", "o0.k = 'a'"]
+def _where(dice: Random, operands: int, lifespan: Lifespan) -> Expr | None:
+    """None, or one or two parts: of one candidate, of several, of what opens or ends the lifespan, of the clock."""
+    options = ["o0.x > 0", "o0.k = 'a'", "time - o0.time < 4", "o0.x + time > 7 or o0.b"]
     if operands > 1:
-        options += ["o0.x = o1.x", "o0.x < o1.x and o1.k = o0.k", "o0.x <= o1.x or o0.b", "o1.time - o0.time < 4"]
+        options += [
+            "o0.x = o1.x", "o0.x < o1.x and o1.k = o0.k", "o0.x <= o1.x or o0.b", "o1.time - o0.time < 4", "o0.x + o1.x > 2",
+            "abs(o0.x - o1.x) <= 1", "not (o0.k > o1.k)", "o0.x * 2 > o1.x", "o1.x in (o0.x, 1)", "o0.x between 1 and o1.x",
+            "o0.b = (o0.x < o1.x)", "o0.x % o1.x = 0", "(o0.x - o1.x) is null",
+        ]  # fmt: skip
     if operands > 2:
-        options += ["o0.x = o2.x and o1.x >= o0.x"]
-    chosen = dice.choice(options)
-    return None if chosen is None else _tree(chosen)
+        options += ["o0.x = o2.x and o1.x >= o0.x", "o0.x + o1.x = o2.x"]
+    roles: list[Initiator | Terminator] = [*lifespan.initiators, *lifespan.terminators]
+    for label in {role.alias or role.event for role in roles}:
+        options += [f"o0.x >= {label}.x", f"o0.k = {label}.k or {label}.x is null", f"{label}.b", f"{label}.time + 3 < time"]
+    chosen = [dice.choice(options) for _ in range(dice.choice((0, 0, 1, 1, 2)))] if operands else []
+    return _tree(" and ".join(f"({part})" for part in chosen)) if chosen else None
 
 
 def _operand(dice: Random, number: int, form: OperatorKind, readable: tuple[str, ...]) -> Operand:

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.rowpattern import instructions as ops
+from coincide.detection.columns import operations as ops
+from coincide.detection.columns.operations import OF_TWO
+from coincide.detection.rowpattern import instructions as own
 from coincide.detection.rowpattern.conditions import Condition, FoldRegister, Register, RowRegister
 from coincide.detection.rowpattern.expressions import Folded, Lookup, reads_labels
-from coincide.detection.rowpattern.instructions import DEPTH, FOLDED, FOLDS, JOINING, OF_ONE, OF_TWO
+from coincide.detection.rowpattern.instructions import DEPTH, FOLDED, FOLDS, JOINING, OF_ONE
 from coincide.detection.rowpattern.partition import Program
 from coincide.expr.tree import And, Arithmetic, Between, Call, Compare, Expr, In, IsNull, Literal, Negate, Not, Or
 from coincide.lang.matchrecognize.definition import Classifier, MatchFact
@@ -126,7 +128,7 @@ class Coder:
             if test is not None and needs_code(test):
                 self._variable = variable
                 if self._add(test, test.tree) not in (FLAG, NULL):
-                    self._emit(ops.OP_NULL)
+                    self._emit(own.OP_NULL)
                 asks += [(variable, slot, leaf.shift) for leaf, slot in self._asking(test)]
             spans.append(len(self._program))
             if _depth(self._program[spans[-2] :]) > DEPTH:
@@ -178,7 +180,7 @@ class Coder:
             case Folded():
                 return self._folded(tree)
             case MatchFact():
-                self._emit(ops.OP_MATCH_NUMBER)
+                self._emit(own.OP_MATCH_NUMBER)
                 return NUMBER
             case And(operands) | Or(operands):
                 return self._joined(ops.OP_AND if isinstance(tree, And) else ops.OP_OR, test, operands)
@@ -214,17 +216,17 @@ class Coder:
 
     def _constant(self, value: object) -> str:
         if value is None:
-            self._emit(ops.OP_NULL)
+            self._emit(own.OP_NULL)
             return NULL
         if type(value) is int:
             raise Unfit  # no double is equal to it
-        self._emit(ops.OP_CONSTANT, len(self._constants))
+        self._emit(own.OP_CONSTANT, len(self._constants))
         self._constants.append(value if isinstance(value, str) else float(value))  # type: ignore[arg-type]
         return TEXT if isinstance(value, str) else FLAG if isinstance(value, bool) else NUMBER
 
     def _column(self, tree: Expr, variable: int) -> str:
         number = self._operand(tree, variable)
-        self._emit(ops.OP_COLUMN, number)
+        self._emit(own.OP_COLUMN, number)
         return self._columns[number][1]
 
     def _operand(self, tree: Expr, variable: int = -1) -> int:
@@ -245,10 +247,10 @@ class Coder:
     def _lookup(self, leaf: Lookup) -> str:
         slot = self._slot(leaf)
         if isinstance(leaf.operand, Classifier):
-            self._emit(ops.OP_LABEL, slot + leaf.back + 1)
+            self._emit(own.OP_LABEL, slot + leaf.back + 1)
             return TEXT
         number = self._operand(leaf.operand)
-        self._emit(ops.OP_AT, slot, leaf.shift, number)
+        self._emit(own.OP_AT, slot, leaf.shift, number)
         return self._columns[number][1]
 
     def _folded(self, leaf: Folded) -> str:

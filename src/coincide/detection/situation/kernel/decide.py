@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.linked import grown, touch
-from coincide.detection.columns.worlds import ONE, ZERO, inner
+from coincide.detection.columns.worlds import NONE, ONE, ZERO, inner
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.consumption import alive, consume, remove
 from coincide.detection.situation.kernel.parts import op_at, stream_at
-from coincide.detection.situation.kernel.pick import pick
+from coincide.detection.situation.kernel.pick import choose, enter, hold, pick
 from coincide.detection.situation.kernel.waiting import deactivate
 
 
@@ -27,6 +27,8 @@ def decide(world: Any, record: Any, mask: Any) -> Any:
         detected = join(world, s, record, mask)
     elif kind == at.UNLESS:
         detected = unless(world, s, record)
+    elif world.situations[s, at.SITUATION.joined]:
+        detected = count_joined(world, s, record)
     else:
         detected = count(world, s, record)
     if detected and world.situations[s, at.SITUATION.once]:
@@ -68,17 +70,71 @@ def any_strict(world: Any, s: Any) -> Any:
 
 @inner
 def unless(world: Any, s: Any, record: Any) -> Any:
-    """Each candidate of the first operand (or the first, the last one), if there is none of the second."""
+    """Each candidate of the first operand that is free (or the first, the last one). Strict: all of them, or none."""
     first, cell = world.situations[s, at.SITUATION.first_operand], world.records[record, at.RECORD.cell]
-    if candidates(world, record, ONE, cell) or not candidates(world, record, ZERO, cell):
-        return False
-    place = stream_at(ZERO)
+    place, quantifier = stream_at(ZERO), world.operands[first, at.OPERAND.quantifier]
     start, end = world.records[record, op_at(ZERO) + at.TAKEN.start], world.cells[cell, place + at.STREAM.filled]
-    quantifier = world.operands[first, at.OPERAND.quantifier]
-    for position in range(end - 1 if quantifier == at.LAST else start, start + 1 if quantifier == at.FIRST else end):
-        report(world, s, world.records[record, at.RECORD.span], cell)
-        select(world, ZERO, world.stream[world.cells[cell, place + at.STREAM.origin] + position])
+    step = -1 if quantifier == at.LAST else 1
+    position, stop = (end - 1, start - 1) if quantifier == at.LAST else (start, end)
+    if world.operands[first, at.OPERAND.strict] and start < end:
+        stop = stop if quantifier == at.EACH else position + step
+        for each in range(position, stop, step):
+            if not is_free(world, s, record, each):
+                return False
+    found = False
+    while position != stop and not (found and quantifier != at.EACH):
+        if is_free(world, s, record, position):
+            found = True
+            report(world, s, world.records[record, at.RECORD.span], cell)
+            select(world, ZERO, world.stream[world.cells[cell, place + at.STREAM.origin] + position])
+        position += step
+    return found
+
+
+@inner
+def is_free(world: Any, s: Any, record: Any, position: Any) -> Any:
+    """Is there no candidate of the second operand, or none with which `where` is true?"""
+    base, cell = world.situations[s, at.SITUATION.first_operand], world.records[record, at.RECORD.cell]
+    if not world.situations[s, at.SITUATION.joined]:
+        return candidates(world, record, ONE, cell) == 0
+    world.scratch[at.SCRATCH.refs, 0] = world.stream[world.cells[cell, stream_at(ZERO) + at.STREAM.origin] + position]
+    if not hold(world, record, base, NONE):
+        return True
+    enter(world, record, base, ONE, ZERO, NONE, NONE, NONE)
+    return not choose(world, record, base, ONE, NONE, NONE)
+
+
+@inner
+def count_joined(world: Any, s: Any, record: Any) -> Any:
+    """atleast, atmost and nth with `where`: what is counted is all that stands in some selection of `pick`."""
+    first, cell = world.situations[s, at.SITUATION.first_operand], world.records[record, at.RECORD.cell]
+    operands, complete, total = world.situations[s, at.SITUATION.operands], True, ZERO
+    for operand in range(operands):
+        complete &= candidates(world, record, operand, cell) > 0
+    world.counts[at.COUNT.resumed] = -1
+    several = pick(world, record, ZERO, NONE) if complete else ZERO
+    for operand in range(operands):
+        total += world.operands[first + operand, at.OPERAND.weight] * len(used(world, several, operand))
+    if not satisfied(world.situations[s, at.SITUATION.kind], total, world.situations[s, at.SITUATION.quantity]):
+        return False
+    report(world, s, world.records[record, at.RECORD.span], cell)
+    for operand in range(operands):
+        origin = world.cells[cell, stream_at(operand) + at.STREAM.origin]
+        for position in used(world, several, operand):
+            select(world, operand, world.stream[origin + position])
+            remove(world, record, op_at(operand), position)
     return True
+
+
+@inner
+def used(world: Any, several: Any, operand: Any) -> Any:
+    """The positions of an operand's candidates in the first so many selections, each once, oldest first."""
+    positions, size = np.sort(world.found[:several, operand]), ZERO
+    for number in range(several):
+        if number == 0 or positions[number] != positions[number - 1]:
+            positions[size] = positions[number]
+            size += 1
+    return positions[:size]
 
 
 @inner

@@ -75,6 +75,9 @@ class World(NamedTuple):
     situations: Any  # by situation s
     operands: Any  # by operand o, those of all situations one after another
     conjuncts: Any  # by part of `where`
+    instructions: Any  # of those that are programs: an operation and its arguments
+    constants: Any  # of these, nan for null
+    stack: Any  # on which they work
     lists: Any  # numbers; list n is from list_starts[n] to list_starts[n + 1]: the lifespans that events of type t open or
     list_starts: Any  # close, then for all t the situations that read them, then for all d the situations of d
     events: Any  # by row: when, its type, and its hi
@@ -109,11 +112,13 @@ ADDS, COVERS, DISCARDS = range(3)  # roles
 SITUATION = _columns(
     "situation",
     "kind mode once quantity lifespan local counting first_operand operands candidates detections delay correlate timers_first"
-    " timers_last order repeated among",  # `among`: its number among the situations of the lifespan without a local key
+    " timers_last order repeated among joined",  # `among`: its number among the situations of the lifespan without a local key;
+    # `joined`: has it a `where`?
 )
 OPERAND = _columns("operand", "quantifier strict weight conjuncts_from conjuncts_to flag")
-# A comparison; operand and column on either side; how they are first combined (0: not), constant's column; if it is an equality,
-# the indexes of either side's candidates by it (-1: none)
+# A comparison; operand and column on either side; how they are first combined (0: not), with which constant compared; if it is an
+# equality, the indexes of either side's candidates by it (-1: none). Of a program: its last operand, on either side, and as
+# columns where its instructions begin and end.
 CONJUNCT = _columns("conjunct", "comparison left left_column right right_column combination constant left_index right_index")
 EVENT = _columns("event", "when type hi")
 ROLE = _columns("role", "key initiators terminators")
@@ -137,3 +142,7 @@ IMMEDIATE, DEFERRED, DELAYED = range(3)  # modes
 EACH, FIRST, LAST = range(3)  # quantifiers
 ADD, IGNORE, REPLACE = range(3)  # how timers of `after` correlate
 BY_EVENT, BY_EXPIRATION, BY_PASSING = range(3)  # kinds of causes
+# What a program puts on its stack: a constant; the clock; the value (column) of an operand's candidate; of the event that has
+# opened or ends the lifespan, if its number is in a mask, else a constant. And it puts two numbers, with what the second is more
+# than its double, in order: -1, 0, 1. Other operations: columns/operations.py.
+CONSTANT, CLOCK, CANDIDATE, INITIATOR, TERMINATOR, ORDER = range(6)

@@ -187,7 +187,7 @@ def count_all(world: Any, s: Any, cell: Any, mask: Any) -> Any:
         total = ZERO
         for operand in range(operands):
             total += weight(world, record, first + operand, operand, cell)
-        if satisfied(kind, total, quantity):
+        if world.situations[s, at.SITUATION.joined] or satisfied(kind, total, quantity):
             decide(world, record, mask)
         record = following
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from coincide.detection.columns.linked import grown
+from coincide.detection.columns.operations import OP_ADD, OP_SUBTRACT, of_two
 from coincide.detection.columns.worlds import NONE, ZERO, inner
 from coincide.detection.situation.kernel import layout as at
+from coincide.detection.situation.kernel.computing import COMPUTED, computed
 from coincide.detection.situation.kernel.consumption import alive
 from coincide.detection.situation.kernel.parts import op_at, stream_at
 
@@ -104,15 +104,11 @@ def choose(world: Any, record: Any, base: Any, level: Any, only: Any, arriving: 
         scratch[at.SCRATCH.at, level] += step
         scratch[at.SCRATCH.positions, level] = position
         refs[level] = world.stream[offset + position]
-        if (
-            alive(world, record, column, position)
-            and apart(refs, level, kind)
-            and hold(world, operands[operand, at.OPERAND.conjuncts_from], operands[operand, at.OPERAND.conjuncts_to], NONE)
-        ):
+        if alive(world, record, column, position) and apart(refs, level, kind) and hold(world, record, operand, NONE):
             if level >= only:
                 return True
             refs[only], ahead = arriving, base + only
-            if hold(world, operands[ahead, at.OPERAND.conjuncts_from], operands[ahead, at.OPERAND.conjuncts_to], level):
+            if hold(world, record, ahead, level):
                 return True
     return False
 
@@ -169,9 +165,12 @@ def note(world: Any, number: Any, size: Any) -> Any:
 
 @inner
 def apart(refs: Any, level: Any, kind: Any) -> Any:
-    """A sequence's candidates arrive one after another; no instance stands twice in a selection."""
+    """A sequence's candidates arrive one after another; no instance stands twice in a selection (but what is not to be there may
+    be what it is not to be there for)."""
     if kind == at.SEQUENCE:
         return level == 0 or refs[level] > refs[level - 1]
+    if kind == at.UNLESS:
+        return True
     for other in range(level):
         if refs[other] == refs[level]:
             level = -1
@@ -179,31 +178,26 @@ def apart(refs: Any, level: Any, kind: Any) -> Any:
 
 
 @inner
-def hold(world: Any, first: Any, end: Any, other: Any) -> Any:
+def hold(world: Any, record: Any, operand: Any, other: Any) -> Any:
     """The parts of `where` that an operand completes; those with one other operand only, if that is not -1."""
     conjuncts, values, refs = world.conjuncts, world.values, world.scratch[at.SCRATCH.refs]
-    for number in range(first, end):
+    for number in range(world.operands[operand, at.OPERAND.conjuncts_from], world.operands[operand, at.OPERAND.conjuncts_to]):
         one, two = conjuncts[number, at.CONJUNCT.left], conjuncts[number, at.CONJUNCT.right]
         if other >= 0 and min(one, two) != other:
             continue
         world.counts[at.COUNT.conditions] += 1
-        left, right = (
-            values[conjuncts[number, at.CONJUNCT.left_column], refs[one]],
-            values[conjuncts[number, at.CONJUNCT.right_column], refs[two]],
-        )
+        first, second = conjuncts[number, at.CONJUNCT.left_column], conjuncts[number, at.CONJUNCT.right_column]
+        if conjuncts[number, at.CONJUNCT.comparison] == COMPUTED:
+            if computed(world, record, first, second) != 1.0:
+                return False
+            continue
+        left, right = values[first, refs[one]], values[second, refs[two]]
         if conjuncts[number, at.CONJUNCT.combination]:
-            left = combined(conjuncts[number, at.CONJUNCT.combination], left, right)
-            right = values[conjuncts[number, at.CONJUNCT.constant], refs[max(one, two)]]
+            left = of_two(OP_ADD if conjuncts[number, at.CONJUNCT.combination] == 1 else OP_SUBTRACT, left, right)
+            right = world.constants[conjuncts[number, at.CONJUNCT.constant]]
         if not compare(conjuncts[number, at.CONJUNCT.comparison], left, right):
             return False
     return True
-
-
-@inner
-def combined(how: Any, left: Any, right: Any) -> Any:
-    """A sum or difference; one that is not finite is null."""
-    result = left + right if how == 1 else left - right
-    return result if result - result == 0.0 else np.nan
 
 
 @inner

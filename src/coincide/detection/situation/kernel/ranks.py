@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from coincide.detection.situation.kernel.state import Tables
 from coincide.model.column import Column, concatenated
 
 
-def ranked(state: Tables, size: int, columns: Sequence[Column]) -> list[Any]:
+def ranked(state: Tables, size: int, by_number: Mapping[int, Column]) -> dict[int, Any]:
     """What stands for the numbers of new events, nan for null; ranks of those before, up to `size`, may change."""
-    state.numeric.update(number for number, column in enumerate(columns) if column.numbers is not None)
+    columns = [*by_number.values()]
+    state.numeric.update(number for number, column in by_number.items() if column.numbers is not None)
     if state.numbers is None and all(column.rests is None for column in columns):
-        return comparable(columns)
+        return dict(zip(by_number, comparable(columns), strict=True))
     used = _used(state, size)
     known = _numbers(state, used)
     ranks, *own = comparable([known, *columns])
@@ -27,7 +28,7 @@ def ranked(state: Tables, size: int, columns: Sequence[Column]) -> list[Any]:
     everything = concatenated([known, *(Column(len(c), c.numbers, rests=c.rests) for c in columns)])
     distinct, first = np.unique(np.concatenate([ranks, *own]), return_index=True)
     state.numbers = everything.take(first[~np.isnan(distinct)])
-    return own
+    return dict(zip(by_number, own, strict=True))
 
 
 def _used(state: Tables, size: int) -> Any:

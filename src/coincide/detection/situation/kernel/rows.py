@@ -12,6 +12,7 @@ import numpy.typing as npt
 from coincide.detection.columns.keys import key_codes
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.columns.tables import distinct, taken
+from coincide.detection.situation.conditions import COMPARED, REST
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.equality import Stream, by_equality
 from coincide.detection.situation.kernel.ranks import ranked
@@ -217,15 +218,21 @@ def note_events(program: Program, state: Tables, table: EventTable, types: Any, 
                     kept = _mask(tree, rows) == stays
                     state.keeps[situation.number, first + rows.rows] |= kept.astype(np.int64) << operand
                     work = [a + b for a, b in zip(work, _cost(tree, rows), strict=True)]
-    columns = []
-    for event, tree in program.leaves:
+    compared: dict[int, tuple[Rows, Column]] = {}
+    for (event, tree, kind), number in program.leaves.items():
         rows = FittedRows(table, np.flatnonzero(types == program.events.index(event)), kinds[event])
-        columns.append((first + rows.rows, evaluate(tree, rows)))
-    _number_texts(program, state, first, {text: None for _, column in columns for text in column.texts})
-    numbers = ranked(state, first, [column for _, column in columns])
-    for number, (where, column) in enumerate(columns):
-        state.values[number, where] = _doubles(column, state.texts, numbers[number])
-        if column.codes is not None:
+        column = evaluate(tree, rows)
+        if kind == COMPARED:
+            compared[number] = first + rows.rows, column
+        else:
+            state.values[number, first + rows.rows] = _rests(column) if kind == REST else _doubles(column, column.numbers)
+    _number_texts(program, state, first, {text: None for _, column in compared.values() for text in column.texts})
+    numbers = ranked(state, first, {number: column for number, (_, column) in compared.items()})
+    for number, (where, column) in compared.items():
+        if column.codes is None:
+            state.values[number, where] = _doubles(column, numbers[number])
+        else:
+            state.values[number, where] = np.array([*(state.texts[text] for text in column.texts), np.nan])[column.codes]
             state.textual.add(number)
     return work[0], work[1]
 
@@ -273,9 +280,12 @@ def _coded(readers: Sequence[KeyReader], event: str, rows: FittedRows) -> tuple[
     return key_codes(columns)
 
 
-def _doubles(column: Column, ranks: dict[str, float], numbers: Any) -> Any:
-    if column.codes is not None:
-        return np.array([*(ranks[text] for text in column.texts), np.nan])[column.codes]
+def _doubles(column: Column, numbers: Any) -> Any:
+    """What stands for flags, or these numbers; nan for null."""
     if column.flags is not None:
         return np.array([0.0, 1.0, np.nan])[column.flags]
-    return numbers
+    return np.nan if numbers is None else numbers
+
+
+def _rests(column: Column) -> Any:
+    return 0.0 if column.rests is None else column.rests

@@ -145,8 +145,8 @@ class Tables:
         )
         d, s = len(program.lifespans), len(program.situations)
         return at.World(
-            self.lifespans, program.roles, self.situations, program.operands, program.conjuncts, program.lists,
-            program.list_starts,
+            self.lifespans, program.roles, self.situations, program.operands, program.conjuncts,
+            program.instructions, program.constants, np.empty(len(program.instructions)), program.lists, program.list_starts,
             np.zeros((0, 3), np.int64) if prepared is None else prepared.events(),
             np.zeros((d, 0, 3), np.int64) if prepared is None else prepared.of_lifespan,
             np.zeros((s, 0, 3), np.int64) if prepared is None else prepared.of_situation,

@@ -7,18 +7,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coincide.detection.columns import operations as ops
+from coincide.detection.situation.conditions import Comparison, Computation, Leaf, Step, conjuncts, operand_of, tested
 from coincide.detection.situation.kernel import layout as at
+from coincide.detection.situation.kernel.computing import COMPUTED
 from coincide.detection.situation.operators import Behaviour
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.detection.situation.quantifiers import QUANTIFIERS, Quantifier
-from coincide.detection.situation.support import comparison, conjuncts
-from coincide.expr.tree import Expr, aliases_of, without_aliases
-from coincide.lang.amit.names import OPERAND
+from coincide.expr.tree import Expr, without_aliases
+from coincide.lang.amit.definition import Initiator, Terminator
+from coincide.lang.amit.names import INITIATOR, OPERAND, TERMINATOR
 
 MODES = {"immediate": at.IMMEDIATE, "deferred": at.DEFERRED, "delayed": at.DELAYED}
 CORRELATIONS = {"add": at.ADD, "ignore": at.IGNORE, "replace": at.REPLACE}
 COMPARISONS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5, "holds": 6}
 COMBINATIONS = {"": 0, "+": 1, "-": 2}
+OPERATIONS = {
+    **ops.OF_TWO,
+    "and": ops.OP_AND,
+    "or": ops.OP_OR,
+    "not": ops.OP_NOT,
+    "negate": ops.OP_NEGATE,
+    "abs": ops.OP_ABSOLUTE,
+    "is null": ops.OP_IS_NULL,
+    "is not null": ops.OP_IS_NOT_NULL,
+    "now": at.CLOCK,
+    "order": at.ORDER,
+}
 
 
 class Index(NamedTuple):
@@ -38,7 +53,10 @@ class Program:
         self.events = list(group.readers)
         self.operand_list = [(s, number) for s in group.situations for number in range(len(s.operands))]
         self.first_operand = _starts([len(s.operands) for s in group.situations]).tolist()
-        self.leaves: dict[tuple[str, Expr], int] = {}  # (event type, tree about one event) → column
+        self.leaves: dict[tuple[str, Expr, str], int] = {}  # event type, tree about one event, kind (conditions.py) → column
+        self.ordered = False  # are values compared by what is less?
+        self.instruction_list: list[tuple[int, int, int, int]] = []
+        self.constant_list: list[float] = [np.nan]
         self.indexes: list[Index] = []
         self.most_operands = max(len(s.operands) for s in group.situations)
         self.among = _among(group)
@@ -47,16 +65,13 @@ class Program:
         self.roles = self._roles()
         self.situations = self._situations()
         self.operands, self.conjuncts = self._operands()
+        self.instructions = _matrix(self.instruction_list).reshape(-1, 4)
+        self.constants = np.array(self.constant_list)
         readers = [group.readers[event] for event in self.events]
         lists = [[x.number for x in r.lifespans] for r in readers] + [[s.number for s in r.situations] for r in readers]
         lists += [[s.number for s in x.situations] for x in group.lifespans]
         self.lists = np.array([number for some in lists for number in some], np.int64)
         self.list_starts = _starts([len(some) for some in lists])
-
-    @property
-    def ordered(self) -> bool:
-        """Are values compared by what is less?"""
-        return bool((self.conjuncts[:, at.CONJUNCT.comparison] >= COMPARISONS["<"]).any())
 
     def _lifespans(self) -> Any:
         """What a state counts is 0 here."""
@@ -84,6 +99,7 @@ class Program:
             _number(behaviour), MODES[operator.mode], once, operator.quantity, s.lifespan, s.local_key.size > 0, behaviour.counts,
             self.first_operand[s.number], len(s.operands), 0, 0,
             operator.interval, CORRELATIONS[operator.correlate], -1, -1, s.order, behaviour.repeated, self.among[s.number],
+            operator.where is not None,
         )  # fmt: skip
 
     def _operands(self) -> tuple[Any, Any]:
@@ -104,29 +120,60 @@ class Program:
         return _matrix(rows).reshape(-1, at.OPERAND.width), _matrix(flat).reshape(-1, at.CONJUNCT.width)
 
     def _conjunct(self, situation: SituationProgram, part: Expr) -> tuple[int, tuple[int, ...]]:
-        compared = comparison(part)
-        assert compared is not None
-        left, right = self._side(situation, compared.left), self._side(situation, compared.right)
-        last = max(left[0], right[0])
-        constant = self._column(situation, last, compared.constant) if compared.constant is not None else 0
-        indexed = compared.op == "=" and not compared.combination and left[0] != right[0]
+        test = tested(part)
+        assert test is not None
+        if isinstance(test, Computation):
+            begin = len(self.instruction_list)
+            self.instruction_list += [self._instruction(situation, step) for step in test.steps]
+            self.ordered |= any(step in ("<", "<=", ">", ">=") for step in test.steps)
+            return test.last, (COMPUTED, test.last, begin, test.last, len(self.instruction_list), 0, 0, -1, -1)
+        return test.last, self._compared(situation, test)
+
+    def _compared(self, situation: SituationProgram, test: Comparison) -> tuple[int, ...]:
+        left, right = ((operand_of(leaf.slot), self._column(situation, leaf)) for leaf in (test.left, test.right))
+        self.ordered |= test.op in ("<", "<=", ">", ">=")
+        indexed = test.op == "=" and not test.combination and left[0] != right[0]
         indexes = (self._index(situation, left, right), self._index(situation, right, left)) if indexed else (-1, -1)
-        return last, (COMPARISONS[compared.op], *left, *right, COMBINATIONS[compared.combination], constant, *indexes)
+        constant = self._constant(test.constant)
+        return COMPARISONS[test.op], *left, *right, COMBINATIONS[test.combination], constant, *indexes
+
+    def _instruction(self, situation: SituationProgram, step: Step) -> tuple[int, int, int, int]:
+        if isinstance(step, str):
+            return OPERATIONS[step], 0, 0, 0
+        if not isinstance(step, Leaf):
+            return at.CONSTANT, self._constant(step), 0, 0
+        column = self._column(situation, step)
+        if step.slot.startswith(OPERAND):
+            return at.CANDIDATE, operand_of(step.slot), column, 0
+        mask = sum(1 << number for number, _ in _roles_of(situation, step.slot))
+        kind = at.INITIATOR if step.slot.startswith(INITIATOR) else at.TERMINATOR
+        return kind, mask, column, self._constant(step.absent)
+
+    def _constant(self, value: float | None) -> int:
+        if value is None:
+            return 0
+        self.constant_list.append(value)
+        return len(self.constant_list) - 1
 
     def _index(self, situation: SituationProgram, own: tuple[int, int], other: tuple[int, int]) -> int:
         first = self.first_operand[situation.number]
         self.indexes.append(Index(first + own[0], own[1], first + other[0], other[1]))
         return len(self.indexes) - 1
 
-    def _side(self, situation: SituationProgram, tree: Expr) -> tuple[int, int]:
-        """The operand that a side is about, and the column of its values."""
-        (alias,) = aliases_of(tree)
-        assert alias is not None
-        operand = int(alias.removeprefix(OPERAND))
-        return operand, self._column(situation, operand, without_aliases(tree))
+    def _column(self, situation: SituationProgram, leaf: Leaf) -> int:
+        if leaf.slot.startswith(OPERAND):
+            event = situation.operands[operand_of(leaf.slot)].event
+        else:
+            event = _roles_of(situation, leaf.slot)[0][1]
+        return self.leaves.setdefault((event, without_aliases(leaf.tree), leaf.kind), len(self.leaves))
 
-    def _column(self, situation: SituationProgram, operand: int, tree: Expr) -> int:
-        return self.leaves.setdefault((situation.operands[operand].event, tree), len(self.leaves))
+
+def _roles_of(situation: SituationProgram, slot: str) -> list[tuple[int, str]]:
+    """The initiators or terminators that a slot stands for: their numbers, and the types of their events."""
+    lifespan, starts = situation.resolved.lifespan, slot.startswith(INITIATOR)
+    roles: Sequence[Initiator | Terminator] = lifespan.initiators if starts else lifespan.terminators
+    label = slot.removeprefix(INITIATOR if starts else TERMINATOR)
+    return [(number, role.event) for number, role in enumerate(roles) if (role.alias or role.event) == label]
 
 
 def _among(group: Group) -> list[int]:
