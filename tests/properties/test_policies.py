@@ -27,11 +27,35 @@ from coincide.stages import arrival_of
 from coincide.testing.cases import find_cases
 from coincide.testing.check import detections
 
+AMIT = """<amit>
+  <event name="A"><eventAttribute name="k" type="number"/></event>
+  <event name="B"><eventAttribute name="k" type="number"/></event>
+  <lifespan name="each">
+    <initiator><eventInitiator event="A" correlate="add"/></initiator>
+    <terminator><expirationInterval timeInterval="5"/></terminator>
+    <keyBy attribute="k"/>
+  </lifespan>
+  <lifespan name="begun">
+    <initiator><startup/></initiator><terminator><expirationInterval timeInterval="8"/></terminator>
+  </lifespan>
+  <lifespan name="always"><initiator><startup/></initiator><terminator><noTerminator/></terminator></lifespan>
+  <situation name="X" lifespan="each">
+    <all><operandAll event="B"/></all>
+    <situationAttribute name="k" type="number" expression="B.k"/>
+  </situation>
+  <situation name="none" lifespan="each"><not><operandNot event="B"/></not></situation>
+  <situation name="few" lifespan="begun"><atmost quantity="3"><operandAtmost event="B"/></atmost></situation>
+  <situation name="later" lifespan="always"><after interval="6" correlate="add"><operandAfter event="B"/></after></situation>
+  <situation name="Y" lifespan="always">
+    <sequence><operandSequence event="none"/><operandSequence event="X"/></sequence>
+  </situation>
+</amit>"""
 RULES = [
     loads("sources s, t\ndetect P = [A(k = ?x)] ; [B(k = ?x)]\ndetect X policy best-effort = ([P], [B]) T = 4ms", "ce"),
     loads("limit A per k every 2ms\ndetect X restart = ([A], [T in {T, B}]) T = 3ms\ndetect Y = [A] || [B]", "ce"),
     loads("detect X = ([A(k = ?x)], [B(k = ?x)]) T = 6ms\ndetect Y restart = [X] ; ([A], [T in {T, B}]) T = 8ms", "ce"),
     loads("monitor m by k = repeat { push(X) { sequential { A, B } } }\nmonitor n = repeat { push(Y) { sequential { X, A } } }"),
+    loads(AMIT, "amit.xml"),
 ]
 POLICIES = ["best-effort", "guaranteed", "probabilistic 0.4", None]
 

@@ -46,7 +46,8 @@ class Copied(Expr):
 class Clock(msgspec.Struct, frozen=True):
     """How far time has come: every event before `bound` (microseconds, exclusive) has been seen, so timers due before
     it may fire. `start` is the hi of the run's first external event, of any type. `arrival` is given where events are
-    consumed as they arrive: the clock at which the (last) event is, which no timer then goes before. `end` is given when the
+    consumed one by one as they arrive: the clock at which the event is, which no timer then goes before; where many are, their
+    places say it, and they are `unordered`: their own times do not go up. `end` is given when the
     input has ended: the hi of its last event; `endless` says that the clock then goes on until nothing is waited for, and
     `closing` that nothing comes after this step: tables, which have an end, end now. `latest` is the hi of the last external
     event of this step, shown to the plan or not."""
@@ -58,6 +59,7 @@ class Clock(msgspec.Struct, frozen=True):
     endless: bool = False
     closing: bool = False
     latest: int | None = None
+    unordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

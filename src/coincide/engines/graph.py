@@ -121,9 +121,10 @@ class Graph:
         external = placed.without_type(HEARTBEAT)
         state.consumed += rows
         end = None if until is None else state.hi
-        at = arrival if arrival is None or isinstance(arrival, int) else int(arrival[-1])
+        at = arrival if isinstance(arrival, int) else None
         routes = Routes(external, len(self.plans))
-        clock = Clock(state.hi if bound is None else bound, state.start, at, end, until == inf, closing, routes.latest)
+        now, unordered = state.hi if bound is None else bound, arrival is not None and at is None
+        clock = Clock(now, state.start, at, end, until == inf, closing, routes.latest, unordered)
         made: list[EventBatch] = []
         stop = Stop()
         types = external.few_types if until is None else None

@@ -49,7 +49,7 @@ class Kernel:
         return Memory(self.tables, self.columns)
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        if (clock.arrival is not None and not batch.has_table) or (len(batch) and batch.table.foreign_places is not None):
+        if clock.arrival is not None or (len(batch) and batch.table.foreign_places is not None):
             return self._interpreted(state, batch, clock)
         memory = self.taken_up(state) if isinstance(state, DetectorState) else state
         table = batch.table if len(batch) else NOTHING
@@ -57,7 +57,7 @@ class Kernel:
         cells = self._consume(memory, table, base)
         self._fire(memory, cells, clock.bound)
         self._report_ends(memory, table)
-        made = emission.detections(memory, table, base, clock.arrival is None)
+        made = emission.detections(memory, table, base, not clock.unordered)
         self._retain(memory, cells, table, base, known)
         return memory, made
 

@@ -96,6 +96,14 @@ class SituationPlan(PlanOfSeveral):
 
         return Kernel(self.group)
 
+    def takes_arrivals(self, delay: int) -> bool:
+        """No timer may be due already when it is set: of `after`, or of a lifespan that begins with the first event."""
+        if self._interpreted or self.loop_reasons():
+            return False
+        after = [s.operator.interval for s in self.group.situations if s.behaviour.delays]
+        begun = [x.definition.expiration for x in self.group.lifespans if x.definition.startup]
+        return all(interval > delay for interval in (*after, *(e.interval for e in begun if e is not None)))
+
     def tier_reasons(self) -> tuple[str, ...]:
         """None: in the kernel tier rows that concern nobody are left out over columns, whatever the definition."""
         return ()
