@@ -93,6 +93,17 @@ EQUALITIES = (
     "a ; b{duration() = 0}",
     "a{duration() = 0} ; b{duration() = 0} ; c{duration() = 0} within 9",
     "a as x ; b{duration() = 0} as y where x.k = y.k",
+    "(a - b) within 4  give a.v, took = duration()",
+    "(a{duration() = 0} - (b within 2)) within 5",
+    "((a as x ; b as y where x.k = y.k) - c as n where x.k = n.k) within 6",
+    "((((a ; b) within 5) - c) within 7) ; d",
+    "(a as x ; not c as n ; b as y where x.k = y.k and x.k = n.k) within 9  give y.v",
+    "(a ; not (b ; c) ; d) within 9",
+    "a as x ; b as y ; not c as n over 3 where x.k = y.k and x.k = n.k",
+    "a ; not a over 3 ; b",
+    "(c ; a ; not b over 2 ; d) within 9",
+    "((a + 3) ; b ; c) within 7",
+    "((a ; b) | c) within 3",
 )
 
 
@@ -102,6 +113,20 @@ def test_equalities_divide_as_keys_do(body: str, policy: str, events: list[Event
     expression, _, given_list = body.partition("  give ")
     rules = f"detect found = ({expression}) with {policy}" + (f" give {given_list}" if given_list else "")
     check(rules, events, cuts, None, covered="where" not in body or "subset" not in policy)
+
+
+PLACES = (
+    "(a @ 'z1' ; b @ box(0, 0, 3, 3)) within 9", "(a + b) @ circle(1, 1, 2)", "a @ group('n1', 'n2') - b @ 'z2'",
+    "(a @ zone('z1', 'z2'))^COUNT over 4", "((a | b)^AVG(v) over 4) @ box(0, 0, 1, 10, 10, 6)",
+    "(a @ sphere(0, 0, 0, 8))^LAST over 3",
+    "a{zone() = 'z1'} ; b{within_box(0, 0, 9, 9)}", "a ; (not b over 3) @ 'z1'", "a{within_radius(50, 8, 1000)} | b",
+)  # fmt: skip
+
+
+@slow
+@given(st.sampled_from(PLACES), st.sampled_from(["", "per k ", "per source "]), keyed_events(), CUTS)
+def test_places(body: str, per: str, events: list[Event], cuts: list[int]) -> None:
+    check(f"detect found {per}= {body}", events, cuts, None)
 
 
 WINDOWS = (

@@ -36,12 +36,16 @@ from coincide.lang.ecco.definition import (
     Within,
 )
 from coincide.model.event import Event, Value, primitive
+from coincide.model.space import Space
 from coincide.model.stamp import MILLISECOND
 
 TYPES = ("a", "b", "c")
 SOURCES = (None, "n1", "n1", "n2", "n3")
 FOUR_TYPES = "aaabbbccd"
 FEW_SOURCES = (None, "n1", "n1", "n1", "n2", "n2", "n3")
+SPACES = (
+    None, Space(1.0, 1.0), Space(1.0, 1.0, zone="z2"), Space(5.0, 5.0, z=2.0), Space(lat=50.0, lon=8.0), Space(zone="z1"),
+)  # fmt: skip
 KEY_VALUES: tuple[Value, ...] = (None, 1.0, 1.0, 2.0, 2.0, True, "1", -0.0, 0.0, 2.0**53, 2**53 + 1)
 NUMBERS: tuple[Value, ...] = (None, 0.1, 0.2, 0.3, 1e16, -1e16, 2.0, "x", True, 2.0**53, 2**53 + 1)
 
@@ -337,10 +341,17 @@ def all_expressions(depth: int = 2) -> st.SearchStrategy[Expression]:
 
 @st.composite
 def bounded_expressions(draw: st.DrawFn) -> Expression:
-    """What the kernel tier covers: `;`, `+`, `|` and `-`, each type once, but for the operands of a plain sequence."""
+    """What the kernel tier covers: `;`, `+`, `|`, `-`, gaps, silences and delays, each type once, but for the operands of a plain
+    sequence."""
     if draw(st.booleans()):
         element = st.sampled_from([Ref("a"), Ref("b"), Ref("a"), Alt((Ref("a"), Ref("b")))])
-        return _perhaps_within(draw, Chain(SEQUENCE, tuple(draw(st.lists(element, min_size=2, max_size=3)))))
+        elements = [draw(element)]
+        for _ in range(draw(st.integers(1, 2))):
+            between = draw(st.sampled_from([None, None, Not(Ref("c")), Not(Ref("a")), _silence(draw, draw(element))]))
+            elements += [draw(element)] if between is None else [between, draw(element)]
+        if draw(st.integers(0, 3)) == 0:
+            elements.append(_silence(draw, draw(element)))
+        return _perhaps_within(draw, Chain(SEQUENCE, tuple(elements)))
     return _of_types(draw, draw(st.permutations("abcd"))[: draw(st.integers(2, 4))])
 
 
@@ -349,18 +360,28 @@ def _of_types(draw: st.DrawFn, types: Sequence[str]) -> Expression:
         return Ref(types[0])
     cut = draw(st.integers(1, len(types) - 1))
     parts = _of_types(draw, types[:cut]), _of_types(draw, types[cut:])
-    operator = draw(st.sampled_from([SEQUENCE, SEQUENCE, CONJUNCTION, "|", "-"]))
+    operator = draw(st.sampled_from([SEQUENCE, SEQUENCE, CONJUNCTION, "|", "-", "-", "silence", "+T"]))
     if operator == "|":
-        return Alt(parts)
+        return _perhaps_within(draw, Alt(parts)) if any(isinstance(part, Chain | Within) for part in parts) else Alt(parts)
     if operator == "-":
-        return Neg(*parts)
+        left, right = parts
+        plain = Neg(left, right.operand if isinstance(right, Within) else right)
+        return draw(st.sampled_from([plain, Within(Neg(left, right), float(draw(st.integers(1, 9))))]))
+    if operator == "silence":
+        return _perhaps_within(draw, Chain(SEQUENCE, (parts[0], _silence(draw, parts[1]))))
+    if operator == "+T":
+        return Chain(SEQUENCE, (parts[0], Delay(parts[1], draw(durations()))))
     if len(types) > 2 and draw(st.booleans()):
         return _perhaps_within(draw, Chain(operator, tuple(map(Ref, types))))
     return _perhaps_within(draw, Chain(operator, parts))
 
 
-def _perhaps_within(draw: st.DrawFn, chain: Chain) -> Expression:
-    return Within(chain, float(draw(st.integers(1, 9)))) if draw(st.booleans()) else chain
+def _silence(draw: st.DrawFn, operand: Expression) -> Expression:
+    return Not(operand, draw(durations()))
+
+
+def _perhaps_within(draw: st.DrawFn, expression: Expression) -> Expression:
+    return Within(expression, float(draw(st.integers(1, 9)))) if draw(st.booleans()) else expression
 
 
 def event_lists(most: int = 7) -> st.SearchStrategy[list[Event]]:
@@ -395,6 +416,6 @@ def _keyed(seed: int, count: int, ranges: bool) -> list[Event]:
         lo = time - dice.choice([0] * 15 + [2]) if ranges else time
         identifier = dice.choice([number] * 9 + [0])
         attributes: dict[str, Value] = {name: value for name, value in values.items() if value is not None}
-        kind, source = dice.choice(FOUR_TYPES), dice.choice(FEW_SOURCES)
-        events.append(primitive(kind, lo * MILLISECOND, time * MILLISECOND, str(identifier), attributes, source))
+        kind, source, space = dice.choice(FOUR_TYPES), dice.choice(FEW_SOURCES), dice.choice(SPACES)
+        events.append(primitive(kind, lo * MILLISECOND, time * MILLISECOND, str(identifier), attributes, source, space))
     return sorted(events, key=lambda event: event.origin)

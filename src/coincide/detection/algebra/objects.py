@@ -18,13 +18,26 @@ from coincide.detection.algebra.layout import (
     WINDOW_KIND,
 )
 from coincide.detection.algebra.nodes.aggregate import WindowState
+from coincide.detection.algebra.nodes.base import Node
 from coincide.detection.algebra.nodes.chain import Match, Step, StepState
-from coincide.detection.algebra.nodes.negation import NegationState
+from coincide.detection.algebra.nodes.negation import Negation, NegationState
 from coincide.detection.algebra.nodes.prefix import Prefix, first_prefix
+from coincide.detection.algebra.nodes.silence import DelayNode, SilenceStep
 from coincide.detection.algebra.occurrence import INTERVAL, Occurrence, attribute_key, of_detection, of_event
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.relations import keys_of, turns
-from coincide.detection.algebra.shape.shapes import EITHER, LEAF, WITHOUT, Leaf, Operator, Operators, Window
+from coincide.detection.algebra.shape.shapes import (
+    BOUND,
+    EITHER,
+    LEAF,
+    TIMED,
+    WITHOUT,
+    Leaf,
+    Operator,
+    Operators,
+    Window,
+    stores_of,
+)
 from coincide.detection.algebra.state import Copy
 from coincide.detection.columns.codec import Relations, Rows
 from coincide.detection.columns.store import NOTHING
@@ -51,7 +64,8 @@ def copies_of(
 ) -> tuple[dict[Key, Copy], Wakes]:
     """As the interpreter would hold it, and when keys are to be looked at. `start`: of the observation."""
     if isinstance(shape, Operators):
-        return _Reader(program, shape, relations).copies(), {}
+        reader = _Reader(program, shape, relations)
+        return reader.copies(), reader.wakes
     return _WindowReader(program, shape, relations, start).copies()
 
 
@@ -128,10 +142,10 @@ class _Writer:
             for slot, b in best.items():
                 self._lists[slot, operator.store].append(self._put(operator.right, b))
             return
-        for prefix in state.prefixes:
-            self._list(key, prefix.occurrence, operator.store, operator.left)
-        for right in state.rights:
-            self._list(key, right, operator.store + 1, operator.right)
+        for store, number in stores_of(operator).items():
+            for kept in _stored(operator, state, store - operator.store):
+                if store > operator.store or not _is_taken_away(operator.node, state, kept):
+                    self._list(key, kept.occurrence if isinstance(kept, Prefix) else kept, store, number)
 
     def _list(self, key: Key, occurrence: Occurrence, store: int, number: int) -> None:
         slot = self._slot(key, occurrence)
@@ -148,10 +162,12 @@ class _Writer:
         operator = self.shape.operators[number]
         if operator.kind == EITHER:
             return self._put(self._branch(operator, occurrence), occurrence)
-        if operator.kind == WITHOUT:
+        if operator.kind in (WITHOUT, BOUND):
             return self._put(operator.left, occurrence)
         left = right = -1
-        if operator.kind != LEAF:
+        if operator.kind in TIMED:
+            left = self._put(operator.left, occurrence.parts[0])
+        elif operator.kind != LEAF:
             left, right = self._put(operator.left, occurrence.parts[0]), self._put(operator.right, occurrence.parts[1])
         elif not _is_exact(occurrence):
             raise Uncovered
@@ -171,6 +187,22 @@ class _Writer:
         if operator.kind == LEAF:
             return {self.shape.leaves[operator.leaf].type}
         return {kind for side in (operator.left, operator.right) if side >= 0 for kind in self._types(side)}
+
+
+def _stored(operator: Operator, state: Any, index: int) -> list[Any]:
+    """Where the interpreter has what waits in a store of an operator."""
+    if isinstance(operator.node, Step):
+        found: list[Any] = state.prefixes if index == 0 else state.between if operator.gap >= 0 else state.rights
+    else:
+        found = state.negated if operator.kind == WITHOUT or index == 1 else state.pending
+    return found
+
+
+def _is_taken_away(node: Node, state: Any, waiting: Any) -> bool:
+    """Has what is negated come already?"""
+    if isinstance(node, Negation):
+        return node.hit(state, waiting, waiting.lo + (node.length or 0))
+    return isinstance(node, SilenceStep) and any(node.breaks(n, waiting) for n in state.between)
 
 
 def _first_leaf(occurrence: Occurrence) -> Occurrence:
@@ -235,22 +267,21 @@ class _Reader:
         self._events = _events_of(relations)
         self._known: dict[tuple[int, int], Occurrence] = {}
         self._prefixes: dict[int, Prefix] = {}
+        self.wakes: Wakes = {}
 
     def copies(self) -> dict[Key, Copy]:
         """Equalities divide a store by key here, not there."""
         found: dict[Key, Copy] = {}
-        of_store = {operator.store: operator for operator in self.shape.operators if operator.store >= 0}
+        of_store = {store: (operator, side) for operator in self.shape.operators for store, side in stores_of(operator).items()}
         for one, key, store, _ in sorted(_columns(self.rows["waiting"]), key=lambda row: row[-1]):
             own = self.keys[key][: len(self.program.keys)]
             copy = found.get(own) or found.setdefault(own, _fresh(self.program, 0))
-            operator = of_store.get(store) or of_store[store - 1]
-            state = copy.states[operator.node.number]
-            if operator.kind == WITHOUT:
-                state.negated.append(self._value(operator.right, one))
-            elif store == operator.store:
-                state.prefixes.append(self._prefix(operator, one))
-            else:
-                state.rights.append(self._value(operator.right, one))
+            operator, side = of_store[store]
+            node, index, value = operator.node, store - operator.store, self._value(side, one)
+            is_prefix = isinstance(node, Step) and index == 0
+            _stored(operator, copy.states[node.number], index).append(self._prefix(operator, one) if is_prefix else value)
+            if isinstance(node, Negation | SilenceStep | DelayNode) and operator.kind in TIMED and index == 0:
+                self.wakes.setdefault(node.due(value), set()).add(own)
         for copy in found.values():
             for state in copy.states:
                 _sort(state)
@@ -264,8 +295,10 @@ class _Reader:
         if one not in self._prefixes:
             operator, (_, left, right, _) = self.shape.operators[number], self.occurrences[one]
             assert isinstance(operator.node, Step)
-            pair = self._prefix(operator, left), self._value(operator.right, right)
-            self._prefixes[one] = operator.node.made_of([Match(*pair, None, False)])
+            prefix = self._prefix(operator, left)
+            node = operator.node
+            second = node.silence(prefix.hi) if isinstance(node, SilenceStep) else self._value(operator.right, right)
+            self._prefixes[one] = node.made_of([Match(prefix, second, None, False)])
         return self._prefixes[one]
 
     def _value(self, number: int, one: int) -> Occurrence:
@@ -276,8 +309,10 @@ class _Reader:
                 leaf = self.shape.leaves[operator.leaf]
                 value = _leaf_occurrence(leaf, self._events[event], event)
                 value = value.binding(leaf.type) if leaf.reference.alias else value
-            elif operator.kind in (EITHER, WITHOUT):
+            elif operator.kind in (EITHER, WITHOUT, BOUND):
                 value = self._value(operator.left if maker <= operator.left else operator.right, one)
+            elif isinstance(operator.node, Negation | DelayNode):
+                value = operator.node.later(self._value(operator.left, self.occurrences[one][1]))
             else:
                 value = self._joined(number, one).occurrence
             for alias in operator.bindings:

@@ -9,7 +9,18 @@ import numpy as np
 
 from coincide.detection.algebra.layout import OPERATORS, SEQUENCE_KIND, WINDOW_KIND, WINDOWS
 from coincide.detection.algebra.program import Program
-from coincide.detection.algebra.shape.shapes import BOTH, EITHER, LEAF, SEQUENT, WITHOUT, Operators, Window
+from coincide.detection.algebra.shape.shapes import (
+    BOTH,
+    BOUND,
+    EITHER,
+    LEAF,
+    SEQUENT,
+    TIMED,
+    WITHOUT,
+    Operators,
+    Window,
+    stores_of,
+)
 from coincide.detection.columns import codec
 from coincide.detection.columns.codec import Relations, Rows, decode
 from coincide.detection.columns.tables import Numbers
@@ -68,25 +79,14 @@ def makers(shape: Operators, number: int) -> list[int]:
     operator = shape.operators[number]
     if operator.kind == EITHER:
         return [maker for side in (operator.left, operator.right) if side >= 0 for maker in makers(shape, side)]
-    return makers(shape, operator.left) if operator.kind == WITHOUT else [number]
-
-
-def stores_of(shape: Operators) -> dict[int, int]:
-    """By number of a store the operator whose occurrences wait there."""
-    found = {}
-    for operator in shape.operators:
-        if operator.kind == WITHOUT:
-            found[operator.store] = operator.right
-        elif operator.store >= 0:
-            found |= {operator.store: operator.left, operator.store + 1: operator.right}
-    return found
+    return makers(shape, operator.left) if operator.kind in (WITHOUT, BOUND) else [number]
 
 
 def _check_occurrences(shape: Operators, relations: Relations) -> None:
     """Operands come from where they should: so nothing is made of itself, and nothing is deeper than the expression."""
     rows, waiting = relations.rows["occurrences"], relations.rows["waiting"].columns
     own = rows.columns
-    makes = [operator.kind in (LEAF, SEQUENT, BOTH) for operator in shape.operators]
+    makes = [operator.kind in (LEAF, SEQUENT, BOTH, *TIMED) for operator in shape.operators]
     _check((own["operator"] >= 0) & (own["operator"] < len(makes)), "an occurrence is of no operator")
     for number, operator in enumerate(shape.operators):
         mine = own["operator"] == number
@@ -96,10 +96,11 @@ def _check_occurrences(shape: Operators, relations: Relations) -> None:
             _check((left < 0) & (right < 0) & (event >= 0), "an occurrence has no event")
             _check_types(relations, event, {shape.leaves[operator.leaf].type})
         elif makes[number]:
-            _check((left >= 0) & (right >= 0) & (event < 0), "an occurrence has no operands")
-            for side, operands in ((operator.left, left), (operator.right, right)):
+            alone = operator.kind in TIMED
+            _check((left >= 0) & ((right < 0) == alone) & (event < 0), "an occurrence has no operands")
+            for side, operands in ((operator.left, left), *([] if alone else [(operator.right, right)])):
                 _check_makers(shape, rows, side, operands)
-    stores = stores_of(shape)
+    stores = {store: side for operator in shape.operators for store, side in stores_of(operator).items()}
     _check(np.isin(waiting["store"], list(stores)), "an occurrence waits for nothing")
     for store, side in stores.items():
         _check_makers(shape, rows, side, waiting["occurrence"][waiting["store"] == store])

@@ -113,7 +113,7 @@ def objects_of(programs: Sequence[Program], order: int, tables: Tables) -> PlanS
         copies.append(own)
         for due, keys in asked.items():
             wakes.setdefault(due, set()).update((number, key) for key in keys)
-    timers = [Timer(place, (WAKE, due)) for due, place in tables.timers.items() if due in wakes]
+    timers = [Timer(tables.timers.get(due) or instant_place(due, (due, 0, 0, 0), order), (WAKE, due)) for due in wakes]
     place = tables.waiting_place(order)
     waiting: dict[int, list[Event]] = {}
     if place is not None and tables.waiting is not None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
-from coincide.expr.vector import Microseconds, Spaces, spaces_of
-from coincide.model.column import Column
+from coincide.expr.vector import Microseconds, Spaces
+from coincide.model.column import Column, column_from_arrow
 from coincide.model.table import EventTable
 
 
@@ -28,7 +29,13 @@ class TableRows:
 
     @property
     def space(self) -> Spaces | None:
-        return spaces_of(self.table.spaces()) if "space" in self.table.fields else None
+        stamps = self.table.fields.get("space")
+        if stamps is None:
+            return None
+        names = [stamps.type.field(number).name for number in range(stamps.type.num_fields)]
+        columns = {name: column_from_arrow(pc.struct_field(stamps, [name])) for name in names}
+        x, y, lat, lon = (_numbers(columns.get(name), len(stamps)) for name in ("x", "y", "lat", "lon"))
+        return Spaces(x, y, lat, lon, columns.get("zone") or Column(len(stamps)))
 
     def column(self, name: str) -> Column | None:
         return self.table.column(name)
@@ -39,3 +46,7 @@ class TableRows:
     def nothing(self) -> Column:
         """A column without values."""
         return Column(len(self.table))
+
+
+def _numbers(column: Column | None, length: int) -> npt.NDArray[np.float64]:
+    return np.full(length, np.nan) if column is None or column.numbers is None else column.numbers

@@ -234,7 +234,7 @@ class Instants:
             number, generation = self.roots[at, 1:].tolist()
             cause = self.rows.place(int(self.first[at])) if generation else (instant, 0, number, 0)
             return instant_place(instant, cause, self.order)
-        return self.timers[instant]
+        return self.timers.get(instant) or instant_place(instant, (instant, 0, 0, 0), self.order)
 
 
 def published(found: Sequence[tuple[int, Found]], instants: Instants) -> EventBatch:

@@ -164,7 +164,7 @@ class Kernel:
         return objects_of(self.programs, self.interpreter.order, self.tables(state))
 
     def tables(self, state: Columns) -> Tables:
-        found = Tables(relations=[_relations(memory) for memory in state.memories])
+        found = Tables(relations=[_relations(*pair) for pair in zip(self.kernels, state.memories, strict=True)])
         found.take_over(state)
         return found
 
@@ -177,9 +177,9 @@ class Kernel:
     def changes(self, state: Columns, everything: bool) -> Changes:
         """What has changed since this was called last; of definitions for which this is as much, or if it is wanted, all."""
         replaced, added = {common_name(self.programs): common_part(state)}, {}
-        for program, memory in zip(self.programs, state.memories, strict=True):
+        for program, kernel, memory in zip(self.programs, self.kernels, state.memories, strict=True):
             whole = everything or memory.renewed
-            relations = _relations(memory, not whole)
+            relations = _relations(kernel, memory, not whole)
             memory.epoch = relations.epoch = memory.epoch + 1
             memory.go_on()
             if whole:
@@ -191,8 +191,11 @@ class Kernel:
     def pending(self, state: State) -> Pending | None:
         if isinstance(state, PlanState):
             return self.interpreter.pending(state)
+        own = list(zip(self.kernels, state.memories, strict=True))
+        found = [kernel.due(memory) for kernel, memory in own if isinstance(kernel, SequenceKernel)]
         dues = [*state.timers, *([] if state.waiting is None else [int(state.waiting.hi[0])])]
-        waits = any(k.waits(m, state.latest) for k, m in zip(self.kernels, state.memories, strict=True))
+        dues += [due for due in found if due is not None]
+        waits = any(kernel.waits(memory, state.latest) for kernel, memory in own)
         return Pending(min(dues), state.waiting is not None or waits) if dues else None
 
 
@@ -203,10 +206,10 @@ def _kernel(program: Program, columns: frozenset[str] | None, is_read: bool) -> 
     return WindowKernel(program, found, columns, is_read)
 
 
-def _relations(memory: Memory | WindowMemory, since_last: bool = False) -> Relations:
-    if isinstance(memory, WindowMemory):
+def _relations(kernel: SequenceKernel | WindowKernel, memory: Any, since_last: bool = False) -> Relations:
+    if isinstance(kernel, WindowKernel):
         return window_storage.relations(memory, since_last)
-    return sequence_storage.relations(memory, since_last)
+    return sequence_storage.relations(kernel, memory, since_last)
 
 
 def _loaded(kernel: SequenceKernel | WindowKernel, relations: Relations) -> Memory | WindowMemory:

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coincide.detection.algebra.shape.shapes import Leaf, Operators, Window, tests_of
+from coincide.detection.algebra.space.columns import located
 from coincide.detection.columns.keys import Codes, key_codes
+from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import gathered
 from coincide.detection.keys import Key, key_value
 from coincide.expr.vector import Microseconds, Spaces, holds
@@ -31,8 +33,6 @@ def fields_of(tables: Sequence[EventTable]) -> frozenset[str]:
 
 class Rows:
     """Tables one after another, as far as anybody reads them. What is at or after `limit` is not evaluated yet."""
-
-    space: Spaces | None = None
 
     def __init__(self, tables: Sequence[EventTable], limit: int) -> None:
         self.tables = [table for table in tables if len(table)]
@@ -63,7 +63,12 @@ class Rows:
         found = self.of_type(leaf.type)
         for tree in tests_of(leaf) if len(found) else ():
             found = found[holds(tree, Some(self, found))]
+        for place in leaf.reference.places if len(found) else ():
+            found = found[located(place, Some(self, found), self.pick(found).events)]
         return found
+
+    def spaces(self, rows: Numbers) -> Spaces | None:
+        return TableRows(gathered(self.tables, rows, frozenset({"space"}), placed=False)).space
 
     def of_types(self, types: frozenset[str]) -> Numbers:
         """Those that are not evaluated yet among them."""
@@ -110,7 +115,10 @@ class Some:
 
     rows: Rows
     index: Numbers
-    space: Spaces | None = None
+
+    @cached_property
+    def space(self) -> Spaces | None:
+        return self.rows.spaces(self.index)
 
     @property
     def length(self) -> int:

@@ -49,7 +49,7 @@ class Negation(Node):
             return []  # nor has the store grown
         self._store(state, right)
         if self.length is None:
-            found = [a for a in left if not self._hit(state, a, a.hi)]
+            found = [a for a in left if not self.hit(state, a, a.hi)]
         else:
             found = self._after(state, left, instant, self.length)
         self._prune(state, instant.now)
@@ -66,16 +66,18 @@ class Negation(Node):
         """Known only when the time is over."""
         for a in left:
             state.pending.append(a)
-            instant.wake(self._due(a))
-        due = sorted((a for a in state.pending if self._due(a) <= instant.now), key=lambda a: a.order)
-        state.pending = [a for a in state.pending if self._due(a) > instant.now]
-        passed = [a for a in due if not self._hit(state, a, a.lo + length)]
-        return [self.composer.stamped((a,), (a.lo, self._due(a)), (a.latest_start, self._due(a))) for a in passed]
+            instant.wake(self.due(a))
+        due = sorted((a for a in state.pending if self.due(a) <= instant.now), key=lambda a: a.order)
+        state.pending = [a for a in state.pending if self.due(a) > instant.now]
+        return [self.later(a) for a in due if not self.hit(state, a, a.lo + length)]
 
-    def _due(self, a: Occurrence) -> int:
+    def due(self, a: Occurrence) -> int:
         return max(a.hi, a.lo + (self.length or 0))
 
-    def _hit(self, state: NegationState, a: Occurrence, end: int) -> bool:
+    def later(self, a: Occurrence) -> Occurrence:
+        return self.composer.stamped((a,), (a.lo, self.due(a)), (a.latest_start, self.due(a)))
+
+    def hit(self, state: NegationState, a: Occurrence, end: int) -> bool:
         if self.right_length is not None:
             end = min(end, a.lo + self.right_length)
         if any(a.lo <= b.lo and b.hi <= end and self._counts(a, b) for b in self._candidates(state, a, end)):

@@ -30,7 +30,7 @@ class SilenceStep(Step):
         state: StepState = self.state(instant)
         for prefix in self._left_prefixes(instant):
             state.prefixes.append(prefix)
-            instant.wake(prefix.occurrence.hi + self.length)
+            instant.wake(self.due(prefix.occurrence))
         state.between += self.between.node.advance(instant)
         due = sorted({p.occurrence.hi for p in state.prefixes if p.occurrence.hi + self.length <= instant.now})
         made = [m for end in due for m in self._after(state, end)]
@@ -40,14 +40,21 @@ class SilenceStep(Step):
 
     def _after(self, state: StepState, end: int) -> list[Made]:
         """The silence that began at `end`, joined with the prefixes that ended then and pass."""
-        right = self.composer.silence(end, end + self.length)
-        right = right.binding(self.alias) if self.alias else right
+        right = self.silence(end)
         same = [p for p in state.prefixes if p.occurrence.hi == end]
         fitting = self._ordered(m for p in same if (m := self.match(state, p, right)))
         return [self._make(matches) for matches in choose(self.policy, fitting).groups]
 
+    def due(self, o: Occurrence) -> int:
+        return o.hi + self.length
+
+    def silence(self, end: int) -> Occurrence:
+        """That began then."""
+        right = self.composer.silence(end, end + self.length)
+        return right.binding(self.alias) if self.alias else right
+
     def match(self, state: StepState, prefix: Prefix, right: Occurrence) -> Match | None:
-        if not prefix.alive(right.hi) or any(self._breaks(n, prefix) for n in state.between):
+        if not prefix.alive(right.hi) or any(self.breaks(n, prefix) for n in state.between):
             return None
         verdicts = [period.holds(right.near, right.far) for period in self.operand_periods]
         verdicts += self._chain_verdicts(prefix, right)
@@ -56,7 +63,7 @@ class SilenceStep(Step):
         found = Match(prefix, right, None, MAYBE in verdicts)
         return found if self._conjuncts_hold(found) else None
 
-    def _breaks(self, n: Occurrence, prefix: Prefix) -> bool:
+    def breaks(self, n: Occurrence, prefix: Prefix) -> bool:
         assert self.between is not None
         since = prefix.occurrence.hi
         if not (since < n.lo and n.hi <= since + self.length):
@@ -123,13 +130,16 @@ class DelayNode(Node):
         state: PendingState = self.state(instant)
         for occurrence in self.children[0].advance(instant):
             state.pending.append(occurrence)
-            instant.wake(occurrence.hi + self.length)
-        due = [o for o in state.pending if o.hi + self.length <= instant.now]
-        state.pending = [o for o in state.pending if o.hi + self.length > instant.now]
-        return [self._later(o) for o in due]
+            instant.wake(self.due(occurrence))
+        due = [o for o in state.pending if self.due(o) <= instant.now]
+        state.pending = [o for o in state.pending if self.due(o) > instant.now]
+        return [self.later(o) for o in due]
 
-    def _later(self, o: Occurrence) -> Occurrence:
-        return self.composer.stamped((o,), (o.lo, o.hi + self.length), (o.latest_start, o.earliest_end + self.length))
+    def due(self, o: Occurrence) -> int:
+        return o.hi + self.length
+
+    def later(self, o: Occurrence) -> Occurrence:
+        return self.composer.stamped((o,), (o.lo, self.due(o)), (o.latest_start, o.earliest_end + self.length))
 
     def discard(self, state: State, keys: Keys) -> None:
         state.pending = without(state.pending, keys)

@@ -11,20 +11,29 @@ from coincide.detection.algebra.sequence.pools import (
     GROUP,
     MADE,
     NEED,
+    NEVER,
     OCCURRENCES,
+    SLOT,
     Groups,
     Pools,
     append,
     conflict,
+    due_of,
+    insert,
+    is_timed,
     keep_one,
+    last_hi,
     new_occurrence,
+    next_due,
     precedes,
     remove,
     starts_before,
     too_old,
 )
 from coincide.detection.algebra.shape.shapes import (
+    AFTER,
     BOTH,
+    BOUND,
     BY_ORDER,
     BY_START,
     CHRONICLE,
@@ -34,6 +43,7 @@ from coincide.detection.algebra.shape.shapes import (
     RECENT,
     SEQUENT,
     SHORTEST,
+    SILENT,
     UNRESTRICTED,
     WITHOUT,
 )
@@ -43,30 +53,58 @@ BEGIN, COUNT, MOST = range(3)  # of `counts`
 
 
 @compiled
-def run(p: Pools, operators: Any, groups: Groups, room: Any) -> Any:
-    """All groups from the next one on; stops before one that there is no room for."""
+def run(p: Pools, operators: Any, groups: Groups, room: Any, timed: Any, limit: Any) -> Any:
+    """All groups from the next one on, with what is due in their slots before them; then all that is due before `limit`. Stops
+    where there is no room. Slots have nothing to do with each other."""
     while p.n[GROUP] < len(groups.starts) - 1:
-        group = p.n[GROUP]
-        need = _most(p, operators, groups, group)
-        if max(p.n[OCCURRENCES], p.n[MADE]) + need > len(p.occurrences) or need > len(p.new):
-            p.n[NEED] = need
+        first, end = groups.starts[p.n[GROUP]], groups.starts[p.n[GROUP] + 1]
+        slot, now = groups.slot[first], groups.hi[first]
+        if timed and not _until(p, operators, groups, slot, now, room):
             return FULL
-        for number in range(len(operators)):
-            _advance(p, operators, groups, group, number, room)
-        root = len(operators) - 1
-        for i in range(p.counts[root, COUNT]):
-            p.made[p.n[MADE], 0] = p.new[p.counts[root, BEGIN] + i]
-            p.made[p.n[MADE], 1] = group
-            p.n[MADE] += 1
+        if not _evaluate(p, operators, groups, slot, now, first, end, room):
+            return FULL
         p.n[GROUP] += 1
+    while timed and p.n[SLOT] < p.waiting.shape[0]:
+        if not _until(p, operators, groups, p.n[SLOT], limit, room):
+            return FULL
+        p.n[SLOT] += 1
     return DONE
 
 
 @inner
-def _most(p: Pools, operators: Any, groups: Groups, group: Any) -> Any:
-    """At most so many occurrences come of a group."""
-    rows = groups.starts[group + 1] - groups.starts[group]
-    slot = groups.slot[groups.starts[group]]
+def _until(p: Pools, operators: Any, groups: Groups, slot: Any, limit: Any, room: Any) -> Any:
+    """What is due in a slot before an instant. Was there room?"""
+    now = next_due(p, operators, slot)
+    while now < limit:
+        if not _evaluate(p, operators, groups, slot, now, 0, 0, room):
+            return False
+        now = next_due(p, operators, slot)
+    return True
+
+
+@inner
+def _evaluate(p: Pools, operators: Any, groups: Groups, slot: Any, now: Any, first: Any, end: Any, room: Any) -> Any:
+    """One instant of one slot, with the rows from `first` to `end`. Was there room?"""
+    need = _most(p, operators, slot, now, end - first)
+    if max(p.n[OCCURRENCES], p.n[MADE]) + need > len(p.occurrences) or need > len(p.new):
+        p.n[NEED] = need
+        return False
+    for number in range(len(operators)):
+        if operators[number].kind == LEAF:
+            _take(p, groups, operators[number].leaf, number, first, end)
+        else:
+            _advance(p, operators, slot, now, number, room)
+    root = len(operators) - 1
+    for i in range(p.counts[root, COUNT]):
+        p.made[p.n[MADE], 0] = p.new[p.counts[root, BEGIN] + i]
+        p.made[p.n[MADE], 1] = slot
+        p.n[MADE] += 1
+    return True
+
+
+@inner
+def _most(p: Pools, operators: Any, slot: Any, now: Any, rows: Any) -> Any:
+    """At most so many occurrences come of an instant with so many rows."""
     total = 0
     for number in range(len(operators)):
         o = operators[number]
@@ -76,8 +114,10 @@ def _most(p: Pools, operators: Any, groups: Groups, group: Any) -> Any:
             most = rows
         elif o.kind == EITHER:
             most = left + right
-        elif o.kind == WITHOUT:
+        elif o.kind in (WITHOUT, BOUND):
             most = left
+        elif is_timed(o):
+            most = left + _due_now(p, o, slot, now)
         elif o.policy in (UNRESTRICTED, CONTINUOUS):
             most = right * (p.waiting[slot, o.store].count + left)
             if o.kind == BOTH:
@@ -92,20 +132,36 @@ def _most(p: Pools, operators: Any, groups: Groups, group: Any) -> Any:
 
 
 @inner
-def _advance(p: Pools, operators: Any, groups: Groups, group: Any, number: Any, room: Any) -> None:
+def _due_now(p: Pools, o: Any, slot: Any, now: Any) -> Any:
+    count, one = 0, p.waiting[slot, o.store].first
+    while one >= 0 and due_of(p.occurrences, o, one) <= now:
+        count += 1
+        one = p.occurrences[one].after
+    return count
+
+
+@inner
+def _take(p: Pools, groups: Groups, leaf: Any, number: Any, first: Any, end: Any) -> None:
+    for row in range(first, end):
+        if groups.held[row] >> leaf & 1:
+            _add(p, number, new_occurrence(p, number, groups.lo[row], groups.hi[row], -1, -1, groups.event[row]))
+
+
+@inner
+def _advance(p: Pools, operators: Any, slot: Any, now: Any, number: Any, room: Any) -> None:
     o = operators[number]
-    start = groups.starts[group]
-    slot, now = groups.slot[start], groups.hi[start]
-    if o.kind == LEAF:
-        for row in range(start, groups.starts[group + 1]):
-            if groups.held[row] >> o.leaf & 1:
-                _add(p, number, new_occurrence(p, number, groups.lo[row], now, -1, -1, groups.event[row]))
-        return
     left = p.counts[o.left, COUNT]
     right = p.counts[o.right, COUNT] if o.right >= 0 else 0
-    if left + right == 0:
-        return
-    if o.kind == EITHER:
+    if is_timed(o):
+        _at_its_time(p, o, number, slot, now)
+    elif left + right == 0:
+        pass
+    elif o.kind == BOUND:
+        for i in range(left):
+            one = p.new[p.counts[o.left, BEGIN] + i]
+            if now - p.occurrences[one].lo <= o.limit:
+                _add(p, number, one)
+    elif o.kind == EITHER:
         for i in range(left):
             _add(p, number, p.new[p.counts[o.left, BEGIN] + i])
         for i in range(right):
@@ -120,9 +176,11 @@ def _advance(p: Pools, operators: Any, groups: Groups, group: Any, number: Any, 
         _keep_best(p, o, slot, o.store)
     else:
         _both(p, operators, number, slot, room)
+    if o.gap >= 0:
+        _note_between(p, o, slot)
     if p.counts[number, COUNT] > 1:
         if o.reduces:
-            _reduce(p, o.kind in (SEQUENT, BOTH), number, room)
+            _reduce(p, o.kind in (SEQUENT, BOTH, SILENT), number, room)
         else:
             _sort(p, number, room)
 
@@ -146,6 +204,124 @@ def _without(p: Pools, o: Any, number: Any, slot: Any) -> None:
         one = p.new[p.counts[o.left, BEGIN] + i]
         if best < 0 or p.occurrences[best].lo < p.occurrences[one].lo:
             _add(p, number, one)
+
+
+# What waits for a time.
+
+
+@inner
+def _at_its_time(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
+    """What comes may take others away that wait; then what is due is made. It ended together, where a policy chooses."""
+    if o.right >= 0:
+        for i in range(p.counts[o.right, COUNT]):
+            _negate(p, o, slot, p.new[p.counts[o.right, BEGIN] + i])
+    for i in range(p.counts[o.left, COUNT]):
+        one = p.new[p.counts[o.left, BEGIN] + i]
+        if o.kind != AFTER or not _is_hit(p, o, slot, one):
+            insert(p, slot, o.store, one, o)
+    chosen = -1
+    one = p.waiting[slot, o.store].first
+    while one >= 0 and due_of(p.occurrences, o, one) <= now:
+        after = p.occurrences[one].after
+        remove(p, slot, o.store, one)
+        if o.kind != SILENT or _silence_fits(p.occurrences[one], o, now):
+            if o.policy == RECENT or (o.policy == CHRONICLE and chosen < 0):
+                chosen = one
+            elif o.policy != CHRONICLE:
+                _add(p, number, new_occurrence(p, number, p.occurrences[one].lo, now, one, -1, -1))
+        one = after
+    if chosen >= 0:
+        _add(p, number, new_occurrence(p, number, p.occurrences[chosen].lo, now, chosen, -1, -1))
+
+
+@inner
+def _silence_fits(x: Any, o: Any, now: Any) -> Any:
+    return now - x.lo <= o.limit and o.length <= o.operand_limit
+
+
+@inner
+def _negate(p: Pools, o: Any, slot: Any, b: Any) -> None:
+    x = p.occurrences[b]
+    one = p.waiting[slot, o.store].first
+    while one >= 0:
+        after = p.occurrences[one].after
+        if _hits(x, p.occurrences[one], o):
+            remove(p, slot, o.store, one)
+        one = after
+    if o.kind == AFTER:
+        _keep_negated(p, o, slot, b)
+
+
+@inner
+def _hits(b: Any, a: Any, o: Any) -> Any:
+    """Does what is negated take away what waits?"""
+    if o.kind == AFTER:
+        return a.lo <= b.lo and b.hi <= a.lo + o.horizon
+    return a.hi < b.lo and b.hi <= a.hi + o.length
+
+
+@inner
+def _keep_negated(p: Pools, o: Any, slot: Any, b: Any) -> None:
+    """An A that comes later may have begun before. Of points no further apart than a B counts, the first and the last do."""
+    now = p.occurrences[b].hi
+    first = p.waiting[slot, o.store + 1].first
+    while first >= 0 and too_old(p.occurrences, o, first, now):
+        remove(p, slot, o.store + 1, first)
+        first = p.waiting[slot, o.store + 1].first
+    last = p.waiting[slot, o.store + 1].last
+    if last >= 0 and p.occurrences[last].before >= 0:
+        x, y, z = p.occurrences[b], p.occurrences[last], p.occurrences[p.occurrences[last].before]
+        if x.lo == x.hi and y.lo == y.hi and z.lo == z.hi and x.hi - z.hi <= o.horizon:
+            remove(p, slot, o.store + 1, last)
+    append(p, slot, o.store + 1, b)
+
+
+@inner
+def _is_hit(p: Pools, o: Any, slot: Any, a: Any) -> Any:
+    x = p.occurrences[a]
+    one = p.waiting[slot, o.store + 1].last
+    while one >= 0 and p.occurrences[one].hi >= x.lo:
+        if _hits(p.occurrences[one], x, o):
+            return True
+        one = p.occurrences[one].before
+    return False
+
+
+# Gaps.
+
+
+@inner
+def _broken_before(p: Pools, o: Any, slot: Any) -> Any:
+    """Prefixes that ended before are broken by what has come between, for an operand that is a point."""
+    last = p.waiting[slot, o.store + 1].last if o.gap >= 0 else -1
+    if last < 0:
+        return -NEVER
+    if p.occurrences[last].lo == p.occurrences[last].hi:
+        return p.occurrences[last].lo
+    return p.occurrences[_latest_start(p, slot, o.store + 1)].lo
+
+
+@inner
+def _note_between(p: Pools, o: Any, slot: Any) -> None:
+    """For the instants after this one. It matters if a prefix ended after the start of the last one and before its own."""
+    first = p.waiting[slot, o.store + 1].first
+    while first >= 0 and not _breaks_first(p, o, slot, first):
+        remove(p, slot, o.store + 1, first)
+        first = p.waiting[slot, o.store + 1].first
+    for i in range(p.counts[o.gap, COUNT]):
+        one = p.new[p.counts[o.gap, BEGIN] + i]
+        last = p.waiting[slot, o.store + 1].last
+        prefix = p.waiting[slot, o.store].last
+        while prefix >= 0 and last_hi(p.occurrences, o, p.occurrences[prefix]) >= p.occurrences[one].lo:
+            prefix = p.occurrences[prefix].before
+        if prefix >= 0 and (last < 0 or last_hi(p.occurrences, o, p.occurrences[prefix]) >= p.occurrences[last].lo):
+            append(p, slot, o.store + 1, one)
+
+
+@inner
+def _breaks_first(p: Pools, o: Any, slot: Any, n: Any) -> Any:
+    prefix = p.waiting[slot, o.store].first
+    return prefix >= 0 and last_hi(p.occurrences, o, p.occurrences[prefix]) < p.occurrences[n].lo
 
 
 @inner
@@ -198,10 +374,11 @@ def _combine(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: An
     while first >= 0 and too_old(p.occurrences, o, first, now):
         remove(p, slot, store, first)
         first = p.waiting[slot, store].first
+    broken = _broken_before(p, o, slot)
     if o.policy in (RECENT, SHORTEST):
-        return _latest(p, operators, number, slot, store, x, is_right, room)
+        return _latest(p, operators, number, slot, store, x, is_right, broken, room)
     used = False
-    one = first
+    one = first if broken == -NEVER else _first_after(p, o, slot, broken)
     while one >= 0:
         after = p.occurrences[one].after
         if _fits(p, operators, number, one, x, room):
@@ -216,7 +393,16 @@ def _combine(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: An
 
 
 @inner
-def _latest(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: Any, is_right: Any, room: Any) -> Any:
+def _first_after(p: Pools, o: Any, slot: Any, broken: Any) -> Any:
+    """The first prefix that is not broken; they wait as they ended."""
+    found, one = -1, p.waiting[slot, o.store].last
+    while one >= 0 and last_hi(p.occurrences, o, p.occurrences[one]) >= broken:
+        found, one = one, p.occurrences[one].before
+    return found
+
+
+@inner
+def _latest(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: Any, is_right: Any, broken: Any, room: Any) -> Any:
     """The last that fits (recent), or that with the greatest (lo, order) (subset)."""
     o = operators[number]
     now = p.occurrences[x].hi
@@ -225,6 +411,8 @@ def _latest(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: Any
     while one >= 0:
         y = p.occurrences[one]
         if now - y.hi > o.limit or (best >= 0 and y.hi <= p.occurrences[best].lo):
+            break
+        if broken != -NEVER and last_hi(p.occurrences, o, y) < broken:
             break
         if (best < 0 or y.lo > p.occurrences[best].lo) and _fits(p, operators, number, one, x, room):
             best = one
@@ -250,7 +438,7 @@ def _fits(p: Pools, operators: Any, number: Any, partner: Any, x: Any, room: Any
 @inner
 def _follows(p: Pools, o: Any, y: Any, new: Any) -> Any:
     """Is it in sequence, soon enough, after the last operand of a prefix?"""
-    last = p.occurrences[y.right] if o.continues else y
+    last = p.occurrences[y.right] if o.continues and y.right >= 0 else y
     if last.hi > new.lo or (last.hi == new.lo and last.lo == last.hi and new.lo == new.hi):
         return False
     return new.hi - last.hi <= o.operand_limit
@@ -298,4 +486,6 @@ def _outranks(p: Pools, is_step: Any, a: Any, b: Any, room: Any) -> Any:
     left, other = p.occurrences[a].left, p.occurrences[b].left
     if left != other and (starts_before(p, left, other, room) or starts_before(p, other, left, room)):
         return starts_before(p, other, left, room)
+    if p.occurrences[a].right < 0:
+        return False
     return starts_before(p, p.occurrences[b].right, p.occurrences[a].right, room)

@@ -6,25 +6,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coincide.detection.algebra.shape.shapes import WITHOUT
+from coincide.detection.algebra.shape.shapes import AFTER, DELAYED, SILENT, WITHOUT
 from coincide.detection.columns.compiling import compiled, inner
 from coincide.detection.columns.records import record
 
 OCCURRENCE = record("lo hi left right event operator before after")
 """`event` is a leaf's, by number; `before` and `after` are its neighbours in the list that it waits in."""
 
-OPERATOR = record("kind left right leaf policy limit operand_limit reduces continues mixed made best store")
+OPERATOR = record("kind left right leaf policy limit operand_limit length horizon gap reduces continues mixed made best store")
 WAITING = record("first last count")
 
-OCCURRENCES, MADE, GROUP, NEED, WRITTEN, REMOVED, LAST_REMOVED = range(7)
+OCCURRENCES, MADE, GROUP, SLOT, NEED, WRITTEN, REMOVED, LAST_REMOVED = range(8)
 """Counters. Of the first WRITTEN occurrences those that waited were written; REMOVED of them wait no more: the last of these, and
 `before` it the others."""
-COUNTERS = 7
+COUNTERS = 8
 DONE, FULL = 0, 1
+NEVER = 2**63 - 1
 
 
 class Pools(NamedTuple):
-    """`waiting[slot, store]` are lists of occurrences, oldest first; `made` are those of the root, with their group."""
+    """`waiting[slot, store]` are lists of occurrences, oldest first; those that wait for a time, by that. `made` are those of the
+    root, with their slot."""
 
     occurrences: Any
     waiting: Any
@@ -61,6 +63,54 @@ def append(p: Pools, slot: Any, store: Any, one: Any) -> None:
         p.waiting[slot, store].first = one
     p.waiting[slot, store].last = one
     p.waiting[slot, store].count += 1
+
+
+@inner
+def insert(p: Pools, slot: Any, store: Any, one: Any, o: Any) -> None:
+    """By when something is made of it; among equals as it comes."""
+    append(p, slot, store, one)
+    before, due = p.occurrences[one].before, due_of(p.occurrences, o, one)
+    if before < 0 or due_of(p.occurrences, o, before) <= due:
+        return
+    p.occurrences[before].after = -1
+    p.waiting[slot, store].last = before
+    while p.occurrences[before].before >= 0 and due_of(p.occurrences, o, p.occurrences[before].before) > due:
+        before = p.occurrences[before].before
+    after, before = before, p.occurrences[before].before
+    p.occurrences[one].before, p.occurrences[one].after, p.occurrences[after].before = before, after, one
+    if before >= 0:
+        p.occurrences[before].after = one
+    else:
+        p.waiting[slot, store].first = one
+
+
+@inner
+def due_of(occurrences: Any, o: Any, one: Any) -> Any:
+    x = occurrences[one]
+    return max(x.hi, x.lo + o.length) if o.kind == AFTER else x.hi + o.length
+
+
+@inner
+def is_timed(o: Any) -> Any:
+    return o.kind in (AFTER, SILENT, DELAYED)
+
+
+@inner
+def next_due(p: Pools, operators: Any, slot: Any) -> Any:
+    """When something is made in a slot though nothing comes."""
+    due = NEVER
+    for number in range(len(operators)):
+        o = operators[number]
+        if is_timed(o) and p.waiting[slot, o.store].first >= 0:
+            due = min(due, due_of(p.occurrences, o, p.waiting[slot, o.store].first))
+    return due
+
+
+@compiled
+def dues(p: Pools, operators: Any, found: Any) -> None:
+    """Of each slot."""
+    for slot in range(len(found)):
+        found[slot] = next_due(p, operators, slot)
 
 
 @inner
@@ -131,7 +181,7 @@ def events_of(p: Pools, one: Any, room: Any) -> Any:
         else:
             room[half + waiting] = o.left
             room[half + waiting + 1] = o.right
-            waiting += 2
+            waiting += 1 if o.right < 0 else 2
     return count
 
 
@@ -218,7 +268,7 @@ def _leaves(p: Pools, one: Any, room: Any) -> Any:
         else:
             room[half + waiting] = p.occurrences[at].left
             room[half + waiting + 1] = p.occurrences[at].right
-            waiting += 2
+            waiting += 1 if p.occurrences[at].right < 0 else 2
     return count
 
 
@@ -228,8 +278,13 @@ def too_old(occurrences: Any, o: Any, one: Any, now: Any) -> Any:
     x = occurrences[one]
     if now - x.lo > o.limit:
         return True
-    last = occurrences[x.right] if o.continues else x
-    return now - last.hi > o.operand_limit
+    return now - last_hi(occurrences, o, x) > o.operand_limit
+
+
+@inner
+def last_hi(occurrences: Any, o: Any, x: Any) -> Any:
+    """When the last operand of a prefix ended; a silence is none, and ends with the prefix."""
+    return occurrences[x.right].hi if o.continues and x.right >= 0 else x.hi
 
 
 # Between batches.
@@ -244,14 +299,15 @@ def sweep(p: Pools, operators: Any, now: Any, kept: Any) -> Any:
             store = operators[k].store
             if store < 0:
                 continue
-            for side in range(1 if operators[k].kind == WITHOUT else 2):
+            for side in range(_stores(operators[k])):
+                waits_for_time = side == 0 and is_timed(operators[k])
                 one = p.waiting[slot, store + side].first
                 last = -1
                 p.waiting[slot, store + side].first = -1
                 p.waiting[slot, store + side].count = 0
                 while one >= 0:
                     after = p.occurrences[one].after
-                    if not too_old(p.occurrences, operators[k], one, now):
+                    if waits_for_time or not too_old(p.occurrences, operators[k], one, now):
                         count, moved = _copied(p, one, kept, count)
                         kept[moved].before, kept[moved].after = last, -1
                         if last >= 0:
@@ -266,6 +322,11 @@ def sweep(p: Pools, operators: Any, now: Any, kept: Any) -> Any:
 
 
 @inner
+def _stores(o: Any) -> Any:
+    return 1 if o.kind in (WITHOUT, SILENT, DELAYED) else 2
+
+
+@inner
 def _copied(p: Pools, one: Any, kept: Any, count: Any) -> Any:
     """With all its parts; parts that others share are copied for each."""
     root = count
@@ -274,10 +335,14 @@ def _copied(p: Pools, one: Any, kept: Any, count: Any) -> Any:
     at = root
     while at < count:
         if kept[at].left >= 0:
+            right = kept[at].right
             kept[count] = p.occurrences[kept[at].left]
-            kept[count + 1] = p.occurrences[kept[at].right]
-            kept[at].left, kept[at].right = count, count + 1
-            count += 2
+            kept[at].left = count
+            count += 1
+            if right >= 0:
+                kept[count] = p.occurrences[right]
+                kept[at].right = count
+                count += 1
         at += 1
     return count, root
 
@@ -286,16 +351,17 @@ def _copied(p: Pools, one: Any, kept: Any, count: Any) -> Any:
 
 
 @compiled
-def tell_waiting(p: Pools, slots: Any, first: Any, found: Any) -> Any:
+def tell_waiting(p: Pools, slots: Any, first: Any, by_time: Any, found: Any) -> Any:
     """Writes occurrences from number `first` on that wait in some slots to `found`, with slot and store; each list backwards.
-    Returns how many they are."""
+    Returns how many they are. Lists of the stores `by_time` need not ascend."""
     count = 0
     for i in range(len(slots)):
         for store in range(p.waiting.shape[1]):
             one = p.waiting[slots[i], store].last
-            while one >= first:
-                found[count, 0], found[count, 1], found[count, 2] = one, slots[i], store
-                count += 1
+            while one >= first or (one >= 0 and by_time[store]):
+                if one >= first:
+                    found[count, 0], found[count, 1], found[count, 2] = one, slots[i], store
+                    count += 1
                 one = p.occurrences[one].before
     return count
 
@@ -321,7 +387,7 @@ def mark_parts(p: Pools, some: Any, first: Any, marks: Any, room: Any) -> None:
                 marks[one - first] = True
                 if p.occurrences[one].left >= 0:
                     room[waiting], room[waiting + 1] = p.occurrences[one].left, p.occurrences[one].right
-                    waiting += 2
+                    waiting += 1 if p.occurrences[one].right < 0 else 2
 
 
 @compiled
@@ -337,7 +403,7 @@ def leaves_of(occurrences: Any, operators: Any, made: Any, found: Any, room: Any
                 found[i, operators[o.operator].leaf] = o.event
             else:
                 room[waiting], room[waiting + 1] = o.left, o.right
-                waiting += 2
+                waiting += 1 if o.right < 0 else 2
 
 
 def empty_pools(operators: int, stores: int) -> Pools:

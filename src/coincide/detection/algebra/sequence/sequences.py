@@ -1,4 +1,4 @@
-"""Definitions of `;`, `+`, `|` and `-` over columns: rows by instant and key go through the compiled loop."""
+"""Definitions of `;`, `+`, `|`, `-`, silences and delays over columns: rows by instant and key go through the compiled loop."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from coincide.detection.algebra.sequence.pools import (
     LAST_REMOVED,
     MADE,
     NEED,
+    NEVER,
     OCCURRENCE,
     OCCURRENCES,
     OPERATOR,
     REMOVED,
+    SLOT,
     WAITING,
     WRITTEN,
     Groups,
     Pools,
+    dues,
     empty_pools,
     leaves_of,
     sweep,
@@ -34,6 +37,7 @@ from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.store import Store, gathered
 from coincide.detection.columns.tables import distinct, longer
 
+NOTHING = Groups(np.zeros(1, np.int64), *(np.zeros(0, np.int64) for _ in Groups._fields[1:]))
 LITTLE = 1 << 15
 """Occurrences that may be there before anybody looks for those that are needed no more."""
 
@@ -85,17 +89,16 @@ class SequenceKernel:
         return Memory(Slots(len(self.program.keys) + len(self.shape.tied)), pools, Store(self.columns, placed=False), LITTLE)
 
     def step(self, memory: Memory, rows: Rows) -> Found | None:
-        if not rows.length:
-            return None
         base = len(memory.events)
-        groups, some = self._groups(memory, rows, base)
-        if not len(some):
+        groups = self._groups(memory, rows, base) if rows.length else NOTHING
+        is_due = self._dues(memory) < rows.limit
+        if not len(groups.event) and not is_due.any():
             return None
         known = int(memory.pools.n[OCCURRENCES])
         if self.shape.reads_detections:
             self._code(memory, rows)
-        self._run(memory, groups)
-        found = self._found(memory, rows, groups)
+        self._run(memory, groups, rows.limit, is_due)
+        found = self._found(memory, rows)
         self._retain(memory, rows, base, known)
         memory.below = None
         return found
@@ -108,11 +111,21 @@ class SequenceKernel:
         if size > len(self._room[0]):
             self._room = (np.zeros(size, np.int64), np.zeros(size, np.int64))
 
-    def waits(self, memory: Memory, last: int) -> bool:
-        """It has no timers."""
-        return False
+    def _dues(self, memory: Memory) -> Numbers:
+        """When something is made in each slot though nothing comes."""
+        found = np.full(len(memory.pools.waiting) if self.shape.is_timed else 0, NEVER)
+        dues(memory.pools, self.table, found)
+        return found
 
-    def _groups(self, memory: Memory, rows: Rows, base: int) -> tuple[Groups, Numbers]:
+    def due(self, memory: Memory) -> int | None:
+        """When something is made though nothing comes."""
+        due = int(self._dues(memory).min(initial=NEVER))
+        return due if due < NEVER else None
+
+    def waits(self, memory: Memory, last: int) -> bool:
+        return self.due(memory) is not None
+
+    def _groups(self, memory: Memory, rows: Rows, base: int) -> Groups:
         parts = [rows.held_by(leaf) for leaf in self.shape.leaves]
         some = united(parts, rows.length)
         held = np.zeros(len(some), np.int64)
@@ -127,37 +140,37 @@ class SequenceKernel:
             some, slot, hi, held = some[order], slot[order], hi[order], held[order]
         new = (hi[1:] != hi[:-1]) | (slot[1:] != slot[:-1])
         starts = np.concatenate(([0], np.flatnonzero(new) + 1, [len(some)])) if len(some) else np.zeros(1, np.int64)
-        return Groups(starts, rows.lo[some], np.ascontiguousarray(hi), slot, held, some + base), some
+        return Groups(starts, rows.lo[some], np.ascontiguousarray(hi), slot, held, some + base)
 
-    def _run(self, memory: Memory, groups: Groups) -> None:
+    def _run(self, memory: Memory, groups: Groups, limit: int, is_due: Mask) -> None:
         p = memory.pools
         if len(memory.slots) > len(p.waiting):
             more = np.zeros((max(64, len(memory.slots), 2 * len(p.waiting)) - len(p.waiting), p.waiting.shape[1]), WAITING)
             more["first"] = more["last"] = -1
             p = p._replace(waiting=np.concatenate((p.waiting, more)))
-        p.n[[MADE, GROUP, NEED]] = 0
+        p.n[[MADE, GROUP, SLOT, NEED]] = 0
         if not memory.renewed:
             memory.touched = longer(memory.touched, len(memory.slots))
             memory.touched[groups.slot] = True
+            memory.touched[np.flatnonzero(is_due)] = True
         while True:
             memory.pools = p = _with_room(p, len(groups.starts) * 2)
-            if run(p, self.table, groups, self._room) == DONE:
+            if run(p, self.table, groups, self._room, self.shape.is_timed, min(limit, NEVER)) == DONE:
                 return
 
     # What is made.
 
-    def _found(self, memory: Memory, rows: Rows, groups: Groups) -> Found | None:
+    def _found(self, memory: Memory, rows: Rows) -> Found | None:
         p = memory.pools
         count = int(p.n[MADE])
         if not count:
             return None
-        made, group = p.made[:count, 0].copy(), p.made[:count, 1].copy()
+        made, slot = p.made[:count, 0].copy(), p.made[:count, 1].copy()
         events = np.full((count, len(self.shape.leaves)), -1, np.int64)
         leaves_of(p.occurrences, self.table, made, events, self._room[0])
-        first = groups.starts[group]
-        index = self._ascending(memory, groups, made, first, events)
+        index = self._ascending(memory, made, slot, events)
         if index is not None:
-            made, first, events = made[index], first[index], events[index]
+            made, slot, events = made[index], slot[index], events[index]
         ordered = np.sort(events, axis=1)
         there = ordered >= 0
         used, flat = np.unique(ordered[there], return_inverse=True)
@@ -170,20 +183,20 @@ class SequenceKernel:
             if not leaf.optional
             for alias in leaf.aliases
         }
-        ends = p.occurrences["lo"][made], groups.hi[first]
-        found = composed(self.program, table, (flat, offsets), ends, memory.slots, groups.slot[first], aliases)
+        ends = p.occurrences["lo"][made], p.occurrences["hi"][made]
+        found = composed(self.program, table, (flat, offsets), ends, memory.slots, slot, aliases)
         return without_copies(found) if self.shape.reads_detections else found
 
-    def _ascending(self, memory: Memory, groups: Groups, made: Numbers, first: Numbers, events: Numbers) -> Numbers | None:
+    def _ascending(self, memory: Memory, made: Numbers, slot: Numbers, events: Numbers) -> Numbers | None:
         """How what is made comes in order; None: as it is. Detections can be made of the same events as others: then keys
         decide, then which operands were joined first."""
-        hi, lo = groups.hi[first], memory.pools.occurrences["lo"][made]
+        hi, lo = memory.pools.occurrences["hi"][made], memory.pools.occurrences["lo"][made]
         if memory.below is None:
             return _ascending(hi, lo, events)
         ordered = np.sort(events, axis=1)
         offsets = np.concatenate(([0], np.cumsum((ordered >= 0).sum(axis=1))))
         below = memory.below.united(ordered[ordered >= 0], offsets)
-        ranks = key_ranks(memory.slots, len(self.program.keys), groups.slot[first])
+        ranks = key_ranks(memory.slots, len(self.program.keys), slot)
         last_first = events[:, ::-1].tolist() if self.shape.tied else [[]] * len(made)
         return ascending(hi, lo, below, [(rank, *joined) for rank, joined in zip(ranks, last_first, strict=True)])
 
@@ -191,7 +204,7 @@ class SequenceKernel:
 
     def _retain(self, memory: Memory, rows: Rows, base: int, known: int) -> None:
         """The events that occurrences refer to go to the store, under new numbers. The first `known` were there before."""
-        if memory.pools.n[OCCURRENCES] > memory.swept:
+        if memory.pools.n[OCCURRENCES] > memory.swept and rows.length:
             self.compact(memory, int(rows.hi[-1]))
             memory.swept = max(LITTLE, 2 * int(memory.pools.n[OCCURRENCES]))
             events = memory.pools.occurrences["event"][: memory.pools.n[OCCURRENCES]]
@@ -209,7 +222,7 @@ class SequenceKernel:
     def compact(self, memory: Memory, now: int) -> None:
         """Only what waits, with its parts."""
         p = memory.pools
-        size = int(p.waiting["count"].sum()) * (2 * len(self.shape.leaves) - 1)
+        size = int(p.waiting["count"].sum()) * len(self.shape.operators)
         kept = np.empty(max(size, len(p.occurrences) // 2), OCCURRENCE)
         count = sweep(p, self.table, now, kept)
         used = np.flatnonzero(p.waiting["count"][: len(memory.slots)].any(axis=1))
@@ -242,7 +255,7 @@ def _grown(array: Any, used: int, size: int) -> Any:
 
 def _ascending(hi: Numbers, lo: Numbers, events: Numbers) -> Numbers | None:
     """How detections of one instant come in ascending order; None: as they are."""
-    if not (hi[1:] == hi[:-1]).any():
+    if (hi[1:] > hi[:-1]).all():
         return None
     far = np.where(events < 0, np.iinfo(np.int64).max, events)  # ascending, none at the end
     ordered = np.sort(far, axis=1)

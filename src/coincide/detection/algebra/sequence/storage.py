@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from coincide.detection.algebra.kernel.rows import Numbers
@@ -10,19 +12,21 @@ from coincide.detection.algebra.relations import keys_of, turns
 from coincide.detection.algebra.sequence import pools
 from coincide.detection.algebra.sequence.pools import OCCURRENCE, REMOVED, WRITTEN, mark_parts, tell_removed, tell_waiting
 from coincide.detection.algebra.sequence.sequences import Memory, SequenceKernel
-from coincide.detection.algebra.shape.shapes import LEAF
+from coincide.detection.algebra.shape.shapes import AFTER, LEAF, TIMED, Operator
 from coincide.detection.columns.codec import Relations, Rows, compact
 from coincide.detection.columns.store import spread
 
 
-def relations(memory: Memory, since_last: bool = False) -> Relations:
+def relations(kernel: SequenceKernel, memory: Memory, since_last: bool = False) -> Relations:
     """All there is, which what `changes` tells next can be added to; or what has changed."""
     p, size = memory.pools, int(memory.pools.n[pools.OCCURRENCES])
     first_key, first_event = memory.written if since_last else (0, 0)
     first = int(p.n[WRITTEN]) if since_last else 0
     slots = np.flatnonzero(memory.touched) if since_last else np.arange(min(len(memory.slots), len(p.waiting)))
     waiting = np.empty((size - first, 3), np.int64)
-    waiting = waiting[: tell_waiting(p, slots, first, waiting)][::-1]  # each list as it stands
+    by_time = np.zeros(p.waiting.shape[1], np.bool_)
+    by_time[[operator.store for operator in kernel.shape.operators if operator.kind in TIMED]] = True
+    waiting = waiting[: tell_waiting(p, slots, first, by_time, waiting)][::-1]  # each list as it stands
     marks, room = np.zeros(size - first, np.bool_), np.zeros(2 * p.counts.shape[0] + 2, np.int64)
     mark_parts(p, np.ascontiguousarray(waiting[:, 0]), first, marks, room)
     some = p.occurrences[first:size][marks]
@@ -67,7 +71,7 @@ def loaded(kernel: SequenceKernel, relations: Relations) -> Memory:
     if size:
         memory.events.add(spread(relations.events, relations.refs, size), np.arange(size))
     _load_occurrences(kernel, memory, rows["occurrences"])
-    _load_waiting(memory, rows["waiting"])
+    _load_waiting(kernel, memory, rows["waiting"])
     memory.swept = max(memory.swept, 2 * rows["occurrences"].size)
     memory.epoch = max(relations.epoch, 1)
     if same and np.array_equal(rows["waiting"].numbers, rows["waiting"].columns["occurrence"]):
@@ -86,6 +90,9 @@ def _load_occurrences(kernel: SequenceKernel, memory: Memory, rows: Rows) -> Non
         if operator.kind == LEAF:
             events, index = np.unique(found["event"][own], return_inverse=True)
             found["lo"][own], found["hi"][own] = memory.events.lo(events)[index], memory.events.hi(events)[index]
+        elif operator.kind in TIMED:
+            left = found[found["left"][own]]
+            found["lo"][own], found["hi"][own] = left["lo"], _dues(operator, left)
         else:
             left, right = found[found["left"][own]], found[found["right"][own]]
             found["lo"][own] = np.minimum(left["lo"], right["lo"])
@@ -94,13 +101,24 @@ def _load_occurrences(kernel: SequenceKernel, memory: Memory, rows: Rows) -> Non
     memory.pools.n[pools.OCCURRENCES] = rows.size
 
 
-def _load_waiting(memory: Memory, rows: Rows) -> None:
-    """Lists, made again by turn."""
+def _dues(operator: Operator, some: Any) -> Numbers:
+    """When something is made of occurrences that wait for a time."""
+    if operator.kind == AFTER:
+        return np.asarray(np.maximum(some["hi"], some["lo"] + operator.length))
+    return np.asarray(some["hi"] + operator.length)
+
+
+def _load_waiting(kernel: SequenceKernel, memory: Memory, rows: Rows) -> None:
+    """Lists, made again by turn, or by the time that is waited for."""
     one, key, store, turn = (rows.columns[name] for name in ("occurrence", "key", "store", "turn"))
-    order = np.lexsort((turn, store, key))
+    occurrences, stores = memory.pools.occurrences, memory.pools.waiting.shape[1]
+    due = np.zeros(len(one), np.int64)
+    for operator in kernel.shape.operators:
+        if operator.kind in TIMED:
+            due[store == operator.store] = _dues(operator, occurrences[one[store == operator.store]])
+    order = np.lexsort((turn, due, store, key))
     one, key, store = one[order], key[order], store[order]
     same = (key[1:] == key[:-1]) & (store[1:] == store[:-1])
-    occurrences, stores = memory.pools.occurrences, memory.pools.waiting.shape[1]
     occurrences["before"][one[1:][same]] = one[:-1][same]
     occurrences["after"][one[:-1][same]] = one[1:][same]
     waiting = np.zeros((len(memory.slots), stores), pools.WAITING)

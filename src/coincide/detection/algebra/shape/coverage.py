@@ -13,11 +13,11 @@ from coincide.detection.algebra.shape.operators import Reader
 from coincide.detection.algebra.shape.shapes import Leaf, Operators, Window, check_tree, leaf_of
 from coincide.expr.tree import Alias
 from coincide.expr.tree import Reference as FieldReference
-from coincide.lang.ecco.definition import At, Delay, Iter, Not, Null, Valid
+from coincide.lang.ecco.definition import Iter, Null, Valid
 from coincide.lang.ecco.link import Linked, Setting
 from coincide.syntax import walk
 
-BEYOND = (At, Delay, Iter, Not, Null, Valid)
+BEYOND = (Iter, Null, Valid)
 """Expressions that have no kernel wherever they stand."""
 
 

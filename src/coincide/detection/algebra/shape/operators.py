@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import floor
 
 from coincide.detection.algebra.consumption import CONSUMPTIONS
 from coincide.detection.algebra.nodes.aggregate import Running, WindowNode
 from coincide.detection.algebra.nodes.base import Binding, Disjunction, LengthBound, Life, Node, Reference
-from coincide.detection.algebra.nodes.chain import Step
+from coincide.detection.algebra.nodes.chain import Between, Step
 from coincide.detection.algebra.nodes.iteration import Iteration
 from coincide.detection.algebra.nodes.negation import Negation
 from coincide.detection.algebra.nodes.relations import RELATION_OF, Period
 from coincide.detection.algebra.nodes.selection import Every, Nth, Threshold
 from coincide.detection.algebra.nodes.silence import Absence, DelayNode, SilenceStep
 from coincide.detection.algebra.program import Program
+from coincide.detection.algebra.scope import Conjunct
 from coincide.detection.algebra.shape.keys import Components, Unsupported, joined_by_equality
 from coincide.detection.algebra.shape.shapes import (
+    AFTER,
     BOTH,
+    BOUND,
     BY_ORDER,
     BY_START,
+    DELAYED,
     EITHER,
     LEAF,
     MOST_LEAVES,
     POLICIES,
     SEQUENT,
     SHORTEST,
+    SILENT,
     UNBOUNDED,
     WITHOUT,
     Leaf,
@@ -35,6 +40,7 @@ from coincide.detection.algebra.shape.shapes import (
     check_tree,
     leaf_of,
 )
+from coincide.expr.tree import Expr
 from coincide.lang.ecco.consumption import DEFAULT
 from coincide.lang.ecco.definition import CONJUNCTION, SEQUENCE
 
@@ -74,8 +80,17 @@ class Reader:
             return self._either(node, bindings, optional)
         if isinstance(node, Negation):
             return self._without(node, bindings, optional)
-        if isinstance(node, Step) and not isinstance(node, SilenceStep):
+        if isinstance(node, SilenceStep):
+            return self._silence(node, bindings, optional)
+        if isinstance(node, Step):
             return self._step(node, bindings, optional)
+        if isinstance(node, LengthBound):
+            child = self._read(node.children[0], (), optional)
+            return self._add(Operator(BOUND, node, child, limit=_limit([node.period]), bindings=bindings))
+        if isinstance(node, DelayNode) and not node.tests:
+            child = self._read(node.children[0], (), optional)
+            delayed = Operator(DELAYED, node, child, length=node.length, reduces=node.reduces, bindings=bindings)
+            return self._add(replace(delayed, store=self._room(1)))
         raise Unsupported(_what(node))
 
     def _either(self, node: Disjunction, bindings: tuple[str, ...], optional: bool) -> int:
@@ -95,49 +110,81 @@ class Reader:
         return parts[-1]
 
     def _without(self, node: Negation, bindings: tuple[str, ...], optional: bool) -> int:
-        if node.length is not None or node.right_length is not None:
-            raise Unsupported("has a negation with 'within'")
+        if node.length is None and node.right_length is not None:
+            raise Unsupported("has 'within' on what is negated")
         if node.tests:
             raise Unsupported("has a condition on a negation")
         left, right = self._read(node.children[0], (), optional), self._read(node.children[1], (), True)
         self._check_apart([left], right, "negates events that it looks for")
         if self._is_mixed(left, right):
             raise Unsupported("negates events that a detection may be made of")
-        store = self._room(1)
         limit = UNBOUNDED if node.reach is None else node.reach
-        return self._add(Operator(WITHOUT, node, left, right, limit=limit, reduces=node.reduces, store=store, bindings=bindings))
+        found = Operator(WITHOUT, node, left, right, limit=limit, reduces=node.reduces, bindings=bindings)
+        if node.length is None:
+            return self._add(replace(found, store=self._room(1)))
+        horizon = node.length if node.right_length is None else min(node.length, node.right_length)
+        return self._add(replace(found, kind=AFTER, length=node.length, horizon=horizon, store=self._room(2)))
+
+    def _silence(self, node: SilenceStep, bindings: tuple[str, ...], optional: bool) -> int:
+        policy = _policy(node)
+        if node.length == 0:
+            raise Unsupported("uses a silence that does not last")
+        if node.conjuncts:
+            raise Unsupported("has a condition on a silence")
+        assert node.left is not None
+        assert node.between is not None
+        operator = Operator(
+            SILENT,
+            node,
+            self._read(node.left, (), optional),
+            self._read(node.between.node, (), True),
+            policy=policy,
+            limit=_limit(node.periods),
+            operand_limit=_limit(node.operand_periods),
+            length=node.length,
+            reduces=node.reduces,
+            continues=node.continues,
+            store=self._room(1),
+            bindings=bindings,
+        )
+        return self._add(operator)
 
     def _step(self, node: Step, bindings: tuple[str, ...], optional: bool) -> int:
         if node.relation not in (RELATION_OF[SEQUENCE], RELATION_OF[CONJUNCTION]):
             raise Unsupported("uses an operator other than ; + | -")
-        if node.between is not None:
-            raise Unsupported("has a gap or a group between operands")
-        consumption = CONSUMPTIONS[node.policy]
-        if consumption.without_kernel:
-            raise Unsupported(f"uses {node.policy}, {consumption.without_kernel}")
+        policy = _policy(node)
         assert node.left is not None
         assert node.right is not None
         left, right = self._read(node.left, (), optional), self._read(node.right, (), optional)
         last = self.found[left].right if node.continues else left
-        if not (node.sequence and self._is_point(last) and self._is_point(right)):  # points never meet
+        follows_silence = node.continues and self.found[left].kind == SILENT
+        if not (node.sequence and (follows_silence or self._is_point(last)) and self._is_point(right)):  # points never meet
             self._check_apart([left], right, "has operands that can be one event")
-        shortest = node.policy == DEFAULT and node.reduces
+        gap = -1 if node.between is None else self._gap(node.between, right)
         operator = Operator(
             SEQUENT if node.sequence else BOTH,
             node,
             left,
             right,
-            policy=SHORTEST if shortest else POLICIES[consumption.kernel],
+            policy=policy,
             limit=_limit(node.periods),
             operand_limit=_limit(node.operand_periods),
             reduces=node.reduces,
             continues=node.continues,
+            gap=gap,
             mixed=self._is_mixed(left, right),
             best={None: 0, "order": BY_ORDER, "start": BY_START}[node.best],
             store=self._room(2),
             bindings=bindings,
         )
         return self._add(operator)
+
+    def _gap(self, between: Between, right: int) -> int:
+        if between.is_group:
+            raise Unsupported("has a group between operands")
+        if not self._is_point(right):
+            raise Unsupported("has a gap before something that lasts")
+        return self._read(between.node, (), True)
 
     def _room(self, stores: int) -> int:
         self.stores += stores
@@ -166,6 +213,8 @@ class Reader:
         one = self.found[operator]
         if one.kind == LEAF:
             return not self.leaves[one.leaf].made
+        if one.kind in (WITHOUT, BOUND):
+            return self._is_point(one.left)
         return one.kind == EITHER and all(self._is_point(o) for o in (one.left, one.right) if o >= 0)
 
     def _tied(self, operator: int) -> Components | None:
@@ -178,21 +227,24 @@ class Reader:
             if any(side is not None for side in sides):
                 raise Unsupported("compares operands inside alternatives")
             return None
-        node = one.node
-        tests = node.conjuncts if isinstance(node, Step) else node.counts if isinstance(node, Negation) else ()
-        if any(test.whole for test in tests):
-            raise Unsupported("compares the whole by its alias")
-        for test in tests:
-            check_tree(test.tree)
-        names: list[dict[str | None, int]] = [
-            {a: leaf for leaf in self.below(side) for a in self.leaves[leaf].aliases} for side in (one.left, one.right)
-        ]
-        simple = [self.found[side].kind == LEAF for side in (one.left, one.right)]
-        if one.kind == WITHOUT and tests and simple[0]:
+        if one.kind in (BOUND, DELAYED):
+            return sides[0]
+        tests = _joining(one.node)
+        is_leaf = [self.found[side].kind == LEAF for side in (one.left, one.right)]
+        if one.kind in (WITHOUT, AFTER, SILENT) and tests and is_leaf[0]:
             raise Unsupported("compares a single event with what it negates")
-        return joined_by_equality(
-            [test.tree for test in tests], (names[0], names[1]), (sides[0], sides[1]), (simple[0], simple[1])
-        )
+        names = self._names(self.below(one.left)), self._names(self.below(one.right))
+        joined = joined_by_equality(_trees(tests), names, (sides[0], sides[1]), (is_leaf[0], is_leaf[1]))
+        if one.gap < 0:
+            return joined
+        assert isinstance(one.node, Step)
+        assert one.node.between is not None
+        names = self._names([*self.below(one.left), *self.below(one.right)]), self._names(self.below(one.gap))
+        gap = self._tied(one.gap), self.found[one.gap].kind == LEAF
+        return joined_by_equality(_trees(one.node.between.counts), names, (joined, gap[0]), (False, gap[1]))
+
+    def _names(self, leaves: Iterable[int]) -> dict[str | None, int]:
+        return {alias: leaf for leaf in leaves for alias in self.leaves[leaf].aliases}
 
     def _by_type(self, component: dict[int, str]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -202,6 +254,30 @@ class Reader:
         return found
 
 
+def _policy(node: Step) -> int:
+    consumption = CONSUMPTIONS[node.policy]
+    if consumption.without_kernel:
+        raise Unsupported(f"uses {node.policy}, {consumption.without_kernel}")
+    return SHORTEST if node.policy == DEFAULT and node.reduces else POLICIES[consumption.kernel]
+
+
+def _joining(node: Node) -> Sequence[Conjunct]:
+    """What is tested of two operands, or of what is negated."""
+    if isinstance(node, SilenceStep):
+        return node.between.counts if node.between is not None else ()
+    return node.conjuncts if isinstance(node, Step) else node.counts if isinstance(node, Negation) else ()
+
+
+def _trees(tests: Iterable[Conjunct]) -> list[Expr]:
+    found = []
+    for test in tests:
+        if test.whole:
+            raise Unsupported("compares the whole by its alias")
+        check_tree(test.tree)
+        found.append(test.tree)
+    return found
+
+
 def _limit(periods: Iterable[Period]) -> int:
     """Between exact points a length is within T, or it is not."""
     return min((floor(period.length * (1 - period.skew)) for period in periods), default=UNBOUNDED)
@@ -209,11 +285,9 @@ def _limit(periods: Iterable[Period]) -> int:
 
 _NAMES: tuple[tuple[type[Node], str], ...] = (
     (Life, "uses valid"),
-    (LengthBound, "has 'within' on something other than a chain"),
     (Iteration, "uses an iteration"),
     (Absence, "uses a silence"),
-    (SilenceStep, "uses a silence"),
-    (DelayNode, "uses a delay"),
+    (DelayNode, "has a condition on a delay"),
     (WindowNode, "has a window inside another operator"),
     (Threshold, "has a threshold inside another operator"),
     (Running, "uses a running aggregate"),

@@ -12,7 +12,9 @@ from coincide.expr.tree import Call, Expr
 from coincide.expr.tree import Reference as FieldReference
 from coincide.syntax import walk
 
-LEAF, EITHER, SEQUENT, BOTH, WITHOUT = range(5)
+LEAF, EITHER, SEQUENT, BOTH, WITHOUT, AFTER, SILENT, DELAYED, BOUND = range(9)
+TIMED = (AFTER, SILENT, DELAYED)
+"""Operators whose operands wait for a time, at which something is made of each alone."""
 UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, SHORTEST = range(5)
 POLICIES = {"UNRESTRICTED": UNRESTRICTED, "RECENT": RECENT, "CHRONICLE": CHRONICLE, "CONTINUOUS": CONTINUOUS}
 """By the names that `consumption.py` has for them."""
@@ -38,8 +40,8 @@ class Leaf:
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """One node, after its operands. `bindings` are the aliases around it, inner first; `store`: where its prefixes, and
-    after them its right operands, are kept."""
+    """One node, after its operands. `bindings` are the aliases around it, inner first; `store`: where its prefixes are kept (or
+    what waits for a time), after them its right operands (or what is negated, or must not lie between)."""
 
     kind: int
     node: Node
@@ -49,6 +51,9 @@ class Operator:
     policy: int = UNRESTRICTED
     limit: int = UNBOUNDED  # of the whole
     operand_limit: int = UNBOUNDED  # since the operand before
+    length: int = 0  # of what is timed
+    horizon: int = 0  # of `(A - B) within T`: how long after the start of an A a B counts
+    gap: int = -1  # what must not lie between the operands
     reduces: bool = False
     continues: bool = False
     mixed: bool = False  # can an event of one side be in a detection of the other?
@@ -71,6 +76,21 @@ class Operators:
     def reads_detections(self) -> bool:
         return any(leaf.made for leaf in self.leaves)
 
+    @property
+    def is_timed(self) -> bool:
+        return any(operator.kind in TIMED for operator in self.operators)
+
+
+def stores_of(operator: Operator) -> dict[int, int]:
+    """By number of a store the operator whose occurrences wait there."""
+    waiting = {
+        WITHOUT: (operator.right,),
+        SILENT: (operator.left,),
+        DELAYED: (operator.left,),
+        SEQUENT: (operator.left, *([operator.gap] if operator.gap >= 0 else [])),
+    }.get(operator.kind, (operator.left, operator.right))
+    return dict(enumerate(waiting, operator.store)) if operator.store >= 0 else {}
+
 
 @dataclass(frozen=True, eq=False)
 class Window:
@@ -89,20 +109,22 @@ def tests_of(leaf: Leaf) -> list[Expr]:
     return [test.tree for test in leaf.reference.tests]
 
 
-def check_tree(tree: Expr) -> None:
+def check_tree(tree: Expr, of_event: bool = False) -> None:
+    """Of one event alone it is known where it was."""
     for node in walk(tree):
         if isinstance(node, FieldReference) and node.name.startswith("space."):
             raise Unsupported("reads places")
-        if isinstance(node, Call) and node.name in ("distance", "zone", "within_box", "within_radius"):
+        if not of_event and isinstance(node, Call) and node.name in ("distance", "zone", "within_box", "within_radius"):
             raise Unsupported("reads places")
 
 
 def leaf_of(node: Reference, aliases: tuple[str, ...], optional: bool, made: frozenset[str]) -> Leaf:
     if node.thinning.aspects:
         raise Unsupported("uses precision")
-    if node.places:
-        raise Unsupported("restricts places with '@'")
+    is_made = node.kind in made
+    if node.places and is_made:
+        raise Unsupported("restricts the places of detections with '@'")
     for test in node.tests:
-        check_tree(test.tree)
+        check_tree(test.tree, not is_made)
     own = (node.kind or "",) if node.alias else ()
-    return Leaf(node, (*own, *aliases), optional, node.kind in made)
+    return Leaf(node, (*own, *aliases), optional, is_made)
