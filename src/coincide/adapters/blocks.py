@@ -34,16 +34,16 @@ class Blocks:
 
     def next(self) -> bytes:
         """The next block; empty at the end."""
-        parts = [self._rest]
-        self._rest = b""
-        if parts[0].endswith(b"\n"):  # lines that were put back
-            return parts[0]
+        before, self._rest = self._rest, b""
+        if before.endswith(b"\n"):  # lines that were put back
+            return before
+        parts: list[bytes | memoryview] = [before]
         while not self._ended:
-            chunk = self._read(max(1, self._size // 2, self._size - len(parts[0])))
+            chunk = self._read(max(1, self._size // 2, self._size - len(before)))
             cut = chunk.rfind(b"\n") + 1
             if cut:
                 self._rest = chunk[cut:]
-                parts.append(chunk[:cut])
+                parts.append(memoryview(chunk)[:cut])
                 break
             parts.append(chunk)
         return b"".join(parts)

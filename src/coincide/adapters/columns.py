@@ -14,7 +14,7 @@ else in an attribute is bad. Nan is null."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
@@ -380,6 +380,11 @@ def _decimals(name: str, array: pa.Array, faults: Faults, huge: Counter[str]) ->
 
 def named(table: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
     """Columns by name; of several with one name, the last, as in JSON."""
-    arrays: Sequence[pa.Array | pa.ChunkedArray] = table.columns
-    flat = (a.combine_chunks() if isinstance(a, pa.ChunkedArray) else a for a in arrays)
-    return dict(zip(table.schema.names, flat, strict=True))
+    return dict(zip(table.schema.names, map(_flat, table.columns), strict=True))
+
+
+def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """In one piece; what is in one already is not copied."""
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()

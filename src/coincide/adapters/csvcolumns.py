@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from coincide.adapters.columns import CODED, events_of_columns, named
-from coincide.adapters.csvtypes import FLAGS, NUMBER, PADDED, ColumnTypes
+from coincide.adapters.csvtypes import FLAGS, NUMBER, PADDED, ColumnTypes, Kinds
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.report import Intake
 from coincide.model.batch import EventBatch
@@ -36,20 +36,30 @@ class _Unclear(Exception):
 
 
 class CsvColumns:
-    def __init__(self, mapping: FieldMapping, header: list[str], types: Mapping[str, str]) -> None:
+    def __init__(self, mapping: FieldMapping, header: list[str], types: Mapping[str, str], unread: Kinds) -> None:
         self._mapping = mapping
         self._types = types
         self._header = header
         self._instants = {mapping.time, mapping.end, mapping.arrival}
-        self._texts = {mapping.type, mapping.id, mapping.source, f"{mapping.space}.zone"}
-        self._quick: dict[str, pa.DataType] | None = None
+        self._texts = {mapping.type, mapping.source, f"{mapping.space}.zone"}
+        self._unread = unread
+        coded = {name for name in header if types.get(name) == "text"} | {mapping.type}
+        self._kinds = {name: CODED if name in coded else pa.string() for name in header}
+        self._kinds |= {name: pa.float64() for name, kind in unread.items() if kind == "number"}
+        self._read = [name for name in header if unread.get(name) != "text"]
 
     def batch(self, block: bytes, intake: Intake) -> EventBatch | None:
         """A block's events; None: read it row by row."""
         try:
-            table = self._typed_table(block)
-            columns = {name: self._typed(name, array) for name, array in named(table).items()}
-        except (pa.ArrowException, _Unclear):
+            if self._unread and not block.isascii():
+                block.decode()  # Arrow looks only at columns that it reads
+            table = self._table(block, self._kinds, self._read)
+            columns = named(table)
+            unread = Counter(dict.fromkeys(self._unread, table.num_rows))
+            for name in self._unread.keys() & columns.keys():
+                unread[name] -= _finite(columns.pop(name)).null_count
+            columns = {name: self._typed(name, array) for name, array in columns.items()}
+        except (pa.ArrowException, UnicodeDecodeError, _Unclear):
             return None
         huge: Counter[str] = Counter()
         events, faults = events_of_columns(columns, table.num_rows, self._mapping, intake.position, huge)
@@ -57,33 +67,23 @@ class CsvColumns:
             return None
         intake.counted(table.num_rows)
         intake.report.huge.update(huge)
+        intake.report.unread.update(unread)
         return EventBatch(table=events)
 
     def breaks(self, block: bytes) -> int:
         return int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
 
-    def _typed_table(self, block: bytes) -> pa.Table:
-        """Texts, but for columns that Arrow makes whole numbers or codes of at once: its numbers are exactly ours if they are
-        spelt as we would spell them, and so no text of the block is longer or shorter."""
-        if b'"' in block or b"\r" in block or _may_be_hexadecimal(block):
-            return self._table(block)
+    def kinds(self, block: bytes, names: Collection[str]) -> Kinds:
+        """What is known of columns by the first rows: those in which something stands that is no number are texts, or flags."""
+        found = {}
         try:
-            if self._quick is None:
-                self._quick = self._quick_types(block)
-            if self._quick and _spelling(table := self._parsed(block, self._quick)) == len(block) + (not block.endswith(b"\n")):
-                return table
-        except pa.ArrowInvalid:
-            pass
-        self._quick = {}  # from here on all are texts first
-        return self._table(block)
-
-    def _quick_types(self, block: bytes) -> dict[str, pa.DataType]:
-        """By the first rows."""
-        some = named(self._parsed(_first_rows(block), {}))
-        whole = {name for name in self._header if self._types.get(name) == "number"} | {self._mapping.id, *self._instants}
-        coded = {name for name in self._header if self._types.get(name) == "text"} | {self._mapping.type}
-        found = {name: CODED for name in self._header if name in coded}
-        return found | {name: pa.int64() for name, cells in some.items() if name in whole and _is_whole(cells)}
+            some = named(self._table(_first_rows(block), self._kinds, list(names))) if names else {}
+        except (pa.ArrowException, _Unclear):
+            return {}
+        for name, cells in some.items():
+            if cells.null_count < len(cells):
+                found[name] = "text" if _cast(cells, pa.float64()) is None else "number"
+        return found
 
     def note(self, block: bytes, types: ColumnTypes) -> bool:
         """What a block says of the types of columns; false: only the way row by row can tell. Often its first rows say it all."""
@@ -92,44 +92,36 @@ class CsvColumns:
 
     def _note(self, block: bytes, types: ColumnTypes) -> bool:
         try:
-            columns = named(self._table(block, list(types.undecided)))
+            columns = named(self._table(block, dict.fromkeys(self._header, pa.string()), list(types.undecided)))
         except (pa.ArrowException, _Unclear):
             return False
         for name, kinds in types.undecided.items():
             cells = columns[name]
             if "number" not in kinds or not _are_numbers(cells):
-                types.add(name, cells.unique().to_pylist())
-            elif "boolean" in kinds and pc.any(pc.not_equal(cells, "")).as_py():
+                types.add(name, cells.drop_null().unique().to_pylist())
+            elif "boolean" in kinds and cells.null_count < len(cells):
                 kinds.discard("boolean")
         return True
 
-    def _table(self, block: bytes, names: Sequence[str] | None = None) -> pa.Table:
+    def _table(self, block: bytes, kinds: Mapping[str, pa.DataType], names: Sequence[str]) -> pa.Table:
+        """Columns of a block. An empty cell is null."""
         if not _well_quoted(block) or (b"\r" in block and b"\r" in block.replace(b"\r\n", b"\n")):
             raise _Unclear
-        return self._parsed(block, {}, names)
-
-    def _parsed(self, block: bytes, types: Mapping[str, pa.DataType], names: Sequence[str] | None = None) -> pa.Table:
         return pcsv.read_csv(
             pa.BufferReader(block),
             pcsv.ReadOptions(column_names=self._header, use_threads=False, block_size=len(block) + 1),
             pcsv.ParseOptions(newlines_in_values=b'"' in block),
-            pcsv.ConvertOptions(
-                column_types={**dict.fromkeys(self._header, pa.string()), **types},
-                null_values=[""],
-                strings_can_be_null=False,
-                include_columns=names,
-            ),
+            pcsv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True, include_columns=names),
         )
 
     def _typed(self, name: str, cells: pa.Array) -> pa.Array:
-        if pa.types.is_integer(cells.type):
-            return cells
-        cells = _filled(cells)
         kind = self._types.get(name)
         if name in self._texts:
             return cells
+        if name == self._mapping.id:
+            return _plain_numbers(cells)
         if kind == "text":
-            return cells if cells.type == CODED else cells.dictionary_encode()
+            return cells
         if kind == "boolean":
             return _flags(cells)
         typed = _whole_numbers(cells)
@@ -144,31 +136,22 @@ class CsvColumns:
         return typed
 
 
-def _filled(cells: pa.Array) -> pa.Array:
-    """An empty cell is null."""
-    texts = cells.dictionary if cells.type == CODED else cells
-    empty = pc.equal(texts, "")
-    if not pc.any(empty).as_py():
+def _finite(numbers: pa.Array) -> pa.Array:
+    if not np.isfinite(numbers.fill_null(0.0).to_numpy(zero_copy_only=False)).all():
+        raise _Unclear
+    return numbers
+
+
+def _plain_numbers(cells: pa.Array) -> pa.Array:
+    """Whole numbers, if all are spelt as we would spell them; that takes the fewest bytes."""
+    numbers = _whole_numbers(cells)
+    if numbers is None or _spelling(numbers) != (pc.sum(pc.binary_length(cells)).as_py() or 0):
         return cells
-    texts = pc.if_else(empty, pa.scalar(None, pa.string()), texts)
-    return texts.take(cells.indices).dictionary_encode() if cells.type == CODED else texts
+    return numbers
 
 
-def _is_whole(cells: pa.Array) -> bool:
-    return _whole_numbers(_filled(cells)) is not None
-
-
-def _spelling(table: pa.Table) -> int:
-    """The bytes of a block with these cells, where whole numbers are spelt without any ado."""
-    return int(table.num_rows * table.num_columns) + sum(_bytes_of(column.combine_chunks()) for column in table.columns)
-
-
-def _bytes_of(cells: pa.Array) -> int:
-    if cells.type == CODED:
-        lengths = pc.binary_length(cells.dictionary).to_numpy(zero_copy_only=False)
-        return int(lengths[cells.indices.to_numpy(zero_copy_only=False)].sum()) if len(lengths) else 0
-    if not pa.types.is_integer(cells.type):
-        return int(pc.sum(pc.binary_length(cells)).as_py() or 0)
+def _spelling(cells: pa.Array) -> int:
+    """The bytes of whole numbers."""
     numbers = cells.drop_null().to_numpy(zero_copy_only=False)
     if not len(numbers):
         return 0
@@ -188,19 +171,19 @@ def _flags(cells: pa.Array) -> pa.Array:
 
 def _are_numbers(cells: pa.Array) -> bool:
     """Whether all cells are numbers for certain. Arrow takes hexadecimal ones, `nan` and `inf` for numbers, too."""
-    filled = cells.filter(pc.not_equal(cells, ""))
+    filled = cells.drop_null()
     if _cast(filled, pa.float64()) is None:
         return False
-    if _has_letters(filled) and pc.any(pc.match_substring_regex(filled, r"[A-DF-Za-df-z]")).as_py():
+    if _text_of(filled).translate(None, b"0123456789.+-") and pc.any(pc.match_substring_regex(filled, r"[A-DF-Za-df-z]")).as_py():
         return False
     zeros = filled.filter(pc.match_substring_regex(filled, "^[+-]?0"))
     return not pc.any(pc.match_substring_regex(zeros, f"^(?:{PADDED})")).as_py()
 
 
-def _has_letters(cells: pa.Array) -> bool:
-    """Perhaps: the text of all cells is looked at, and what stands beside it."""
-    text = cells.buffers()[2]
-    return text is not None and bool(text.to_pybytes().translate(None, b"0123456789.+-\0"))
+def _text_of(cells: pa.Array) -> bytes:
+    """Of all cells together."""
+    _, ends, text = cells.buffers()
+    return text.to_pybytes()[: np.frombuffer(ends, np.int32)[cells.offset + len(cells)]] if text is not None else b""
 
 
 def _well_quoted(block: bytes) -> bool:
@@ -209,10 +192,6 @@ def _well_quoted(block: bytes) -> bool:
         return True
     single = block.replace(b'""', b"")
     return 2 * len(_quoted_cells(single)) == single.count(b'"')
-
-
-def _may_be_hexadecimal(block: bytes) -> bool:
-    return (b"x" in block and b"0x" in block) or (b"X" in block and b"0X" in block)
 
 
 def _cast(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
@@ -226,10 +205,9 @@ def _cast(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 def _whole_numbers(cells: pa.Array) -> pa.Array | None:
     numbers = _cast(cells, pa.int64())
-    if numbers is None:
+    if numbers is None or b"x" in (text := _text_of(cells)) or b"X" in text:  # hexadecimal
         return None
-    hexadecimal = pc.match_substring(cells, "x", ignore_case=True)
-    return None if pc.any(hexadecimal).as_py() else numbers
+    return numbers
 
 
 def _numbers(cells: pa.Array) -> pa.Array | None:

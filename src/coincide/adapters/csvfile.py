@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import IO, TYPE_CHECKING
 
 from coincide.adapters.blocks import Allowance, Blocks, Readable
-from coincide.adapters.csvtypes import FLAGS, ColumnTypes, matches_number, readable_twice
-from coincide.adapters.mapping import FieldMapping
+from coincide.adapters.csvtypes import FLAGS, ColumnTypes, Kinds, matches_number, readable_twice
+from coincide.adapters.mapping import FieldMapping, read_by
 from coincide.adapters.records import BadRecord, event_of
 from coincide.adapters.report import Intake
 from coincide.errors import InputError
@@ -29,12 +29,36 @@ _whole = re.compile(r"[+-]?[0-9]+").fullmatch
 _not_utf8 = re.compile("[\udc80-\udcff]").search
 
 
-def read_csv(stream: IO[bytes], name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance) -> Iterator[EventBatch]:
-    """The events of a stream, a batch a block."""
+def read_csv(
+    stream: IO[bytes],
+    name: str,
+    mapping: FieldMapping,
+    intake: Intake,
+    allowance: Allowance,
+    attributes: frozenset[str] | None = None,
+) -> Iterator[EventBatch]:
+    """The events of a stream, a batch a block, with these attributes (None: all); others may be there, too."""
     stream = readable_twice(stream)
-    types = _types(stream, name, mapping, allowance.size)
+    unread: Kinds = {}
+    if attributes is not None and not intake.keeps_rejects:
+        unread = _unread(stream, name, mapping, allowance.size, read_by(mapping, attributes) | mapping.column_types.keys())
+    types = _types(stream, name, mapping, allowance.size, unread)
     stream.seek(0)
-    yield from _read(_CsvReader(Blocks(stream, allowance.size), name, mapping, intake, types), types, mapping, intake, allowance)
+    reader = _CsvReader(Blocks(stream, allowance.size), name, mapping, intake, types)
+    columns: CsvColumns | None = None
+    while block := reader.next_block():
+        batch = None
+        if not allowance.covers(block):
+            columns = columns or _columns(mapping, reader.header, types, unread)
+            batch = columns.batch(block, intake)
+        if batch is not None and columns is not None:
+            reader.line += columns.breaks(block)
+            yield batch
+            continue
+        if unread:  # row by row every cell has to be of its type
+            types.update(_types(stream, name, mapping, allowance.size))
+            unread, columns = {}, None
+        yield EventBatch(reader.events(block))
 
 
 def read_growing_csv(stream: Readable, name: str, mapping: FieldMapping, intake: Intake, size: int) -> Iterator[EventBatch]:
@@ -44,39 +68,39 @@ def read_growing_csv(stream: Readable, name: str, mapping: FieldMapping, intake:
         yield EventBatch(reader.events(block))
 
 
-def _read(
-    reader: _CsvReader, types: dict[str, str], mapping: FieldMapping, intake: Intake, allowance: Allowance
-) -> Iterator[EventBatch]:
-    columns: CsvColumns | None = None
-    while block := reader.next_block():
-        batch = None
-        if not allowance.covers(block):
-            columns = columns or _columns(mapping, reader.header, types)
-            batch = columns.batch(block, intake)
-            reader.line += columns.breaks(block) if batch is not None else 0
-        yield batch if batch is not None else EventBatch(reader.events(block))
+def _unread(stream: IO[bytes], name: str, mapping: FieldMapping, size: int, wanted: frozenset[str]) -> Kinds:
+    """Columns of a large input that nobody wants, by its first rows: texts need not be read, numbers have to be finite."""
+    reader = _CsvReader(Blocks(stream, size), name, mapping, Intake(), {})
+    block = reader.next_block()
+    found = {} if len(block) < size else _columns(mapping, reader.header, {}).kinds(block, set(reader.header) - wanted)
+    stream.seek(0)
+    return found
 
 
-def _types(stream: IO[bytes], name: str, mapping: FieldMapping, size: int) -> dict[str, str]:
-    """The types of all columns."""
+def _types(stream: IO[bytes], name: str, mapping: FieldMapping, size: int, unread: Container[str] = ()) -> dict[str, str]:
+    """The types of all columns but these. The stream is left where it is."""
+    place = stream.tell()
+    stream.seek(0)
     reader = _CsvReader(Blocks(stream, size), name, mapping, Intake(), {})
     types: ColumnTypes | None = None
     columns: CsvColumns | None = None
     first = True
     while block := reader.next_block():
-        types = types or ColumnTypes((n for n in reader.header if n not in mapping.envelope), mapping.column_types)
+        looked_at = (n for n in reader.header if n not in mapping.envelope and n not in unread)
+        types = types or ColumnTypes(looked_at, mapping.column_types)
         small, first = first and len(block) < size, False
         if small or not (columns := columns or _columns(mapping, reader.header, {})).note(block, types):
             reader.note(block, types)
         elif not types.undecided:
             break
+    stream.seek(place)
     return types.found if types is not None else {}
 
 
-def _columns(mapping: FieldMapping, header: list[str], types: dict[str, str]) -> CsvColumns:
+def _columns(mapping: FieldMapping, header: list[str], types: dict[str, str], unread: Kinds | None = None) -> CsvColumns:
     from coincide.adapters.csvcolumns import CsvColumns
 
-    return CsvColumns(mapping, header, types)
+    return CsvColumns(mapping, header, types, unread or {})
 
 
 class _CsvReader:
@@ -97,14 +121,13 @@ class _CsvReader:
         return block
 
     def _read_header(self, block: bytes) -> None:
-        first = block.partition(b"\n")[0]
-        lines = _lines(block) if b'"' in first else [first]
-        feed = _Feed(lines, self._blocks)
+        first, _, rest = block.partition(b"\n")
+        self._blocks.put_back(rest)
+        feed = _Feed([first], self._blocks)
         try:
             self.header = next(csv.reader(feed))
         except csv.Error as error:
             raise InputError(f"{self._name}: the header is not CSV: {error}") from error
-        self._blocks.put_back(block[sum(len(line) + 1 for line in lines[: feed.used]) :])
         self.line += feed.used
         repeated = {cell for cell in self.header if self.header.count(cell) > 1}
         if repeated:

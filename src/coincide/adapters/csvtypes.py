@@ -18,6 +18,9 @@ PADDED = r"[+-]?0[0-9]"
 HELD = 64 << 20
 """Bytes of an input that cannot be read twice that are held in memory; more go to a temporary file."""
 
+Kinds = dict[str, str]
+"""Columns that are `text` or `number`."""
+
 matches_number = re.compile(NUMBER).fullmatch
 _padded = re.compile(PADDED).match
 

@@ -70,9 +70,6 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def _in_range(values: Instants, wrong: Mask, field: str, faults: Faults) -> Instants:
-    if _are_within(values, LIMIT) and not wrong.any():
-        return values
-    wrong = wrong | (values > LIMIT) | (values < -LIMIT)
     if wrong.any():
         faults.add(wrong, out_of_range(field))
         return np.where(wrong, 0, values)
@@ -91,8 +88,9 @@ def _integers(array: pa.Array, mapping: FieldMapping) -> tuple[Instants, Mask]:
 
 
 def _scaled(values: Instants, per_unit: int) -> tuple[Instants, Mask]:
+    """In microseconds, with those that are out of range."""
     if per_unit == 0:
-        return values // 1000, np.zeros(len(values), np.bool_)
+        values, per_unit = values // 1000, 1
     bound = LIMIT // per_unit
     if _are_within(values, bound):
         return values * per_unit, np.zeros(len(values), np.bool_)

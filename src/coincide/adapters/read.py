@@ -87,8 +87,8 @@ def open_events(
 
     Bad records are counted and kept in the file `rejects` (JSON Lines unchanged, others as JSON); with `strict` the first
     one stops the reading with an InputError. `block_size` is that of text inputs in bytes: what fits in one block is read
-    as objects. `batch_size` is that of Parquet and Arrow in rows. Of Parquet, columns of other `attributes` than these are
-    left out where their values make no difference to anything else; the report tells which (`unread`)."""
+    as objects. `batch_size` is that of Parquet and Arrow in rows. Of Parquet and CSV, columns of other `attributes` than these
+    are left out where their values make no difference to anything else; the report tells which (`unread`)."""
     names = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     names = [file for name in names for file in _files(name, format)]
     for name in names:
@@ -236,7 +236,7 @@ def _read(
             if ending == ".csv":
                 from coincide.adapters.csvfile import read_csv
 
-                yield from read_csv(stream, name, mapping, intake, allowance)
+                yield from read_csv(stream, name, mapping, intake, allowance, attributes)
             elif ending in LOGS:
                 yield from _read_log(stream, name, ending, mapping, intake, allowance)
             else:

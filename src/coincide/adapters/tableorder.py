@@ -101,8 +101,8 @@ def _follow(ids: pa.Array, same: Mask, strictly: bool) -> bool:
     if ids.type != pa.int64():
         return False
     numbers = ids.to_numpy(zero_copy_only=False)
-    before, after = numbers[:-1][same], numbers[1:][same]
-    return bool((before < after if strictly else before <= after).all())
+    before, after = numbers[:-1], numbers[1:]
+    return bool(((before < after if strictly else before <= after) | ~same).all())
 
 
 def _ascending(lo: Instants, hi: Instants, later: Mask) -> bool:

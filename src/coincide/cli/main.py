@@ -34,7 +34,7 @@ def entry() -> None:
     try:
         _mend_streams()
         _heed_signals()
-        code = main()
+        code = main(alone=True)
     except KeyboardInterrupt as stop:  # between the lines of `main`
         code = _signalled(stop)
     if _received:  # perhaps where Python lets no exception through, such as a finaliser
@@ -46,10 +46,11 @@ def entry() -> None:
     sys.exit(code)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0 done, 1 the run could not finish or a case failed, 2 refused."""
+def main(argv: Sequence[str] | None = None, alone: bool = False) -> int:
+    """Runs one command and returns its exit code: 0 done, 1 the run could not finish or a case failed, 2 refused. `alone`: the
+    process does nothing else."""
     try:
-        return _run(list(sys.argv[1:] if argv is None else argv))
+        return _run(list(sys.argv[1:] if argv is None else argv), alone)
     except SystemExit as end:  # argparse has said what is wrong, or printed help
         return end.code if isinstance(end.code, int) else 0
     except BrokenPipeError:
@@ -61,15 +62,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(error)
 
 
-def _run(argv: list[str]) -> int:
+def _run(argv: list[str], alone: bool) -> int:
     from coincide.access import allowing
     from coincide.cli.commands import parsed
 
     given = parsed(argv)
+    if alone and getattr(given, "engine", None) == "embedded":
+        sys.meta_path.insert(0, _NoPandas)
     with allowing(given.allow_path, given.allow_db):
         code: int = given.command(given)
     sys.stdout.flush()
     return code
+
+
+class _NoPandas:
+    """Whatever pyarrow does first, it imports pandas where there is one, to tell its frames from other things. That takes longer
+    than to read a million events, and a run in this process has no frames."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not looked for", name=name)
 
 
 # Signals

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -45,7 +46,21 @@ def same_both_ways(path: Path, data: bytes, mapping: FieldMapping = DEFAULT) -> 
     by_record = read(path, data, mapping=mapping)
     for block in (1, 60, 400):
         assert read(path, data, block, mapping) == by_record
+        assert read_only(path, {"v"}, block, mapping) == (narrowed(by_record[0], {"v"}), by_record[1][0].reasons)
     return by_record
+
+
+def read_only(path: Path, names: set[str], block: int, mapping: FieldMapping = DEFAULT) -> tuple[list[Event], list[str]]:
+    """Events with these attributes, where the others need not be read."""
+    reader = open_events(path, mapping, block_size=block, attributes=frozenset(names))
+    return narrowed(all_events(reader), names), reader.report.reasons
+
+
+def narrowed(events: list[Event], names: set[str]) -> list[Event]:
+    return [
+        msgspec.structs.replace(e, attributes={name: value for name, value in e.attributes.items() if name in names})
+        for e in events
+    ]
 
 
 def lines(*records: object) -> bytes:
@@ -237,6 +252,24 @@ def test_bad_rows_of_csv(tmp_path: Path) -> None:
     assert [e.id for e in events] == ["1", "5"]
     assert [r.split(".csv:")[1] for r in report.reasons] == ["5: has 2 cells, the header 3", "6: not UTF-8", "7: missing type"]
     assert [json.loads(r) for r in rejects.splitlines()][::2] == [["a", "1"], {"type": None, "time": 1, "v": "1"}]
+
+
+def test_columns_of_csv_that_nobody_wants(tmp_path: Path) -> None:
+    """They are not read, unless something in them can be wrong; then the same records are as wrong as ever."""
+    header, good = "type,time,v,text,number,empty", [f"a,{n},{n % 7},t{n},{n}.5," for n in range(1, 9_000)]
+    for number, last in enumerate(
+        (b"a,9001,1,t,1e400,x", b"a,9001,1,\xff,1,x", b"a,9001,1,1e400,1,x", b"a,9001,1,t,none,", b"a,9001")
+    ):
+        path = tmp_path / f"{number}.csv"
+        path.write_bytes("\n".join([header, *good]).encode() + b"\n" + last + b"\na,9002,1,t,1,\n")
+        whole = open_events(path, block_size=30_000)
+        events = narrowed(all_events(whole), {"v"})
+        assert read_only(path, {"v"}, 30_000) == (events, whole.report.reasons)
+        assert whole.report.rejected == (number in (0, 1, 4))
+    path.write_bytes("\n".join([header, *good]).encode())
+    some = open_events(path, block_size=30_000, attributes=frozenset({"v"}))
+    assert [sorted(e.attributes) for e in all_events(some)] == [["v"]] * len(good)
+    assert some.report.unread == {"text": len(good), "number": len(good)}
 
 
 def test_csv_header_twice(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cli_support import Coincide, jsonl, written
 
@@ -179,3 +181,16 @@ def test_a_small_run_does_not_wait_for_large_libraries(rules: Path, events: Path
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.count("\n") == 3
     assert done.stderr == "[]\n"
+
+
+def test_a_run_that_reads_columns_does_not_wait_for_pandas(rules: Path, tmp_path: Path) -> None:
+    """Which pyarrow imports whatever it is asked for; a program that calls us keeps it."""
+    table = pa.table({"type": ["x"], "time": [1]})
+    pq.write_table(table, tmp_path / "e.parquet")
+    script = (
+        "import sys; from coincide.cli.main import main; "
+        f"code = main(['run', {str(rules)!r}, '--events', {str(tmp_path / 'e.parquet')!r}], alone=True); "
+        "print(sorted({'pyarrow', 'pandas'} & set(sys.modules))); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "['pyarrow']\n"
