@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.read import open_events
+from coincide.detection.selection import relations
 from coincide.detection.selection.fieldtests import FieldTests, regex_literal
 from coincide.detection.selection.groups import Groups
 from coincide.detection.selection.tests import tester as function_of
@@ -151,6 +152,20 @@ def test_what_has_changed_is_told_at_the_cost_of_that(tier: str) -> None:
     expected, found = (list(map(record, graph.advance(s, EventBatch(later)).events)) for s in (state, again))
     assert found == expected
     assert len(found) == 3
+
+
+def test_of_a_state_that_was_stored_what_is_touched_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph(loads(BURST, "sigma").plans("kernel"))
+    state = graph.initial()
+    graph.advance(state, EventBatch([primitive("log", n, n, f"e{n}", {"o": "fail", "u": f"user{n}"}) for n in range(500)]))
+    read: list[int] = []
+    unit = relations._unit
+    monkeypatch.setattr(relations, "_unit", lambda correlation, hi, stored: read.append(hi) or unit(correlation, hi, stored))
+    again = graph.decode(graph.encode(state))
+    graph.advance(again, EventBatch([primitive("log", 600, 600, "e", {"o": "fail", "u": "user7"})]))
+    assert read == [7]
+    graph.encode(again)
+    assert sorted(read) == [*range(500)]
 
 
 @pytest.mark.parametrize("kind", ["event_count", "temporal", "temporal_ordered"])

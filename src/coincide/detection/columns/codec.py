@@ -8,8 +8,8 @@ again."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 from typing import Any
 
 import msgspec
@@ -143,9 +143,10 @@ def owned_rows(shape: Shape, columns: dict[str, Numbers]) -> Rows:
 def keys_of(rows: Rows, size: int) -> list[Key]:
     """Keys of so many parts that are the values of rows. Raises ValueError."""
     keys: list[Key] = msgspec.convert(rows.values or [], list[StoredKey])
-    if any(len(key) != size for key in keys):
+    if not {*map(len, keys)} <= {size}:
         damaged(f"a key has other than {size} values")
-    if any(isinstance(value, tuple) and len(value) != 1 for key in keys for value in key):
+    has_tuples = tuple in {*map(type, chain.from_iterable(keys))}
+    if has_tuples and any(isinstance(value, tuple) and len(value) != 1 for key in keys for value in key):
         damaged("a part of a key is not a single value")
     if len(set(keys)) < len(keys):
         damaged("a key is there twice")
@@ -195,11 +196,7 @@ def unpack(packed: Packed) -> Numbers:
 
 def decode(shapes: Sequence[Shape], kind: str, base: bytes, *changes: bytes) -> Relations:
     """The state that was written whole and changed since. Raises ValueError: `reading_state` makes it an InputError."""
-    found = _read(shapes, kind, base)
-    if found.since:
-        damaged("it tells changes to a state that is not there")
-    if changes:  # taken together first, so that what is large is gone through once
-        found = _changed(found, reduce(_changed, (_read(shapes, kind, data) for data in changes)))
+    found = _changed([_read(shapes, kind, data) for data in (base, *changes)])
     check_references(found)
     return found
 
@@ -240,54 +237,75 @@ def _rows(shape: Shape, table: WrittenTable) -> Rows:
             damaged(f"a row of its table '{shape.name}' is free and in use")
     values = None
     if shape.valued:
-        values = msgspec.msgpack.decode(table.values or b"", type=list[Any])
+        values = msgspec.msgpack.decode(table.values or b"", type=list[msgspec.Raw] if shape.raw else list[Any])
         if len(values) != len(numbers):
             damaged(f"values of its table '{shape.name}' are not as many as its rows")
     return Rows(shape, numbers, columns, table.size, table.parts, freed, values)
 
 
-def _changed(state: Relations, changes: Relations) -> Relations:
-    """The state after the changes; of changes, both together."""
-    if changes.since == 0:
-        return changes
-    if changes.since != max(state.epoch, 1):  # what knows of no epochs is gone on from with the first
-        damaged("changes are missing")
-    rows = {name: _with_changes(old, changes.rows[name], changes) for name, old in state.rows.items()}
-    if state.since:
-        for name, some in rows.items():
-            some.freed = np.union1d(state.rows[name].freed, changes.rows[name].freed)
-    refs = np.concatenate((state.refs, changes.refs))
-    events = joined([table for table in (state.events, changes.events) if len(table)] or [state.events])
+def _changed(told: Sequence[Relations]) -> Relations:
+    """The state after all changes, taken together: what is large is gone through once, however many they are."""
+    if told[0].since:
+        damaged("it tells changes to a state that is not there")
+    told = told[max(number for number, some in enumerate(told) if not some.since) :]
+    if len(told) == 1:
+        return told[0]
+    for before, after in pairwise(told):
+        if after.since != max(before.epoch, 1):  # what knows of no epochs is gone on from with the first
+            damaged("changes are missing")
+    rows = {name: _rows_after([some.rows for some in told], name) for name in told[0].rows}
+    refs = np.concatenate([some.refs for some in told])
+    events = joined([some.events for some in told if len(some.events)] or [told[0].events])
     if (np.diff(refs) <= 0).any():  # what had been left out is told later
         refs, first = np.unique(refs, return_index=True)
         events = events.take(first)
-    return Relations(state.kind, rows, refs, events, changes.notes, state.since, changes.epoch)
+    return Relations(told[0].kind, rows, refs, events, told[-1].notes, 0, told[-1].epoch)
 
 
-def _with_changes(old: Rows, new: Rows, changes: Relations) -> Rows:
-    if old.parts != new.parts:
-        damaged(f"its table '{old.shape.name}' has other columns")
-    if old.shape.owner is None:
-        gone, size = np.concatenate((new.numbers, new.freed)), max(old.size, new.size)
-        kept = old.select(~_among(old.numbers, gone))
+def _rows_after(told: Sequence[dict[str, Rows]], name: str) -> Rows:
+    """Rows of a table: of each, what was told last."""
+    mine = [rows[name] for rows in told]
+    shape, parts = mine[0].shape, mine[0].parts
+    if any(some.parts != parts for some in mine):
+        damaged(f"its table '{name}' has other columns")
+    if all(not len(some) and not len(some.freed) for some in mine[1:]) and shape.owner is None:
+        return replace(mine[0], size=max(some.size for some in mine))
+    turn = np.repeat(np.arange(len(mine)), [len(some) for some in mine])
+    if shape.owner is None:
+        owner, gone = np.concatenate([some.numbers for some in mine]), [_mentioned(some) for some in mine]
     else:
-        field = next(f for f in old.shape.fields if f.name == old.shape.owner)
+        field = next(field for field in shape.fields if field.name == shape.owner)
         assert field.into is not None
-        owners = changes.rows[field.into]
-        gone = owners.freed if old.shape.grows else np.concatenate((owners.numbers, owners.freed))
-        size, kept = 0, old.select(~_among(old.columns[field.name], gone))
-    numbers = np.concatenate((kept.numbers, new.numbers))
-    order = np.argsort(numbers, kind="stable") if old.shape.owner is None else np.arange(len(numbers))
-    columns = {name: np.concatenate((column, new.columns[name]))[order] for name, column in kept.columns.items()}
-    values = None
-    if old.shape.valued:
-        values = _picked([*(kept.values or ()), *(new.values or ())], order)
-    numbers = numbers[order] if old.shape.owner is None else np.arange(len(numbers))
-    return Rows(old.shape, numbers, columns, size or len(numbers), old.parts, values=values)
+        owners = [rows[field.into] for rows in told]
+        owner = np.concatenate([some.columns[field.name] for some in mine])
+        gone = [some.freed if shape.grows else _mentioned(some) for some in owners]
+    kept = np.flatnonzero(turn >= _last_turns(owner, gone))
+    if shape.owner is None:
+        kept = kept[np.argsort(owner[kept], kind="stable")]
+    columns = {label: np.concatenate([some.columns[label] for some in mine])[kept] for label in mine[0].columns}
+    values = _picked([value for some in mine for value in some.values or ()], kept) if shape.valued else None
+    if shape.owner is None:
+        return Rows(shape, owner[kept], columns, max(some.size for some in mine), parts, values=values)
+    return Rows(shape, np.arange(len(kept)), columns, len(kept), parts, values=values)
 
 
-def _among(numbers: Numbers, some: Numbers) -> Any:
-    return np.isin(numbers, some) if len(some) else np.zeros(len(numbers), np.bool_)
+def _mentioned(rows: Rows) -> Numbers:
+    """What is told of them replaces what was told before."""
+    return np.concatenate((rows.numbers, rows.freed))
+
+
+def _last_turns(numbers: Numbers, gone: Sequence[Numbers]) -> Numbers:
+    """When each of these numbers was gone last, counting what was told after the first; 0: never."""
+    some = np.concatenate(gone[1:])
+    turns = np.repeat(np.arange(1, len(gone)), [len(each) for each in gone[1:]])
+    order = np.argsort(some, kind="stable")
+    some, turns = some[order], turns[order]
+    last = np.flatnonzero(np.diff(some, append=-1))  # numbers are not below 0
+    if not len(last):
+        return np.zeros(len(numbers), np.int64)
+    some, turns = some[last], turns[last]
+    found = np.minimum(np.searchsorted(some, numbers), len(some) - 1)
+    return np.where(some[found] == numbers, turns[found], 0)
 
 
 def check_references(relations: Relations) -> None:

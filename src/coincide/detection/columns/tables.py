@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class Shape:
     owner: str | None = None
     grows: bool = False
     valued: bool = False  # with a value of Python's for each row, beside the numbers
+    raw: bool = False  # which is still to be decoded when it has been read
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -76,9 +77,10 @@ class Shape:
     def width(self, parts: int = 0) -> int:
         return int(self.columns.parts + parts * self.part.width)
 
+    @lru_cache(64)  # noqa: B019  shapes are constants
     def written(self, parts: int) -> list[tuple[str, Field, int]]:
         """Names, fields and columns of what is written."""
-        own = [(f.name, f, self.columns._asdict()[f.name]) for f in self.fields]
+        own = [(f.name, f, getattr(self.columns, f.name)) for f in self.fields]
         for number in range(parts):
             at = self.columns.parts + number * self.part.width
             own += [(f"{f.name}.{number}", f, at + column) for column, f in enumerate(self.part_fields)]

@@ -4,6 +4,7 @@ are."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -135,7 +136,7 @@ class Stored:
         self.rows = self.relations.rows["keys"]
         self.states = relations.rows["states"]
         self.keys = keys_of(self.rows, len(group.keys))
-        if any(None in key for key in self.keys):
+        if type(None) in {*map(type, chain.from_iterable(self.keys))}:
             damaged("a part of a key is not a single value")
         notes = [relations.notes.get(name, np.zeros(0, np.int64)) for name in ("program", "monitor", "part", "column")]
         self.programs, self.monitors, self.parts, self.columns = notes

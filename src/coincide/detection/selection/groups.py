@@ -19,17 +19,35 @@ class Groups:
     def __init__(self, fresh: Callable[[], Group]) -> None:
         self._fresh = fresh
         self._many = MANY
-        self.by_key: dict[Key, Group] = {}
+        self._known: dict[Key, Group] = {}
+        self._stored: dict[Key, int] = {}  # where they are read, if they are asked for
+        self._read: Callable[[int], Group]
         self.following = 0
         self.epoch = 0
         self.touched: dict[int, Key] = {}
         self.over: list[int] = []
 
+    def __len__(self) -> int:
+        return len(self._known) + len(self._stored)
+
+    @property
+    def by_key(self) -> dict[Key, Group]:
+        """All of them."""
+        for key in [*self._stored]:
+            self.known(key)
+        return self._known
+
+    def known(self, key: Key) -> Group | None:
+        """The group of a key, if it has one."""
+        if (place := self._stored.pop(key, None)) is not None:
+            self._known[key] = self._read(place)
+        return self._known.get(key)
+
     def at(self, key: Key) -> Group:
         """The group of a key, which is about to be changed."""
-        group = self.by_key.get(key)
+        group = self.known(key)
         if group is None:
-            group = self.by_key[key] = self._fresh()
+            group = self._known[key] = self._fresh()
             group.number = self.following
             self.following += 1
         if self.epoch:
@@ -38,7 +56,7 @@ class Groups:
 
     def sweep(self, oldest: int) -> None:
         """Forgets groups without a unit since then, if there are many: nothing can come of them any more."""
-        if len(self.by_key) <= self._many:
+        if len(self) <= self._many:
             return
         for key in [key for key, group in self.by_key.items() if group.last < oldest]:
             number = self.by_key.pop(key).number
@@ -52,13 +70,13 @@ class Groups:
     def mark_written(self, touched: Mapping[int, Key]) -> None:
         """The state of these groups, and all else that has changed, is known."""
         for key in touched.values():
-            self.by_key[key].mark_written()
+            self._known[key].mark_written()
         self.epoch += 1
         self.touched, self.over = {}, []
 
-    def restored(self, groups: Mapping[Key, Group], following: int, epoch: int) -> None:
-        """To a state that was told."""
-        self.by_key = dict(groups)
+    def restored(self, groups: dict[Key, int], read: Callable[[int], Group], following: int, epoch: int) -> None:
+        """To a state that was told. What nobody asks for is never read."""
+        self._stored, self._read = groups, read
         self.following, self.epoch = following, epoch
         self._many = max(MANY, 2 * len(groups))
 

@@ -19,15 +19,15 @@ from coincide.detection.selection.groups import Groups, Key
 from coincide.detection.selection.state import Values, key_of, unit_of
 from coincide.detection.selection.units import Unit
 from coincide.detection.selection.windows import Group, Row
-from coincide.detection.snapshots import NEVER, damaged
+from coincide.detection.snapshots import NEVER, damaged, reading_state
 from coincide.model.bounds import FURTHEST, Count, Instant
 from coincide.model.compound import StoredSingle
 from coincide.model.stamp import order_key
 
 KIND = "windows"
 GROUPS = Shape("groups", "fired last first count", valued=True)  # its key
-COUNTED = Shape("units", "group>groups number hi", owner="group", grows=True, valued=True)
-LATEST = Shape("units", "group>groups number hi", owner="group", valued=True)
+COUNTED = Shape("units", "group>groups number hi", owner="group", grows=True, valued=True, raw=True)
+LATEST = Shape("units", "group>groups number hi", owner="group", valued=True, raw=True)
 EMPTY = np.zeros(0, np.int64)
 
 
@@ -59,7 +59,7 @@ def _all(groups: Groups) -> dict[int, Key]:
 
 
 def _relations(correlation: Correlation, groups: Groups, touched: Mapping[int, Key], since_last: bool) -> Relations:
-    named = [(key, groups.by_key[key]) for _, key in sorted(touched.items())]
+    named = [(key, group) for _, key in sorted(touched.items()) if (group := groups.known(key)) is not None]
     freed = np.sort(np.array(groups.over, np.int64)) if since_last else EMPTY
     rows = {"groups": _groups(named, groups.following, freed), "units": _units(correlation, named, since_last)}
     return Relations(KIND, rows, EMPTY, NOTHING, {}, groups.epoch if since_last else 0, groups.epoch)
@@ -97,26 +97,43 @@ def read(correlation: Correlation, groups: Groups, base: bytes, later: Sequence[
     relations = decode((GROUPS, _shape(correlation)), KIND, base, *later)
     rows = relations.rows["groups"]
     keys = msgspec.convert(rows.values or [], list[tuple[StoredSingle, ...]])
-    found: dict[Key, Group] = {}
-    units = _units_by_group(correlation, relations.rows["units"])
-    columns = (rows.columns[name].tolist() for name in ("fired", "last", "first", "count"))
-    for number, key, fired, last, first, count in zip(rows.numbers.tolist(), keys, *columns, strict=True):
-        group = correlation.window.fresh()
-        group.number, group.fired, group.last = number, None if fired == NEVER else fired, last
-        group.put(_checked(correlation, group, [row for row in units.get(number, ()) if row[0] >= first], (first, count)))
-        found[key_of(correlation, key)] = group
+    stored = _Stored(correlation, rows, relations.rows["units"])
+    found = {key_of(correlation, key): row for row, key in enumerate(keys)}
     if len(found) < len(keys):
         damaged("two groups have one key")
-    groups.restored(found, rows.size, max(relations.epoch, 1))
+    groups.restored(found, stored.group, rows.size, max(relations.epoch, 1))
 
 
-def _units_by_group(correlation: Correlation, rows: Rows) -> dict[int, list[Row]]:
-    """In order, each once: one that was told twice is what it was told last."""
-    columns = (rows.columns[name].tolist() for name in ("group", "number", "hi"))
-    stored = msgspec.convert(rows.values or [], list[StoredUnit])
-    found = {(group, number): (hi, unit) for group, number, hi, unit in zip(*columns, stored, strict=True)}
-    read = ((*place, _unit(correlation, hi, unit)) for place, (hi, unit) in sorted(found.items(), key=itemgetter(0)))
-    return {group: [(number, unit) for _, number, unit in some] for group, some in groupby(read, key=itemgetter(0))}
+class _Stored:
+    """Groups as they were written. Each is read and checked when it is asked for: a worker that has just started reads what it
+    needs of many."""
+
+    def __init__(self, correlation: Correlation, groups: Rows, units: Rows) -> None:
+        self.correlation = correlation
+        self.groups = groups
+        self.units = units
+        owners = units.columns["group"]
+        self.order = np.lexsort((units.columns["number"], owners))
+        self.begins, self.ends = (np.searchsorted(owners[self.order], groups.numbers, side) for side in ("left", "right"))
+
+    def group(self, row: int) -> Group:
+        with reading_state():
+            group = self.correlation.window.fresh()
+            fired, last, first, count = (int(self.groups.columns[name][row]) for name in ("fired", "last", "first", "count"))
+            group.number, group.fired, group.last = int(self.groups.numbers[row]), None if fired == NEVER else fired, last
+            rows = [(number, unit) for number, unit in self._units(row) if number >= first]
+            group.put(_checked(self.correlation, group, rows, (first, count)))
+            return group
+
+    def _units(self, row: int) -> list[Row]:
+        """In order, each once: one that was told twice is what it was told last."""
+        rows = self.order[self.begins[row] : self.ends[row]].tolist()
+        numbers, hi, values = self.units.columns["number"], self.units.columns["hi"], self.units.values or []
+        found = {int(numbers[each]): each for each in rows}
+        return [
+            (number, _unit(self.correlation, int(hi[each]), msgspec.msgpack.decode(values[each], type=StoredUnit)))
+            for number, each in found.items()
+        ]
 
 
 def _unit(correlation: Correlation, hi: int, stored: StoredUnit) -> Unit:
