@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support import chained, expected, random_events, texts, texts_of_rows
 
+import coincide
 from coincide import spark as on_spark
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.records import event_of
@@ -19,7 +20,7 @@ from coincide.engines.spark.frame import MIXED
 from coincide.errors import InputError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive
-from coincide.rulebook import loads
+from coincide.rulebook import load, loads
 
 pytestmark = pytest.mark.spark
 
@@ -203,3 +204,22 @@ def test_structs_and_arrays(spark: Any, tmp_path: Path) -> None:
     (read,) = re.findall(r"ReadSchema: (.*)", few._jdf.queryExecution().executedPlan().toString())
     assert "process:struct<name:string>" in read
     assert "tags" not in read
+
+
+def test_ranges_are_structs(spark: Any, tmp_path: Path) -> None:
+    """As in columns of Arrow and pandas; in batches and in streams."""
+    rules = load(Path(__file__).parents[1] / "conformance/cases/cdl/set-and-range-of-text/rules.cdl.xml")
+    bounds = [("k", "z"), ("n", None), (None, "c"), ("z", "a"), (None, None), None, ("m", "m")]
+    seen = [("seen", f"e{number}", number, span) for number, span in enumerate(bounds, 1)]
+    rows = [("name", "n", 0, ("m", "m")), *seen, ("heartbeat", "h", 99, None)]
+    frame = spark.createDataFrame(rows, "type string, id string, time long, v struct<lo:string,hi:string>")
+    told = sorted((each["type"], each["from"]) for each in coincide.detect(rules, frame.toArrow()))
+    assert {kind for kind, _ in told} == {"surely-less", "surely-not-less", "may-equal", "equal"}
+    frame.coalesce(1).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
+    found: list[Any] = []
+    stream = stream.transform(on_spark.detect(rules, delay="0 seconds"))
+    writer = stream.writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+    writer.option("checkpointLocation", str(tmp_path / "kept")).trigger(availableNow=True).start().awaitTermination()
+    for made in (frame.transform(on_spark.detect(rules)).collect(), found):
+        assert sorted((row.type, row["from"]) for row in made) == told

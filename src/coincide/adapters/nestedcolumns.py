@@ -56,8 +56,8 @@ def _spread(
             for field, values in _lists(name, array, deep):
                 _put(flat, field, sets_of_lists(values) if _has_values(values.type.value_type) else values)
         else:
-            if _may_be_ranges(array.type):
-                _put(flat, name, _compounds(array))
+            if may_be_ranges(array.type):
+                _put(flat, name, ranges_of_structs(array))
             _spread({f.name: pc.struct_field(array, f.name) for f in array.type}, f"{name}.", flat, is_whole, deep)
     for name, array in plain.items():
         _put(flat, name, array)
@@ -128,10 +128,11 @@ def sets_of_lists(array: pa.Array) -> pa.Array:
     return column_of(found).to_arrow()
 
 
-def _may_be_ranges(kind: pa.DataType) -> bool:
+def may_be_ranges(kind: pa.DataType) -> bool:
     return all(f.name in ("lo", "hi") for f in kind)
 
 
-def _compounds(array: pa.Array) -> pa.Array:
+def ranges_of_structs(array: pa.Array) -> pa.Array:
+    """Each struct of `lo` and `hi` as the range between them."""
     found = [None if raw is None else compound_of({k: v for k, v in raw.items() if v is not None}) for raw in array.to_pylist()]
     return column_of(found).to_arrow()

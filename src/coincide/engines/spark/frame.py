@@ -245,7 +245,7 @@ class Source:
         return [
             name
             for name, (_, kind) in self._found.items()
-            if self.has(name) and (kind in (MIXED, COMPOUND) or _kind(_element(kind)) is not None)
+            if self.has(name) and (kind in (MIXED, COMPOUND) or _is_range(kind) or _kind(_element(kind)) is not None)
         ]
 
     @property
@@ -261,7 +261,8 @@ class Source:
         return given | fields
 
     def attribute(self, name: str) -> Column | None:
-        """An attribute's values as doubles, whole numbers, texts, booleans or MIXED; None: the DataFrame has no such column."""
+        """An attribute's values as doubles, whole numbers, texts, booleans or MIXED, lists or ranges of such; None: there is no
+        such column."""
         if not self.has(name):
             return None
         column, kind = self._found[name]
@@ -280,7 +281,7 @@ class Source:
     @property
     def several(self) -> frozenset[str]:
         """Attributes that may hold sets or ranges."""
-        return frozenset(n for n in self.attributes if (kind := self._found[n][1]) == COMPOUND or isinstance(kind, T.ArrayType))
+        return frozenset(name for name in self.attributes if _is_several(self._found[name][1]))
 
     def field(self, name: str) -> Column | None:
         """A field as rules name it."""
@@ -308,8 +309,7 @@ class Source:
             return self._renamed_envelope(node)
         if not self.has(node.name):
             return Reference("absent", span=node.span)
-        kind = self._found[node.name][1]
-        untold = kind == COMPOUND or isinstance(kind, T.ArrayType)  # to Spark its values are none
+        untold = _is_several(self._found[node.name][1])  # to Spark its values are none
         return Reference("id" if untold else self._number(node.name), span=node.span)
 
     def _renamed_envelope(self, node: Reference) -> Reference:
@@ -332,7 +332,7 @@ class Source:
         if column is None:
             return []
         kind = self._found[name][1] if self.has(name) else None
-        if isinstance(kind, T.ArrayType) and not lists:
+        if _is_range(kind) or (isinstance(kind, T.ArrayType) and not lists):
             return []
         if kind == COMPOUND and not lists:
             column = F.when(column["compound"].isNull(), column)
@@ -393,6 +393,16 @@ def leaves(name: str, column: Column, kind: T.DataType) -> Iterator[tuple[str, t
             yield from deeper.items()
         else:
             yield f"{name}.{field.name}", (value, own)
+
+
+def _is_range(kind: T.DataType | None) -> bool:
+    bounds = kind.fields if isinstance(kind, T.StructType) else []
+    return bool(bounds) and all(bound.name in ("lo", "hi") and _kind(bound.dataType) is not None for bound in bounds)
+
+
+def _is_several(kind: T.DataType) -> bool:
+    """May values be sets or ranges?"""
+    return kind == COMPOUND or isinstance(kind, T.ArrayType) or _is_range(kind)
 
 
 def _element(kind: T.DataType) -> T.DataType:
@@ -458,6 +468,9 @@ def _value(name: str, column: Column, kind: T.DataType) -> Column:
         return column if isinstance(inner, T.StringType) else F.transform(column, lambda item: _value(name, item, inner))
     if isinstance(kind, (T.StringType, T.BooleanType)) or kind in (MIXED, COMPOUND):
         return column
+    if isinstance(kind, T.StructType) and _is_range(kind):
+        bounds = [_value(f"{name}.{side.name}", column[side.name], side.dataType).alias(side.name) for side in kind.fields]
+        return F.when(column.isNotNull(), F.struct(*bounds))
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         number = column.cast("double")
         return F.when(F.abs(number) < float("inf"), number)  # nan is greater than all numbers to Spark

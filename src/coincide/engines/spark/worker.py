@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coincide.adapters.columns import is_number, number_values
-from coincide.adapters.nestedcolumns import is_list, sets_of_lists
+from coincide.adapters.nestedcolumns import is_list, may_be_ranges, ranges_of_structs, sets_of_lists
 from coincide.adapters.tableorder import taken, total_order
 from coincide.attachments import TEXT, giving
 from coincide.detection.base import DetectorPlan, in_tier, paying_sizes
@@ -195,6 +195,8 @@ def in_order(layout: Layout, columns: dict[str, Any]) -> EventBatch:
 def _values(array: pa.Array) -> pa.Array:
     if is_list(array.type):
         return sets_of_lists(array)
+    if pa.types.is_struct(array.type) and may_be_ranges(array.type):
+        return ranges_of_structs(array)
     return number_values(array) if is_number(array.type) else array
 
 
