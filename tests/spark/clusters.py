@@ -48,14 +48,12 @@ class Cluster:
             self._start(f"worker-{number}", "worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", work, self.master)
 
     def executors(self) -> list[int]:
-        """The processes of those that run."""
+        """The processes of those that run: each does so in a folder of its worker."""
         found = []
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             with suppress(OSError):
-                words = entry.read_bytes().split(b"\0")
-                if b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in words and any(
-                    word.startswith(b"spark://") and word.endswith(self.master.rpartition(":")[2].encode()) for word in words
-                ):
+                is_executor = b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in entry.read_bytes().split(b"\0")
+                if is_executor and (entry.parent / "cwd").resolve().is_relative_to(self.folder.resolve()):
                     found.append(int(entry.parent.name))
         return found
 
