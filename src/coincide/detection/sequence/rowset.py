@@ -241,7 +241,7 @@ class RowSets:
             known = self._known[test.number] = np.full(len(column.texts) + 1, -1, np.int8)
         assert column.codes is not None
         codes = column.codes[rows]
-        for code in distinct(codes[known[codes] < 0]).tolist():
+        for code in distinct(codes[known[codes] < 0].astype(np.int64)).tolist():
             known[code] = test.holds(event_of([name], [column.texts[code] if code >= 0 else None], 0))
         passes: Mask = known[codes] == 1
         return passes
