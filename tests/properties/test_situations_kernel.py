@@ -142,11 +142,11 @@ def _many(situation: Situation) -> Situation:
 def within_the_loop(situation: Situation) -> Situation:
     """The situation with what the compiled loop cannot do left out."""
     operator = situation.operator
-    kind = {"every": "not", "at": "atmost"}.get(operator.kind, operator.kind)
+    kind = "atmost" if operator.kind == "at" else operator.kind
     mode = "deferred" if kind in ("not", "atmost", "unless") else operator.mode
     behaviour = BEHAVIOURS[kind]
-    counting, joins, after = behaviour.counts, behaviour.joins, behaviour.delays
-    operands = operator.operands or (Operand("A", "o0", quantifier="each"),)
+    counting, joins, timed = behaviour.counts, behaviour.joins, behaviour.delays or behaviour.ticks
+    operands = operator.operands or (() if behaviour.ticks else (Operand("A", "o0", quantifier="each"),))
     plain = not joins or mode == "deferred"
     operator = replace(
         operator,
@@ -155,11 +155,11 @@ def within_the_loop(situation: Situation) -> Situation:
         operands=tuple(_plain(o, kind, plain) for o in operands),
         where=None if kind == "not" else operator.where,
         keys=() if kind == "not" else operator.keys,
-        repeat="always" if not (joins or kind in ("atleast", "nth")) else operator.repeat,
+        repeat=operator.repeat if joins or kind in ("atleast", "nth", "every") else "always",
         quantity=max(operator.quantity, 1) if counting else 1,
-        interval=operator.interval if after else 0,
+        interval=operator.interval if timed else 0,
         pattern="",
-        correlate=operator.correlate if after else "ignore",
+        correlate=operator.correlate if behaviour.delays else "ignore",
     )
     attributes = tuple(
         a for a in situation.attributes if joins or not isinstance(a.expression, Call) or a.expression.name != "end"

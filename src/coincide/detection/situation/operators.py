@@ -70,8 +70,6 @@ def _next_match(situation: SituationProgram, now: int) -> int | None:
     return situation.pattern.after(now)
 
 
-_BY_CLOCK = "which has no candidates"
-
 BEHAVIOURS: dict[str, Behaviour] = {
     "all": Behaviour(Decision.join, joins=True, kernel="ALL"),
     "sequence": Behaviour(Decision.join, joins=True, ordered=True, kernel="SEQUENCE"),
@@ -85,8 +83,8 @@ BEHAVIOURS: dict[str, Behaviour] = {
     ),
     "not": Behaviour(Decision.none, repeated=False, flags=_every, of_nothing=True, kernel="NOT"),
     "unless": Behaviour(Decision.unless, repeated=False, flags=_blocking, kernel="UNLESS"),
-    "every": Behaviour(next_tick=_interval_on, without_kernel=_BY_CLOCK),
-    "at": Behaviour(next_tick=_next_match, without_kernel=_BY_CLOCK),
+    "every": Behaviour(next_tick=_interval_on, kernel="TICKING"),
+    "at": Behaviour(next_tick=_next_match, without_kernel="whose instants are those of a calendar"),
     "after": Behaviour(delays=True, kernel="PASSED"),
 }
 """By the names of operators."""

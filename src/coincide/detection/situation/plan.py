@@ -185,7 +185,8 @@ def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
     groups: dict[tuple[object, ...], list[Detector]] = {}
     for detector in detectors:
         compiled = not loop_reasons([detector.definition])
-        groups.setdefault((detector.definition.component, detector.partition, compiled), []).append(detector)
+        ticks = BEHAVIOURS[detector.definition.operator.kind].ticks  # timers of others come in another order
+        groups.setdefault((detector.definition.component, detector.partition, compiled, ticks and compiled), []).append(detector)
     found: list[DetectorPlan] = []
     for (component, *_), group in groups.items():
         size = len(group) if component else MOST

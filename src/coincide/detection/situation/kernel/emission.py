@@ -102,7 +102,9 @@ class _Emission:
         numbers = self.store.places(row[[at.MADE.cause_ref]])[0].tolist()
         cause: Place = (numbers[0], 0, numbers[1], *numbers[2 : 3 + 2 * numbers[2]])
         situation = self.group.situations[row[at.MADE.situation]]
-        if row[at.MADE.by_timer]:
+        if row[at.MADE.by_timer] == at.BY_TICK:
+            cause = self.prepared.state.ticks.place(situation, cause, int(row[at.MADE.now]), int(row[at.MADE.timer_number]))
+        elif row[at.MADE.by_timer]:
             set_by = situation if row[at.MADE.by_timer] == at.BY_PASSING else self.group.lifespans[situation.lifespan]
             cause = timer_place(int(row[at.MADE.now]), cause, set_by.order, int(row[at.MADE.timer_number]))
         return caused(cause, situation.order, int(self.ranks[number]))

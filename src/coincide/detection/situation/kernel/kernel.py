@@ -59,7 +59,7 @@ class KernelState:
         if self.tables is None:
             return self.objects.pending()
         due = self.tables.next_due
-        return None if due is None else Pending(due, True)
+        return None if due is None else Pending(due, self.tables.waits)
 
 
 class Kernel:
@@ -137,7 +137,7 @@ class Kernel:
     def _load(self, state: KernelState) -> bool:
         from coincide.detection.situation.kernel.objects import Loader, loadable
 
-        if not loadable(state.objects):
+        if not loadable(self.group, state.objects):
             return False
         assert self._program is not None
         state.tables = Loader(self._program, state.objects).load()

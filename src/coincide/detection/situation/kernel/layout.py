@@ -49,7 +49,8 @@ RECORDS = Shape(
     parts="start",
     part_links="bits bits_from words",
 )
-# Of `after`: in what it waits, of which event it tells (which set it) and its number there.
+# Of `after`: in what it waits, of which event it tells (which set it) and its number there. Of `every`: the event that has opened
+# the lifespan, the number that the first tick had there and, as operand, which tick it is.
 TIMERS = Shape(
     "timers",
     "span>spans situation cell>cells operand event>events due number",
@@ -99,7 +100,7 @@ class World(NamedTuple):
     spans: Any
     records: Any
     pool: Any  # bits of consumed candidates
-    timers: Any  # of `after`
+    timers: Any  # of `after` and `every`
     held: Any
     held_events: Any  # operand and ref of their candidates
     made: Any  # detections
@@ -137,11 +138,11 @@ MADE = _columns(
     "by_timer cause_number cause_ref now situation cell opened_by initiator terminator ended_by chosen timer_number span",
 )
 
-ALL, SEQUENCE, ATLEAST, ATMOST, NTH, NOT, UNLESS, PASSED = range(8)  # kinds; PASSED is `after`
+ALL, SEQUENCE, ATLEAST, ATMOST, NTH, NOT, UNLESS, PASSED, TICKING = range(9)  # kinds; PASSED is `after`, TICKING `every`
 IMMEDIATE, DEFERRED, DELAYED = range(3)  # modes
 EACH, FIRST, LAST = range(3)  # quantifiers
 ADD, IGNORE, REPLACE = range(3)  # how timers of `after` correlate
-BY_EVENT, BY_EXPIRATION, BY_PASSING = range(3)  # kinds of causes
+BY_EVENT, BY_EXPIRATION, BY_PASSING, BY_TICK = range(4)  # kinds of causes
 # What a program puts on its stack: a constant; the clock; the value (column) of an operand's candidate; of the event that has
 # opened or ends the lifespan, if its number is in a mask, else a constant. And it puts two numbers, with what the second is more
 # than its double, in order: -1, 0, 1. Other operations: columns/operations.py.

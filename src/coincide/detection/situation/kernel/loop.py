@@ -13,7 +13,7 @@ from coincide.detection.situation.kernel.decide import decide, satisfied, weight
 from coincide.detection.situation.kernel.held import hold_back, let_go
 from coincide.detection.situation.kernel.parts import op_at, stream_at
 from coincide.detection.situation.kernel.spans import close, initiate, new_record, only_cell, release, terminate
-from coincide.detection.situation.kernel.timers import expire_or_pass, next_due, start_after
+from coincide.detection.situation.kernel.timers import expire_or_pass, next_due, start_after, start_ticking
 from coincide.detection.situation.kernel.trimming import trim
 from coincide.detection.situation.kernel.waiting import ready, wake
 
@@ -55,7 +55,7 @@ def process(world: Any, row: Any, now: Any) -> Any:
                 due = min(due, world.spans[world.opened[d], at.SPAN.due])
     types = world.counts[at.COUNT.types]
     for index in range(world.list_starts[types + kind], world.list_starts[types + kind + 1]):
-        s = world.lists[index]
+        s, made = world.lists[index], world.counts[at.COUNT.made]
         d = world.situations[s, at.SITUATION.lifespan]
         for number in range(ended):
             span = world.closed[number, 0]
@@ -64,7 +64,9 @@ def process(world: Any, row: Any, now: Any) -> Any:
         begun = world.opened[d]
         if world.of_situation[s, row, at.ENTRY.cell] >= 0:
             due = min(due, collect(world, s, row, ref, begun))
-        if begun >= 0 and not world.situations[s, at.SITUATION.local] and world.situations[s, at.SITUATION.kind] != at.PASSED:
+        if begun >= 0 and world.situations[s, at.SITUATION.kind] == at.TICKING:
+            due = min(due, start_ticking(world, s, begun, now, world.counts[at.COUNT.made] - made))
+        elif begun >= 0 and not world.situations[s, at.SITUATION.local] and world.situations[s, at.SITUATION.kind] < at.PASSED:
             new_record(world, begun, s, only_cell(world, begun, s))
     for index in range(world.list_starts[kind], world.list_starts[kind + 1]):
         world.opened[world.lists[index]] = -1

@@ -18,6 +18,7 @@ from coincide.detection.situation.kernel.relations import KIND, load, of_some
 from coincide.detection.situation.kernel.rows import note_events, types_of
 from coincide.detection.situation.kernel.state import Tables
 from coincide.detection.situation.kernel.tables import Program
+from coincide.detection.situation.kernel.ticks import first_number, is_known
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.detection.situation.state import (
     Content,
@@ -28,6 +29,7 @@ from coincide.detection.situation.state import (
     Partition,
     Passed,
     SituationState,
+    Tick,
     fresh_content,
     partition_in,
 )
@@ -37,11 +39,20 @@ from coincide.model.table import EventTable, table_of
 WORK = ("conditions", "accesses")
 
 
-def loadable(state: SituationState) -> bool:
+def loadable(group: Group, state: SituationState) -> bool:
     """Places with timers in them are no plain numbers, and recurring timers are marked: such a state stays as it is."""
-    if any(timer.recurring for timer in state.timers.live()):
+    if not all(place[1] == 0 for place in _events(state)):
         return False
-    return all(place[1] == 0 for place in _events(state))
+    actions = [(timer, timer.payload) for timer in state.timers.live()]
+    if any(timer.recurring for timer, action in actions if not isinstance(action, Tick)):
+        return False
+    ticks = [(timer, action) for timer, action in actions if isinstance(action, Tick)]
+    return all(is_known(group.situations[action.situation], action.lifespan, timer) for timer, action in ticks)
+
+
+def _is_timed(situation: SituationProgram) -> bool:
+    """Has it timers, and no candidates?"""
+    return situation.behaviour.delays or situation.behaviour.ticks
 
 
 def _spans(state: SituationState) -> list[Lifespan]:
@@ -114,11 +125,13 @@ class Loader:
             cell = self._cell(situation, span, key)
             seen = self.tables.cells.rows[cell, at.CELL.seen]
             self.tables.cells.rows[cell, at.CELL.seen] = max(seen, self.refs[of.place] + 1)
-            if not situation.behaviour.delays:
+            if not _is_timed(situation):
                 found.append((span, situation.number, cell, partition))
             for timer in partition.timers:
                 if not timer.cancelled:
                     self._timer(timer, span, cell)
+        if content.tick is not None and not content.tick.cancelled:
+            self._tick(situation, content.tick, span, of)
         for delayed in content.delayed:
             self._held(situation, span, delayed)
         return found
@@ -132,7 +145,14 @@ class Loader:
     def _timer(self, timer: Timer, span: int, cell: int) -> None:
         action = timer.payload
         ((operand, event),) = action.selection
-        row = (span, action.situation, cell, operand, self.refs[event.place], timer.due, timer.place[2][-2])
+        self._add_timer(span, action.situation, cell, operand, self.refs[event.place], timer.due, timer.place[2][-2])
+
+    def _tick(self, situation: SituationProgram, timer: Timer, span: int, of: Lifespan) -> None:
+        which = (timer.due - of.opened) // situation.operator.interval
+        cell, opened, number = self._cell(situation, span, ()), self.refs[of.place], first_number(timer.place)
+        self._add_timer(span, situation.number, cell, which, opened, timer.due, number)
+
+    def _add_timer(self, *row: int) -> None:
         (number,) = self.tables.timers.add(1)
         self.tables.timers.rows[number, at.TIMER.span : at.TIMER.span + len(row)] = row
 
@@ -265,6 +285,11 @@ class Saver:
 
     def _timer(self, row: list[int], span: Lifespan) -> None:
         situation, event = self.group.situations[row[at.TIMER.situation]], self.events[row[at.TIMER.event]]
+        if situation.behaviour.ticks:
+            place = self.tables.ticks.place(situation, event.place, row[at.TIMER.due], row[at.TIMER.number])
+            timer = Timer(place, Tick(span, situation.number), situation.operator.repeat == "always")
+            span.contents[situation.number].tick = self.state.timers.add(timer)
+            return
         key = self.tables.cells.values[row[at.TIMER.cell]]
         place = timer_place(row[at.TIMER.due], event.place, situation.order, row[at.TIMER.number])
         timer = Timer(place, Passed(span, situation.number, key, ((row[at.TIMER.operand], event),)))
@@ -280,7 +305,7 @@ class Saver:
             span.due = row[at.SPAN.due]
             place = timer_place(span.due, opened.place, lifespan.order, 0)
             span.expiration = self.state.timers.add(Timer(place, Expire(span)))
-        span.contents = {s.number: fresh_content(s) if s.behaviour.delays else Content() for s in lifespan.situations}
+        span.contents = {s.number: fresh_content(s) if _is_timed(s) else Content() for s in lifespan.situations}
         self.state.open[d].setdefault(span.key, []).append(span)
         return span
 

@@ -1,4 +1,4 @@
-"""Lists that rows of a state are in: timers of `after`, what is held back; and what nothing is in any more."""
+"""Lists that rows of a state are in: timers, what is held back; and what nothing is in any more."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ from coincide.detection.situation.kernel import layout as at
 
 @inner
 def enlist(world: Any, timer: Any) -> Any:
-    """A timer of `after`, by due time. It is the last, unless a detection tells of an earlier time than events before it."""
-    s, cell = world.timers[timer, at.TIMER.situation], world.timers[timer, at.TIMER.cell]
+    cell = world.timers[timer, at.TIMER.cell]
+    queue_up(world, timer)
+    append(world.timers, at.TIMER.cell_before, timer, world.cells, cell, at.CELL.ready_first)
+    append(world.timers, at.TIMER.span_before, timer, world.spans, world.timers[timer, at.TIMER.span], at.SPAN.timers_first)
+    world.cells[cell, at.CELL.used] += 1
+
+
+@inner
+def queue_up(world: Any, timer: Any) -> Any:
+    """By due time. It is the last, unless a detection tells `after` of an earlier time than events before it."""
+    s = world.timers[timer, at.TIMER.situation]
     due, before = world.timers[timer, at.TIMER.due], world.situations[s, at.SITUATION.timers_last]
     while before >= 0 and world.timers[before, at.TIMER.due] > due:
         before = world.timers[before, at.TIMER.queue_before]
@@ -29,9 +38,6 @@ def enlist(world: Any, timer: Any) -> Any:
         world.timers[after, at.TIMER.queue_before] = timer
     else:
         world.situations[s, at.SITUATION.timers_last] = timer
-    append(world.timers, at.TIMER.cell_before, timer, world.cells, cell, at.CELL.ready_first)
-    append(world.timers, at.TIMER.span_before, timer, world.spans, world.timers[timer, at.TIMER.span], at.SPAN.timers_first)
-    world.cells[cell, at.CELL.used] += 1
 
 
 @inner

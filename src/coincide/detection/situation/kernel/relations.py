@@ -317,7 +317,7 @@ class _Reader:
         self._place(rows, "a partition")
         self._check((done == 0) | (done == 1), "a partition is done or not")
         kinds = self.program.situations[:, at.SITUATION.kind]
-        self._check(kinds[situation] != at.PASSED, "a situation has partitions that it cannot have")
+        self._check(kinds[situation] < at.PASSED, "a situation has partitions that it cannot have")
         pairs = np.sort(rows.columns["span"] * len(tables.cells) + cell)
         self._check(pairs[1:] != pairs[:-1], "a partition is there twice")
         operands = self.program.situations[situation, at.SITUATION.operands]
@@ -372,9 +372,22 @@ class _Reader:
         rows = self.relations.rows["timers"]
         self._place(rows, "a timer")
         situation, operand, event, due = (rows.columns[name] for name in ("situation", "operand", "event", "due"))
-        self._check(self.program.situations[situation, at.SITUATION.kind] == at.PASSED, "a situation without a clock has one")
-        self._fits(situation, operand, event)
+        kinds = self.program.situations[situation, at.SITUATION.kind]
+        self._check(kinds >= at.PASSED, "a situation without a clock has one")
+        after, ticks = np.flatnonzero(kinds == at.PASSED), np.flatnonzero(kinds == at.TICKING)
+        self._fits(situation[after], operand[after], event[after])
+        self._ticks(rows.columns["span"][ticks], situation[ticks], operand[ticks], event[ticks], due[ticks])
         self._check((np.abs(due) <= FURTHEST) & (rows.columns["number"] >= 0), "a timer is never due")
+
+    def _ticks(self, span: Numbers, situation: Numbers, which: Numbers, event: Numbers, due: Numbers) -> None:
+        tables = self.tables
+        self._check(event == tables.spans.rows[span, at.SPAN.opened], "a tick is not one of its lifespan")
+        used, index = numbered(event, len(self.types))
+        opened, interval = tables.store.places(used)[index, 0], self.program.situations[situation, at.SITUATION.delay]
+        self._check((which > 0) & (which <= MOST // interval), "a tick is none")
+        self._check(due == opened + which * interval, "a tick is not due when it says")
+        pairs = np.sort(span * len(self.program.group.situations) + situation)
+        self._check(pairs[1:] != pairs[:-1], "a lifespan has two ticks at once")
 
     def _fits(self, situation: Numbers, operand: Numbers, event: Numbers) -> None:
         program = self.program

@@ -124,7 +124,7 @@ class Prepared:
         indexed = {index.operand for index in self.program.indexes}
         streams: dict[int, Stream] = {}
         for situation in self.group.situations:
-            if self.program.situations[situation.number, at.SITUATION.kind] == at.PASSED:
+            if self.program.situations[situation.number, at.SITUATION.kind] >= at.PASSED:
                 continue
             mine = self.of_situation[situation.number]
             new = []

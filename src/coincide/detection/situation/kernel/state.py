@@ -13,6 +13,7 @@ from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.consumption import compacted_pool
 from coincide.detection.situation.kernel.spans import relink
 from coincide.detection.situation.kernel.tables import Program
+from coincide.detection.situation.kernel.ticks import Ticks
 from coincide.detection.situation.kernel.trimming import trim_all
 from coincide.detection.situation.state import Key
 from coincide.model.column import Column
@@ -53,6 +54,7 @@ class Tables:
         self.streamed = self.pooled = self.chosen = 0  # how much of these is used
         self.conditions = self.accesses = 0
         self.steps = 0
+        self.ticks = Ticks()
         self.before = (0, 0, 0, 0)  # events, and how much of these was used, when what nobody refers to went last
         self.written = 0  # events below this have been written, if somebody referred to them
         self.renewed = True  # has all changed since the state was written last?
@@ -69,6 +71,13 @@ class Tables:
             (self.spans.rows[spans[spans >= 0], at.SPAN.due], self.timers.rows[timers[timers >= 0], at.TIMER.due])
         )
         return int(due.min()) if len(due) else None
+
+    @property
+    def waits(self) -> bool:
+        """For more than ticks that come again and again?"""
+        again = (self.situations[:, at.SITUATION.kind] == at.TICKING) & (self.situations[:, at.SITUATION.once] == 0)
+        timers = self.situations[~again, at.SITUATION.timers_first]
+        return bool((self.lifespans[:, at.LIFESPAN.queue_first] >= 0).any() or (timers >= 0).any())
 
     # Keys and cells.
 
@@ -287,8 +296,12 @@ class Tables:
         turn = np.zeros(len(self.spans), np.int64)
         turn[spans] = np.arange(len(spans))
         records = records[np.argsort(turn[self.records.rows[records, at.RECORD.span]], kind="stable")]
-        keys = (at.TIMER.number, at.TIMER.event, at.TIMER.due, at.TIMER.situation)
-        timers = timers[np.lexsort([self.timers.rows[timers, key] for key in keys])]
+        number, event, due, situation, operand = (
+            self.timers.rows[timers, key]
+            for key in (at.TIMER.number, at.TIMER.event, at.TIMER.due, at.TIMER.situation, at.TIMER.operand)
+        )
+        ticks = np.where(self.situations[situation, at.SITUATION.kind] == at.TICKING, operand, 0)
+        timers = timers[np.lexsort((number, event, ticks, due, situation))]
         held = held[np.argsort(self.held.rows[held, at.WAITING.first])]
         self.take(at.World(*relink(self.world(None), spans, records, timers, held)))
         self._free_idle(self.cells.live(), self.keys.live())

@@ -19,7 +19,7 @@ FEW = 8
 def trim(world: Any, cell: Any) -> Any:
     """Streams begin where the first record starts."""
     s = world.cells[cell, at.CELL.situation]
-    if world.situations[s, at.SITUATION.kind] == at.PASSED:
+    if world.situations[s, at.SITUATION.kind] >= at.PASSED:
         return
     first = world.situations[s, at.SITUATION.first_operand]
     for operand in range(world.situations[s, at.SITUATION.operands]):
