@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from coincide.detection.situation.plan import SituationPlan
 from coincide.engines.embedded import Engine
 from coincide.errors import RuleError, RunError
 from coincide.explanation import explanation
@@ -165,11 +166,14 @@ def test_a_lifespan_shared_across_stages_is_counted_once() -> None:
 
 
 def test_what_the_compiled_loop_cannot_do_has_a_plan_of_its_own() -> None:
-    rules = book(ALWAYS + situation('<all><operandAll event="A"/></all>') + situation('<every interval="5"/>', "t"))
-    assert [(plan.definitions, bool(plan.loop_reasons())) for plan in rules.plans()] == [(("s",), False), (("t",), True)]  # type: ignore[attr-defined]
+    """So have ticks, whose timers come in another order than those of others."""
+    calendar = situation('<at timePattern="*/*/* 12:00:00.000"/>', "u")
+    rules = book(ALWAYS + situation('<all><operandAll event="A"/></all>') + situation('<every interval="5"/>', "t") + calendar)
+    plans: list[SituationPlan] = rules.plans()  # type: ignore[assignment]
+    assert [(p.definitions, bool(p.loop_reasons())) for p in plans] == [(("s",), False), (("t",), False), (("u",), True)]
     text = explanation(rules)
-    assert "loop of t none: in the kernel tier, rows that concern nobody are left out and the others interpreted" in text
-    assert "because of operator 'every'" in text
+    assert "loop of u none: in the kernel tier, rows that concern nobody are left out and the others interpreted" in text
+    assert "because of operator 'at'" in text
 
 
 @pytest.mark.parametrize("mode", ["immediate", "deferred"])

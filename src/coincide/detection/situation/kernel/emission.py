@@ -98,16 +98,21 @@ class _Emission:
         return np.stack((self.made[:, at.MADE.now], np.full(len(self.made), -1), generation + 1), axis=1)
 
     def place(self, number: int) -> Place:
-        row = self.made[number]
-        numbers = self.store.places(row[[at.MADE.cause_ref]])[0].tolist()
+        row, numbers = self.made[number].tolist(), self._numbers_of_causes[number]
         cause: Place = (numbers[0], 0, numbers[1], *numbers[2 : 3 + 2 * numbers[2]])
         situation = self.group.situations[row[at.MADE.situation]]
         if row[at.MADE.by_timer] == at.BY_TICK:
-            cause = self.prepared.state.ticks.place(situation, cause, int(row[at.MADE.now]), int(row[at.MADE.timer_number]))
+            cause = self.prepared.state.ticks.place(situation, cause, row[at.MADE.now], row[at.MADE.timer_number])
         elif row[at.MADE.by_timer]:
             set_by = situation if row[at.MADE.by_timer] == at.BY_PASSING else self.group.lifespans[situation.lifespan]
-            cause = timer_place(int(row[at.MADE.now]), cause, set_by.order, int(row[at.MADE.timer_number]))
+            cause = timer_place(row[at.MADE.now], cause, set_by.order, row[at.MADE.timer_number])
         return caused(cause, situation.order, int(self.ranks[number]))
+
+    @cached_property
+    def _numbers_of_causes(self) -> list[list[int]]:
+        """Whoever asks for one place asks for others."""
+        numbers: list[list[int]] = self._places_of_causes().tolist()
+        return numbers
 
     # Origins.
 
