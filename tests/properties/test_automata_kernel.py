@@ -49,6 +49,21 @@ def test_the_kernel_is_the_interpreter(body: Expression, some: list[Event], opti
         assert detections(book, some, tier="kernel", until=END) == detections(book, some, until=END)
 
 
+TIMES = st.sampled_from(["00:00", "00:00:00 UTC", "23:59:59"])
+
+
+@settings(deadline=None, max_examples=200)
+@given(expressions(parallel=False), events(14), restart, st.integers(0, 14), TIMES)
+def test_times_of_day(body: Expression, some: list[Event], options: str, before: int, time: str) -> None:
+    """Around midnight, where two of the times are; the timer that stands first in the text waits for it."""
+    book = rules(re.sub(r"= \d+ms", f"= '{time}'", text_of(body, options), count=1))
+    early = before * 1000
+    shifted = [primitive(e.type, e.lo - early, e.hi - early, e.id or "", e.attributes, e.source) for e in some]
+    if book is not None:
+        assert not book.plans()[0].tier_reasons()
+        assert detections(book, shifted, tier="kernel", until=END) == detections(book, shifted, until=END)
+
+
 @settings(deadline=None, max_examples=200)
 @given(expressions(parameters=True, parallel=False), events(14), restart)
 def test_parameters_are_keys(body: Expression, some: list[Event], options: str) -> None:

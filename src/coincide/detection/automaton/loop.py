@@ -6,6 +6,8 @@ is not fired: whoever meets the run next sees that it is due. Only where a run w
 
 from __future__ import annotations
 
+from typing import Any
+
 from coincide.detection.automaton.layout import KEY, NODE, OF_KEYS, OF_RUNS, OF_TIMERS, RUN, TIMER
 from coincide.detection.automaton.paths import child, order, sort, sort_made
 from coincide.detection.automaton.pools import (
@@ -41,6 +43,7 @@ from coincide.detection.automaton.pools import (
 from coincide.detection.columns.compiling import compiled, inlined
 from coincide.detection.columns.linked import added, touch
 from coincide.detection.columns.tables import COUNT, FREE, IN_USE
+from coincide.lang.opera.times import DAY
 
 
 @compiled
@@ -244,7 +247,7 @@ def _set_timers(p: Pools, c: Cells, event: Consumed) -> None:
         for t in range(timings(p)):
             if sets >> t & 1:
                 timer = added(timers, p.heads[OF_TIMERS])
-                timers[timer, TIMER.due] = max(event.hi + c.timings[t].duration, c.timings[t].instant)
+                timers[timer, TIMER.due] = _due(c.timings[t], event.hi)
                 timers[timer, TIMER.timing], timers[timer, TIMER.rank] = t, rank
                 timers[timer, TIMER.event], timers[timer, TIMER.timer] = event.event, event.timer
                 rank += 1
@@ -253,6 +256,13 @@ def _set_timers(p: Pools, c: Cells, event: Consumed) -> None:
                     if runs[one, RUN.sets] >> t & 1:
                         p.runs[one, RUN.parts + t] = timer
         first = last
+
+
+@inlined
+def _due(timing: Any, hi: int) -> Any:
+    if timing.of_day >= 0:
+        return hi - (hi - timing.of_day) % DAY + DAY
+    return max(hi + timing.duration, timing.instant)
 
 
 @inlined

@@ -24,7 +24,7 @@ CELL = record("kind first last")  # entries of TAKE from first to last; of FAIL,
 ENTRY = record("aliases bound target accept sets")
 CONFIGURATION = record("domain active")  # timers that it keeps, timers that it has transitions for, as bits
 CLASS = record("first last")  # the configurations that it concerns
-TIMING = record("duration instant")
+TIMING = record("duration instant of_day")
 
 
 class Cells(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from coincide.detection.automaton.construction import Automaton
 from coincide.detection.automaton.program import Program
-from coincide.lang.opera.times import TIME_OF_DAY, At
+from coincide.lang.opera.times import At
 
 MOST_STATES = 4096
 WORD = 62  # bits of a machine integer that serve as a set
@@ -15,8 +15,8 @@ WORD = 62  # bits of a machine integer that serve as a set
 def reasons(program: Program) -> Iterator[str]:
     if len(program.automata) > 1:
         yield "uses parallelization"
-    if any(isinstance(t.time, At) and TIME_OF_DAY.fullmatch(t.time.text) for t in program.timings):
-        yield "uses a timer at a time of day"
+    if any(isinstance(t.time, At) and t.time.of_day is not None and str(t.time.zone) != "UTC" for t in program.timings):
+        yield "uses a timer at a time of day in a time zone"
     if max(len(program.timings), len(program.aliases)) > WORD:
         yield f"has more than {WORD} timers or aliases"
     yield from _about_parameters(program)

@@ -169,10 +169,12 @@ class Tables:
         )
 
 
-def _time(timing: Timing) -> tuple[int, int]:
-    """A timer is due at max(hi + duration, instant)."""
+def _time(timing: Timing) -> tuple[int, int, int]:
+    """A timer is due at max(hi + duration, instant), or at the next time `of_day`, if that is not -1."""
     time = timing.time
-    return (time.microseconds, EARLY) if isinstance(time, Duration) else (0, time.due(EARLY))
+    if isinstance(time, Duration):
+        return time.microseconds, EARLY, -1
+    return (0, time.due(EARLY), -1) if time.of_day is None else (0, EARLY, time.of_day)
 
 
 def _bits(numbers: Iterable[int]) -> int:

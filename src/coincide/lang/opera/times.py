@@ -46,6 +46,18 @@ class At:
     def _instant(self) -> int | None:
         return None if TIME_OF_DAY.fullmatch(self.text) else parse_instant(self.text)
 
+    @property
+    def of_day(self) -> int | None:
+        """Microseconds since midnight, of a time of day."""
+        if self._instant is not None:
+            return None
+        hour, minute, second, _ = self._of_day
+        return ((hour * 60 + minute) * 60 + second) * 1_000_000
+
+    @property
+    def zone(self) -> tzinfo:
+        return self._of_day[3]
+
     @cached_property
     def _of_day(self) -> tuple[int, int, int, tzinfo]:
         found = TIME_OF_DAY.fullmatch(self.text)
