@@ -129,6 +129,26 @@ def test_places(body: str, per: str, events: list[Event], cuts: list[int]) -> No
     check(f"detect found {per}= {body}", events, cuts, None)
 
 
+SELECTIONS = (
+    "not a over 3", "not (a{v > 0.1} | b) over 2", "not ((a ; b) within 3) over 4", "a^FIRST", "a^FIRST over 4",
+    "(a | b)^2 over 5 every 7", "(a ; b)^3", "a^ONCE over 3", "((a ; b) within 5)^ONCE over 4 until c",
+    "a^ONCE over 6 until a", "((a | b)^FIRST over 6 ; c) within 8", "a^LAST ; b", "(a^ONCE over 2 + c^FIRST over 3) within 9",
+    "(a - b)^ONCE over 3", "((a - b) within 2)^ONCE over 5 ; not c over 2", "(not a over 3) @ 'z1'",
+)  # fmt: skip
+
+
+@slow
+@given(
+    st.sampled_from(SELECTIONS), st.sampled_from(KEYS), st.sampled_from((*POLICIES, "unrestricted, subset")),
+    keyed_events(), CUTS, ENDS,
+)  # fmt: skip
+def test_selections_and_silences(
+    body: str, keys: tuple[str, ...], policy: str, events: list[Event], cuts: list[int], until: float | None
+) -> None:
+    per = f"per {', '.join(keys)} " if keys else ""
+    check(f"detect found {per}= ({body}) with {policy}", events, cuts, until)
+
+
 WINDOWS = (
     "a^AVG(v) over 4", "a^SUM(v) over 4", "a^SUM over 3 every 2", "a^COUNT over 3", "(a | b)^COUNT(v) over 5 every 2",
     "a{v > 0}^MIN(v) over 4 every 6", "a^MAX(v) over 6 every 2", "a^LAST over 4", "b^LESS 2 over 3", "b^MORE 1 over 4 every 2",

@@ -96,9 +96,9 @@ def test_ranges_go_through_the_interpreter_and_the_kernel_goes_on() -> None:
         ("a as x ; b as y where x.v < y.v", "compares operands by more than equality"),
         ("a as x ; b as y ; c where x.k = y.k", "compares some operands only"),
         ("(a + b)^AVG(v) over 3s", "has a window over something composed"),
-        ("a^FIRST over 3s", "selects the first or n-th"),
+        ("a^FIRST over 3s every 1s", "selects the first or n-th of windows that overlap"),
         ("(a | b) ; c give a.v", "gives something of 'a', which is not a single event"),
-        ("not a over 3s", "uses a silence"),
+        ("(not a over 3s) | b", "has a silence inside another operator"),
         ("a with precision(data, low)", "uses precision"),
     ],
 )

@@ -13,6 +13,7 @@ from coincide.detection.algebra.layout import (
     MEMBERS,
     OBSERVED,
     OCCURRENCES,
+    REGISTERS,
     SEQUENCE_KIND,
     WAITING,
     WINDOW_KIND,
@@ -22,14 +23,16 @@ from coincide.detection.algebra.nodes.base import Node
 from coincide.detection.algebra.nodes.chain import Match, Step, StepState
 from coincide.detection.algebra.nodes.negation import Negation, NegationState
 from coincide.detection.algebra.nodes.prefix import Prefix, first_prefix
-from coincide.detection.algebra.nodes.silence import DelayNode, SilenceStep
+from coincide.detection.algebra.nodes.selection import Every, Nth, Once, OnceState
+from coincide.detection.algebra.nodes.silence import DelayNode, NotState, SilenceStep
 from coincide.detection.algebra.occurrence import INTERVAL, Occurrence, attribute_key, of_detection, of_event
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.relations import keys_of, turns
 from coincide.detection.algebra.shape.shapes import (
-    BOUND,
     EITHER,
     LEAF,
+    NEVER,
+    PASSING,
     TIMED,
     WITHOUT,
     Leaf,
@@ -120,16 +123,22 @@ class _Writer:
         self._lists: dict[tuple[int, int], list[int]] = defaultdict(list)
 
     def relations(self, copies: Copies) -> Relations:
+        registers: list[tuple[int, int, int]] = []
         for key, copy in copies.items():
             for operator in self.shape.operators:
                 if operator.store >= 0:
                     self._load(key, copy.states[operator.node.number], operator)
+                if operator.register >= 0:
+                    slot = self._keys.setdefault(key, len(self._keys))
+                    values = _registers(copy.states[operator.node.number])
+                    registers += [(slot, operator.register + number, value) for number, value in enumerate(values)]
         numbers = {identity: number for number, identity in enumerate(sorted(self._events))}
         events = {row: numbers[identity] for row, identity in self._identities.items()}
         occurrences = [(*own, events.get(row, -1)) for row, own in enumerate(self._rows)]
         waiting = np.array([(one, *at) for at, listed in self._lists.items() for one in listed], np.int64).reshape(-1, 3)
         told = list(zip(*waiting.T.tolist(), turns(waiting).tolist(), strict=True))
         tables = [_rows(KEYS, (), list(self._keys)), _rows(OCCURRENCES, occurrences), _rows(WAITING, told)]
+        tables += [_rows(REGISTERS, registers)] if self.shape.registers else []
         return _relations(SEQUENCE_KIND, tables, self._events, {})
 
     def _load(self, key: Key, state: Any, operator: Operator) -> None:
@@ -162,7 +171,7 @@ class _Writer:
         operator = self.shape.operators[number]
         if operator.kind == EITHER:
             return self._put(self._branch(operator, occurrence), occurrence)
-        if operator.kind in (WITHOUT, BOUND):
+        if operator.kind in PASSING:
             return self._put(operator.left, occurrence)
         left = right = -1
         if operator.kind in TIMED:
@@ -203,6 +212,26 @@ def _is_taken_away(node: Node, state: Any, waiting: Any) -> bool:
     if isinstance(node, Negation):
         return node.hit(state, waiting, waiting.lo + (node.length or 0))
     return isinstance(node, SilenceStep) and any(node.breaks(n, waiting) for n in state.between)
+
+
+def _registers(state: Any) -> list[int]:
+    """Numbers that are kept, as the kernel has them."""
+    if isinstance(state, NotState):
+        return [state.since if state.armed else NEVER]
+    if isinstance(state, OnceState):
+        return [] if state.last is None else [state.last]
+    window = max(state.counts, default=None)
+    return [] if window is None else [state.counts[window], window]
+
+
+def _set_registers(state: Any, values: Mapping[int, int]) -> None:
+    """By their numbers, from the first of the operator on."""
+    if isinstance(state, NotState):
+        state.since, state.armed = (0, False) if values[0] == NEVER else (values[0], True)
+    elif isinstance(state, OnceState):
+        state.last = values[0]
+    elif 1 in values:
+        state.counts = {values[1]: values[0]}
 
 
 def _first_leaf(occurrence: Occurrence) -> Occurrence:
@@ -282,10 +311,24 @@ class _Reader:
             _stored(operator, copy.states[node.number], index).append(self._prefix(operator, one) if is_prefix else value)
             if isinstance(node, Negation | SilenceStep | DelayNode) and operator.kind in TIMED and index == 0:
                 self.wakes.setdefault(node.due(value), set()).add(own)
+        self._read_registers(found)
         for copy in found.values():
             for state in copy.states:
                 _sort(state)
         return found
+
+    def _read_registers(self, found: dict[Key, Copy]) -> None:
+        values: dict[int, dict[int, int]] = defaultdict(dict)
+        for key, register, value in _columns(self.rows["registers"]) if self.shape.registers else ():
+            values[key][register] = value
+        for key, own in values.items():
+            copy = found.get(self.keys[key]) or found.setdefault(self.keys[key], _fresh(self.program, 0))
+            for operator in self.shape.operators:
+                if operator.register in own:
+                    state = copy.states[operator.node.number]
+                    _set_registers(state, {number - operator.register: value for number, value in own.items()})
+                    if isinstance(state, NotState) and state.armed:
+                        self.wakes.setdefault(state.since + operator.length, set()).add(self.keys[key])
 
     def _prefix(self, operator: Operator, one: int) -> Prefix:
         return self._joined(operator.left, one) if operator.continues else first_prefix(self._value(operator.left, one))
@@ -309,8 +352,10 @@ class _Reader:
                 leaf = self.shape.leaves[operator.leaf]
                 value = _leaf_occurrence(leaf, self._events[event], event)
                 value = value.binding(leaf.type) if leaf.reference.alias else value
-            elif operator.kind in (EITHER, WITHOUT, BOUND):
+            elif operator.kind in (EITHER, *PASSING):
                 value = self._value(operator.left if maker <= operator.left else operator.right, one)
+                if isinstance(operator.node, Once | Nth | Every):
+                    value = value.without_aliases()
             elif isinstance(operator.node, Negation | DelayNode):
                 value = operator.node.later(self._value(operator.left, self.occurrences[one][1]))
             else:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from coincide.detection.algebra.layout import OPERATORS, SEQUENCE_KIND, WINDOW_KIND, WINDOWS
+from coincide.detection.algebra.layout import OPERATORS, REGISTERS, SEQUENCE_KIND, WINDOW_KIND, WINDOWS
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.shape.shapes import (
     BOTH,
-    BOUND,
     EITHER,
     LEAF,
+    NEVER,
+    PASSING,
     SEQUENT,
     TIMED,
-    WITHOUT,
     Operators,
     Window,
     stores_of,
@@ -48,9 +48,11 @@ def turns(waiting: Numbers) -> Numbers:
 def read(program: Program, shape: Operators | Window, base: bytes, later: Sequence[bytes]) -> Relations:
     """Tables of this definition. References have been checked; here, that they mean what they should. Raises ValueError."""
     if isinstance(shape, Operators):
-        relations = decode(OPERATORS, SEQUENCE_KIND, base, *later)
+        relations = decode((*OPERATORS, REGISTERS) if shape.registers else OPERATORS, SEQUENCE_KIND, base, *later)
         keys_of(relations.rows["keys"], len(program.keys) + len(shape.tied))
         _check_occurrences(shape, relations)
+        if shape.registers:
+            _check_registers(shape, relations.rows["registers"].columns)
     else:
         relations = decode(WINDOWS, WINDOW_KIND, base, *later)
         keys_of(relations.rows["keys"], len(program.keys))
@@ -79,7 +81,7 @@ def makers(shape: Operators, number: int) -> list[int]:
     operator = shape.operators[number]
     if operator.kind == EITHER:
         return [maker for side in (operator.left, operator.right) if side >= 0 for maker in makers(shape, side)]
-    return makers(shape, operator.left) if operator.kind in (WITHOUT, BOUND) else [number]
+    return makers(shape, operator.left) if operator.kind in PASSING else [number]
 
 
 def _check_occurrences(shape: Operators, relations: Relations) -> None:
@@ -110,6 +112,13 @@ def _check_occurrences(shape: Operators, relations: Relations) -> None:
 def _check_makers(shape: Operators, rows: Rows, number: int, some: Numbers) -> None:
     found = rows.columns["operator"][np.searchsorted(rows.numbers, some)]
     _check(np.isin(found, makers(shape, number)), "an occurrence is of another operator")
+
+
+def _check_registers(shape: Operators, registers: Mapping[str, Numbers]) -> None:
+    key, register, value = (registers[name] for name in ("key", "register", "value"))
+    _check((register >= 0) & (register < shape.registers), "it keeps a number for nothing")
+    _check(len(np.unique(key * shape.registers + register)) == len(key), "it keeps a number twice")
+    _check(((value >= -FURTHEST) & (value <= FURTHEST)) | (value == NEVER), "an instant is out of range")
 
 
 # Windows.

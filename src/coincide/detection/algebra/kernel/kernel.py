@@ -128,7 +128,10 @@ class Kernel:
         tables: dict[str, EventTable] = {}
         for program, kernel, memory in zip(self.programs, self.kernels, state.memories, strict=True):
             own = rows_for(program.types, self.interpreter.foreign, rows, tables) if program.made_types else rows
-            made = kernel.step(memory, own, state.start, asks) if isinstance(kernel, WindowKernel) else kernel.step(memory, own)
+            if isinstance(kernel, WindowKernel):
+                made = kernel.step(memory, own, state.start, asks)
+            else:
+                made = kernel.step(memory, own, state.start)
             if made is not None:
                 tables[program.name] = made.table
                 if program.order is not None:

@@ -11,9 +11,9 @@ from coincide.detection.algebra.sequence.pools import (
     GROUP,
     MADE,
     NEED,
-    NEVER,
     OCCURRENCES,
     SLOT,
+    UNSET,
     Groups,
     Pools,
     append,
@@ -31,6 +31,7 @@ from coincide.detection.algebra.sequence.pools import (
     too_old,
 )
 from coincide.detection.algebra.shape.shapes import (
+    ABSENT,
     AFTER,
     BOTH,
     BOUND,
@@ -40,6 +41,9 @@ from coincide.detection.algebra.shape.shapes import (
     CONTINUOUS,
     EITHER,
     LEAF,
+    NEVER,
+    NTH,
+    ONCE,
     RECENT,
     SEQUENT,
     SHORTEST,
@@ -114,8 +118,10 @@ def _most(p: Pools, operators: Any, slot: Any, now: Any, rows: Any) -> Any:
             most = rows
         elif o.kind == EITHER:
             most = left + right
-        elif o.kind in (WITHOUT, BOUND):
+        elif o.kind in (WITHOUT, BOUND, ONCE, NTH):
             most = left
+        elif o.kind == ABSENT:
+            most = 1
         elif is_timed(o):
             most = left + _due_now(p, o, slot, now)
         elif o.policy in (UNRESTRICTED, CONTINUOUS):
@@ -154,6 +160,8 @@ def _advance(p: Pools, operators: Any, slot: Any, now: Any, number: Any, room: A
     right = p.counts[o.right, COUNT] if o.right >= 0 else 0
     if is_timed(o):
         _at_its_time(p, o, number, slot, now)
+    elif o.kind == ABSENT:
+        _absent(p, o, number, slot, now)
     elif left + right == 0:
         pass
     elif o.kind == BOUND:
@@ -161,6 +169,10 @@ def _advance(p: Pools, operators: Any, slot: Any, now: Any, number: Any, room: A
             one = p.new[p.counts[o.left, BEGIN] + i]
             if now - p.occurrences[one].lo <= o.limit:
                 _add(p, number, one)
+    elif o.kind == ONCE:
+        _once(p, o, number, slot, now)
+    elif o.kind == NTH:
+        _nth(p, o, number, slot, now)
     elif o.kind == EITHER:
         for i in range(left):
             _add(p, number, p.new[p.counts[o.left, BEGIN] + i])
@@ -285,6 +297,49 @@ def _is_hit(p: Pools, o: Any, slot: Any, a: Any) -> Any:
             return True
         one = p.occurrences[one].before
     return False
+
+
+# What is counted or remembered for each key.
+
+
+@inner
+def _absent(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
+    """Once per silence, after the last operand or the start of observation (5.4)."""
+    since = p.registers[slot, o.register]
+    if p.counts[o.left, COUNT] > 0 or since == UNSET:
+        p.registers[slot, o.register] = now
+    elif since != NEVER and now - since >= o.length:
+        p.registers[slot, o.register] = NEVER
+        _add(p, number, new_occurrence(p, number, since, now, -1, -1, -1))
+
+
+@inner
+def _once(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
+    """The register has the end of the last one that passed. All that comes ends now."""
+    if o.right >= 0 and p.counts[o.right, COUNT] > 0:
+        p.registers[slot, o.register] = UNSET
+    for i in range(p.counts[o.left, COUNT]):
+        last = p.registers[slot, o.register]
+        if last == UNSET or now - last >= o.length:
+            p.registers[slot, o.register] = now
+            _add(p, number, p.new[p.counts[o.left, BEGIN] + i])
+
+
+@inner
+def _nth(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
+    """Registers have how many there were, and in which window. Windows `(O + kS, O + kS + T]` do not overlap."""
+    window = 0
+    if o.step > 0:
+        window = -((o.offset - now) // o.step) - 1
+        if now > o.offset + window * o.step + o.length:
+            return
+    if p.registers[slot, o.register + 1] != window:
+        p.registers[slot, o.register] = 0
+        p.registers[slot, o.register + 1] = window
+    for i in range(p.counts[o.left, COUNT]):
+        p.registers[slot, o.register] += 1
+        if p.registers[slot, o.register] == o.position:
+            _add(p, number, p.new[p.counts[o.left, BEGIN] + i])
 
 
 # Gaps.

@@ -6,14 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coincide.detection.algebra.shape.shapes import AFTER, DELAYED, SILENT, WITHOUT
+from coincide.detection.algebra.shape.shapes import ABSENT, AFTER, DELAYED, NEVER, SILENT, WITHOUT
 from coincide.detection.columns.compiling import compiled, inner
 from coincide.detection.columns.records import record
 
 OCCURRENCE = record("lo hi left right event operator before after")
 """`event` is a leaf's, by number; `before` and `after` are its neighbours in the list that it waits in."""
 
-OPERATOR = record("kind left right leaf policy limit operand_limit length horizon gap reduces continues mixed made best store")
+OPERATOR = record(
+    "kind left right leaf policy limit operand_limit length horizon gap register position step offset reduces continues mixed"
+    " made best store"
+)
 WAITING = record("first last count")
 
 OCCURRENCES, MADE, GROUP, SLOT, NEED, WRITTEN, REMOVED, LAST_REMOVED = range(8)
@@ -21,7 +24,8 @@ OCCURRENCES, MADE, GROUP, SLOT, NEED, WRITTEN, REMOVED, LAST_REMOVED = range(8)
 `before` it the others."""
 COUNTERS = 8
 DONE, FULL = 0, 1
-NEVER = 2**63 - 1
+UNSET = -NEVER
+"""What a register has before anything was kept in it."""
 
 
 class Pools(NamedTuple):
@@ -36,6 +40,7 @@ class Pools(NamedTuple):
     n: Any
     codes: Any  # of the primitive events under each event, where detections are read
     offsets: Any
+    registers: Any  # by slot: numbers that operators count or remember
 
 
 class Groups(NamedTuple):
@@ -103,6 +108,8 @@ def next_due(p: Pools, operators: Any, slot: Any) -> Any:
         o = operators[number]
         if is_timed(o) and p.waiting[slot, o.store].first >= 0:
             due = min(due, due_of(p.occurrences, o, p.waiting[slot, o.store].first))
+        elif o.kind == ABSENT and UNSET < p.registers[slot, o.register] < NEVER:
+            due = min(due, p.registers[slot, o.register] + o.length)
     return due
 
 
@@ -173,7 +180,9 @@ def events_of(p: Pools, one: Any, room: Any) -> Any:
         waiting -= 1
         o = p.occurrences[room[half + waiting]]
         if o.left < 0:
-            if len(p.offsets) == 0:
+            if o.event < 0:
+                pass
+            elif len(p.offsets) == 0:
                 count = _insert(room, count, o.event)
             else:
                 for i in range(p.offsets[o.event], p.offsets[o.event + 1]):
@@ -399,14 +408,16 @@ def leaves_of(occurrences: Any, operators: Any, made: Any, found: Any, room: Any
         while waiting > 0:
             waiting -= 1
             o = occurrences[room[waiting]]
-            if o.left < 0:
+            if o.left < 0 and o.event >= 0:
                 found[i, operators[o.operator].leaf] = o.event
+            elif o.left < 0:
+                pass  # a silence
             else:
                 room[waiting], room[waiting + 1] = o.left, o.right
                 waiting += 1 if o.right < 0 else 2
 
 
-def empty_pools(operators: int, stores: int) -> Pools:
+def empty_pools(operators: int, stores: int, registers: int) -> Pools:
     return Pools(
         np.zeros(0, OCCURRENCE),
         np.zeros((0, max(stores, 1)), WAITING),
@@ -416,4 +427,5 @@ def empty_pools(operators: int, stores: int) -> Pools:
         np.zeros(COUNTERS, np.int64),
         np.zeros(0, np.int64),
         np.zeros(0, np.int64),
+        np.zeros((0, max(registers, 1)), np.int64),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, read_by, without_copies
 from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, slots_of, united
-from coincide.detection.algebra.program import Program
+from coincide.detection.algebra.program import Program, key_rank
 from coincide.detection.algebra.sequence.loop import run
 from coincide.detection.algebra.sequence.pools import (
     DONE,
@@ -17,12 +17,12 @@ from coincide.detection.algebra.sequence.pools import (
     LAST_REMOVED,
     MADE,
     NEED,
-    NEVER,
     OCCURRENCE,
     OCCURRENCES,
     OPERATOR,
     REMOVED,
     SLOT,
+    UNSET,
     WAITING,
     WRITTEN,
     Groups,
@@ -32,7 +32,7 @@ from coincide.detection.algebra.sequence.pools import (
     leaves_of,
     sweep,
 )
-from coincide.detection.algebra.shape.shapes import MOST_LEAVES, Operators
+from coincide.detection.algebra.shape.shapes import MOST_LEAVES, NEVER, Operators
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.store import Store, gathered
 from coincide.detection.columns.tables import distinct, longer
@@ -85,10 +85,15 @@ class SequenceKernel:
         self._room = (np.zeros(4 * MOST_LEAVES, np.int64), np.zeros(4 * MOST_LEAVES, np.int64))
 
     def fresh(self) -> Memory:
-        pools = empty_pools(len(self.shape.operators), self.shape.stores)
+        pools = empty_pools(len(self.shape.operators), self.shape.stores, self.shape.registers)
         return Memory(Slots(len(self.program.keys) + len(self.shape.tied)), pools, Store(self.columns, placed=False), LITTLE)
 
-    def step(self, memory: Memory, rows: Rows) -> Found | None:
+    def step(self, memory: Memory, rows: Rows, start: int | None) -> Found | None:
+        """`start`: of the observation."""
+        if self.shape.is_absence and not self.program.keys and not len(memory.slots) and start is not None:
+            memory.slots.of([()])
+            memory.pools = _with_slots(memory.pools, 1)
+            memory.pools.registers[0] = start
         base = len(memory.events)
         groups = self._groups(memory, rows, base) if rows.length else NOTHING
         is_due = self._dues(memory) < rows.limit
@@ -127,7 +132,8 @@ class SequenceKernel:
 
     def _groups(self, memory: Memory, rows: Rows, base: int) -> Groups:
         parts = [rows.held_by(leaf) for leaf in self.shape.leaves]
-        some = united(parts, rows.length)
+        seen = [rows.of_type(leaf.type) for leaf in self.shape.leaves] if self.shape.is_absence else []
+        some = united([*parts, *seen], rows.length)
         held = np.zeros(len(some), np.int64)
         for number, part in enumerate(parts):
             held[np.searchsorted(some, part)] |= 1 << number
@@ -145,9 +151,7 @@ class SequenceKernel:
     def _run(self, memory: Memory, groups: Groups, limit: int, is_due: Mask) -> None:
         p = memory.pools
         if len(memory.slots) > len(p.waiting):
-            more = np.zeros((max(64, len(memory.slots), 2 * len(p.waiting)) - len(p.waiting), p.waiting.shape[1]), WAITING)
-            more["first"] = more["last"] = -1
-            p = p._replace(waiting=np.concatenate((p.waiting, more)))
+            p = _with_slots(p, max(64, len(memory.slots), 2 * len(p.waiting)))
         p.n[[MADE, GROUP, SLOT, NEED]] = 0
         if not memory.renewed:
             memory.touched = longer(memory.touched, len(memory.slots))
@@ -185,12 +189,14 @@ class SequenceKernel:
         }
         ends = p.occurrences["lo"][made], p.occurrences["hi"][made]
         found = composed(self.program, table, (flat, offsets), ends, memory.slots, slot, aliases)
-        return without_copies(found) if self.shape.reads_detections else found
+        return without_copies(found) if self.shape.reads_detections or self.shape.is_absence else found
 
     def _ascending(self, memory: Memory, made: Numbers, slot: Numbers, events: Numbers) -> Numbers | None:
         """How what is made comes in order; None: as it is. Detections can be made of the same events as others: then keys
         decide, then which operands were joined first."""
         hi, lo = memory.pools.occurrences["hi"][made], memory.pools.occurrences["lo"][made]
+        if self.shape.is_absence:
+            return np.lexsort((_ranks(memory.slots, slot), lo, hi))
         if memory.below is None:
             return _ascending(hi, lo, events)
         ordered = np.sort(events, axis=1)
@@ -225,13 +231,30 @@ class SequenceKernel:
         size = int(p.waiting["count"].sum()) * len(self.shape.operators)
         kept = np.empty(max(size, len(p.occurrences) // 2), OCCURRENCE)
         count = sweep(p, self.table, now, kept)
-        used = np.flatnonzero(p.waiting["count"][: len(memory.slots)].any(axis=1))
+        known = slice(len(memory.slots))
+        used = np.flatnonzero(p.waiting["count"][known].any(axis=1) | (p.registers[known] != UNSET).any(axis=1))
         if 2 * len(used) < len(memory.slots):
             memory.slots.keep(used)
-            p = p._replace(waiting=p.waiting[used])
+            p = p._replace(waiting=p.waiting[used], registers=p.registers[used])
         memory.pools = p._replace(occurrences=kept)
         memory.pools.n[OCCURRENCES] = count
         memory.renew()
+
+
+def _ranks(slots: Slots, slot: Numbers) -> Numbers:
+    """Where keys stand in order, for what has no events."""
+    keys = slots.keys()
+    ordered = sorted(distinct(slot, len(keys)).tolist(), key=lambda one: key_rank(keys[one]))
+    ranks = np.zeros(len(keys), np.int64)
+    ranks[ordered] = np.arange(len(ordered))
+    return np.asarray(ranks[slot])
+
+
+def _with_slots(p: Pools, size: int) -> Pools:
+    more = np.zeros((size - len(p.waiting), p.waiting.shape[1]), WAITING)
+    more["first"] = more["last"] = -1
+    registers = np.full((len(more), p.registers.shape[1]), UNSET)
+    return p._replace(waiting=np.concatenate((p.waiting, more)), registers=np.concatenate((p.registers, registers)))
 
 
 def _with_room(p: Pools, spare: int) -> Pools:

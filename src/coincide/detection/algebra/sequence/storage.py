@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.algebra.kernel.rows import Numbers
-from coincide.detection.algebra.layout import KEYS, OCCURRENCES, SEQUENCE_KIND, WAITING
+from coincide.detection.algebra.layout import KEYS, OCCURRENCES, REGISTERS, SEQUENCE_KIND, WAITING
 from coincide.detection.algebra.relations import keys_of, turns
 from coincide.detection.algebra.sequence import pools
-from coincide.detection.algebra.sequence.pools import OCCURRENCE, REMOVED, WRITTEN, mark_parts, tell_removed, tell_waiting
+from coincide.detection.algebra.sequence.pools import (
+    OCCURRENCE,
+    REMOVED,
+    UNSET,
+    WRITTEN,
+    mark_parts,
+    tell_removed,
+    tell_waiting,
+)
 from coincide.detection.algebra.sequence.sequences import Memory, SequenceKernel
 from coincide.detection.algebra.shape.shapes import AFTER, LEAF, TIMED, Operator
 from coincide.detection.columns.codec import Relations, Rows, compact
@@ -38,6 +46,8 @@ def relations(kernel: SequenceKernel, memory: Memory, since_last: bool = False) 
         "occurrences": Rows(OCCURRENCES, first + np.flatnonzero(marks), told, size),
         "waiting": _waiting_rows(waiting, size, freed),
     }
+    if kernel.shape.registers:
+        rows["registers"] = _register_rows(memory, slots)
     used = np.unique(told["event"])
     events = used[used >= first_event]
     notes = {"events": np.array([len(memory.events)])}
@@ -60,6 +70,15 @@ def _waiting_rows(waiting: Numbers, size: int, freed: Numbers) -> Rows:
     return Rows(WAITING, occurrence, columns, size, freed=freed)
 
 
+def _register_rows(memory: Memory, slots: Numbers) -> Rows:
+    values = memory.pools.registers[slots]
+    numbers = slots[:, None] * values.shape[1] + np.arange(values.shape[1])
+    there = values != UNSET
+    key, register = np.divmod(numbers[there], values.shape[1])
+    columns = {"key": key, "register": register, "value": values[there]}
+    return Rows(REGISTERS, numbers[there], columns, len(memory.slots) * values.shape[1], freed=numbers[~there])
+
+
 # From relations.
 
 
@@ -72,6 +91,11 @@ def loaded(kernel: SequenceKernel, relations: Relations) -> Memory:
         memory.events.add(spread(relations.events, relations.refs, size), np.arange(size))
     _load_occurrences(kernel, memory, rows["occurrences"])
     _load_waiting(kernel, memory, rows["waiting"])
+    registers = np.full((len(memory.slots), memory.pools.registers.shape[1]), UNSET)
+    if kernel.shape.registers:
+        own = rows["registers"].columns
+        registers[own["key"], own["register"]] = own["value"]
+    memory.pools = memory.pools._replace(registers=registers)
     memory.swept = max(memory.swept, 2 * rows["occurrences"].size)
     memory.epoch = max(relations.epoch, 1)
     if same and np.array_equal(rows["waiting"].numbers, rows["waiting"].columns["occurrence"]):

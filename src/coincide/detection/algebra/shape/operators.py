@@ -13,12 +13,13 @@ from coincide.detection.algebra.nodes.chain import Between, Step
 from coincide.detection.algebra.nodes.iteration import Iteration
 from coincide.detection.algebra.nodes.negation import Negation
 from coincide.detection.algebra.nodes.relations import RELATION_OF, Period
-from coincide.detection.algebra.nodes.selection import Every, Nth, Threshold
+from coincide.detection.algebra.nodes.selection import Every, Nth, Once, Threshold
 from coincide.detection.algebra.nodes.silence import Absence, DelayNode, SilenceStep
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.scope import Conjunct
 from coincide.detection.algebra.shape.keys import Components, Unsupported, joined_by_equality
 from coincide.detection.algebra.shape.shapes import (
+    ABSENT,
     AFTER,
     BOTH,
     BOUND,
@@ -28,6 +29,9 @@ from coincide.detection.algebra.shape.shapes import (
     EITHER,
     LEAF,
     MOST_LEAVES,
+    NTH,
+    ONCE,
+    PASSING,
     POLICIES,
     SEQUENT,
     SHORTEST,
@@ -53,9 +57,11 @@ class Reader:
     found: list[Operator] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
     stores: int = 0
+    registers: int = 0
 
     def operators(self) -> Operators:
-        root = self._read(self.program.root, (), False)
+        node = self.program.root
+        root = self._absence(node) if isinstance(node, Absence) else self._read(node, (), False)
         if len(self.leaves) > MOST_LEAVES:
             raise Unsupported(f"refers to more than {MOST_LEAVES} events")
         components = self._tied(root)
@@ -63,7 +69,10 @@ class Reader:
             raise Unsupported("uses subset and compares operands")
         if components and any(leaf.made for leaf in self.leaves) and any(operator.kind == BOTH for operator in self.found):
             raise Unsupported("uses + and compares detections")
-        return Operators(tuple(self.found), tuple(self.leaves), self.stores, tuple(map(self._by_type, components or [])))
+        if components and self.registers:
+            raise Unsupported("compares operands and selects")
+        tied = tuple(map(self._by_type, components or []))
+        return Operators(tuple(self.found), tuple(self.leaves), self.stores, tied, self.registers)
 
     def _add(self, operator: Operator) -> int:
         self.found.append(operator)
@@ -91,7 +100,41 @@ class Reader:
             child = self._read(node.children[0], (), optional)
             delayed = Operator(DELAYED, node, child, length=node.length, reduces=node.reduces, bindings=bindings)
             return self._add(replace(delayed, store=self._room(1)))
+        if isinstance(node, Once | Nth | Every) and not node.tests:
+            return self._selection(node, bindings, optional)
         raise Unsupported(_what(node))
+
+    def _absence(self, node: Absence) -> int:
+        """Standing alone it needs no events."""
+        if node.tests or node.length == 0:
+            raise Unsupported("has a condition on a silence, or one that does not last")
+        child = self._read(node.children[0], (), True)
+        return self._add(Operator(ABSENT, node, child, length=node.length, register=self._registers(1)))
+
+    def _selection(self, node: Once | Nth | Every, bindings: tuple[str, ...], optional: bool) -> int:
+        """Aliases end here."""
+        child = self._read(node.children[0], (), optional)
+        below = self.below(child)
+        if self.found[child].kind != LEAF and any(self.leaves[leaf].made for leaf in below):
+            raise Unsupported("selects from what is composed of detections")
+        for leaf in below:
+            self.leaves[leaf] = replace(self.leaves[leaf], aliases=(), optional=True)
+        operator = Operator(EITHER, node, child, reduces=node.reduces, bindings=bindings)
+        if isinstance(node, Once):
+            until = self._read(node.children[1], (), True) if len(node.children) > 1 else -1
+            length = UNBOUNDED if node.length is None else node.length
+            operator = replace(operator, kind=ONCE, right=until, length=length, register=self._registers(1))
+        elif isinstance(node, Nth):
+            operator = replace(operator, kind=NTH, position=node.position, register=self._registers(2))
+            if (windows := node.windows) is not None:
+                if windows.step < windows.length:
+                    raise Unsupported("selects the first or n-th of windows that overlap")
+                operator = replace(operator, length=windows.length, step=windows.step, offset=windows.offset)
+        return self._add(operator)
+
+    def _registers(self, count: int) -> int:
+        self.registers += count
+        return self.registers - count
 
     def _either(self, node: Disjunction, bindings: tuple[str, ...], optional: bool) -> int:
         if node.tests:
@@ -213,7 +256,7 @@ class Reader:
         one = self.found[operator]
         if one.kind == LEAF:
             return not self.leaves[one.leaf].made
-        if one.kind in (WITHOUT, BOUND):
+        if one.kind in PASSING:
             return self._is_point(one.left)
         return one.kind == EITHER and all(self._is_point(o) for o in (one.left, one.right) if o >= 0)
 
@@ -227,7 +270,7 @@ class Reader:
             if any(side is not None for side in sides):
                 raise Unsupported("compares operands inside alternatives")
             return None
-        if one.kind in (BOUND, DELAYED):
+        if one.kind in (BOUND, DELAYED, ONCE, NTH, ABSENT):
             return sides[0]
         tests = _joining(one.node)
         is_leaf = [self.found[side].kind == LEAF for side in (one.left, one.right)]
@@ -286,13 +329,14 @@ def _limit(periods: Iterable[Period]) -> int:
 _NAMES: tuple[tuple[type[Node], str], ...] = (
     (Life, "uses valid"),
     (Iteration, "uses an iteration"),
-    (Absence, "uses a silence"),
+    (Absence, "has a silence inside another operator"),
     (DelayNode, "has a condition on a delay"),
     (WindowNode, "has a window inside another operator"),
     (Threshold, "has a threshold inside another operator"),
     (Running, "uses a running aggregate"),
-    (Nth, "selects the first or n-th"),
-    (Every, "uses LAST without a window"),
+    (Nth, "has a condition on a selection"),
+    (Once, "has a condition on a selection"),
+    (Every, "has a condition on a selection"),
 )
 
 

@@ -12,14 +12,17 @@ from coincide.expr.tree import Call, Expr
 from coincide.expr.tree import Reference as FieldReference
 from coincide.syntax import walk
 
-LEAF, EITHER, SEQUENT, BOTH, WITHOUT, AFTER, SILENT, DELAYED, BOUND = range(9)
+LEAF, EITHER, SEQUENT, BOTH, WITHOUT, AFTER, SILENT, DELAYED, BOUND, ONCE, NTH, ABSENT = range(12)
 TIMED = (AFTER, SILENT, DELAYED)
 """Operators whose operands wait for a time, at which something is made of each alone."""
+PASSING = (WITHOUT, BOUND, ONCE, NTH)
+"""Operators that pass some of their left operand's occurrences on."""
 UNRESTRICTED, RECENT, CHRONICLE, CONTINUOUS, SHORTEST = range(5)
 POLICIES = {"UNRESTRICTED": UNRESTRICTED, "RECENT": RECENT, "CHRONICLE": CHRONICLE, "CONTINUOUS": CONTINUOUS}
 """By the names that `consumption.py` has for them."""
 BY_ORDER, BY_START = 1, 2
 UNBOUNDED = 2**62
+NEVER = 2**63 - 1
 MOST_LEAVES = 32
 
 
@@ -54,6 +57,10 @@ class Operator:
     length: int = 0  # of what is timed
     horizon: int = 0  # of `(A - B) within T`: how long after the start of an A a B counts
     gap: int = -1  # what must not lie between the operands
+    register: int = -1  # the first of its numbers that are kept for each key
+    position: int = 0  # of the n-th
+    step: int = 0  # from one window to the next
+    offset: int = 0
     reduces: bool = False
     continues: bool = False
     mixed: bool = False  # can an event of one side be in a detection of the other?
@@ -71,6 +78,7 @@ class Operators:
     leaves: tuple[Leaf, ...]
     stores: int
     tied: tuple[dict[str, str], ...] = ()  # attribute by type
+    registers: int = 0
 
     @property
     def reads_detections(self) -> bool:
@@ -78,7 +86,11 @@ class Operators:
 
     @property
     def is_timed(self) -> bool:
-        return any(operator.kind in TIMED for operator in self.operators)
+        return self.is_absence or any(operator.kind in TIMED for operator in self.operators)
+
+    @property
+    def is_absence(self) -> bool:
+        return self.operators[-1].kind == ABSENT
 
 
 def stores_of(operator: Operator) -> dict[int, int]:
