@@ -81,6 +81,17 @@ class JsonDetections(DetectionWriter):
     def write(self, batch: EventBatch) -> None:
         if not len(batch):
             return
+        left = memoryview(self._lines(batch))
+        while left:  # an unbuffered standard output (PYTHONUNBUFFERED) may take a part only
+            left = left[self._stream.write(left) :]
+        if self._file is None:
+            self._stream.flush()  # who reads a pipe should see a detection when it is made
+
+    def _lines(self, batch: EventBatch) -> bytes:
+        if batch.has_table and self._made is None and not self._iso and self._keys is None:
+            from coincide.adapters.tablerecords import table_lines
+
+            return table_lines(batch.table)
         records = records_of(batch)
         if self._made is not None:
             records = (self._identified(r) for r in records)
@@ -89,11 +100,7 @@ class JsonDetections(DetectionWriter):
         if self._keys is not None:
             records = ({**r, KEY: key} for r, key in zip(records, self._keys(batch), strict=True))
         with all_is_kept():
-            left = memoryview(self._encoder.encode_lines(records))
-        while left:  # an unbuffered standard output (PYTHONUNBUFFERED) may take a part only
-            left = left[self._stream.write(left) :]
-        if self._file is None:
-            self._stream.flush()  # who reads a pipe should see a detection when it is made
+            return self._encoder.encode_lines(records)
 
     def commit(self) -> None:
         if self._file is not None:

@@ -58,8 +58,10 @@ class Origins:
             return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids)
         codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        first = np.sort(np.unique(rows * (int(codes.max(initial=0)) + 1) + codes, return_index=True)[1])
-        if len(first) < len(ids):
+        keys = rows * (int(codes.max(initial=0)) + 1) + codes
+        ordered = np.sort(keys)
+        if (ordered[1:] == ordered[:-1]).any():
+            first = np.sort(np.unique(keys, return_index=True)[1])
             ids, offsets = ids.take(pa.array(first)), np.searchsorted(rows[first], np.arange(len(offsets)))
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids)
 

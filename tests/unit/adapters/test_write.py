@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from random import Random
 from threading import Thread
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from coincide.adapters.tablerecords import MANY, table_lines, table_records
 from coincide.adapters.write import open_detections
 from coincide.errors import InputError
 from coincide.model.batch import EventBatch
+from coincide.model.compound import ValueSet
 from coincide.model.event import Event, Value, detection, primitive
 from coincide.model.space import Space
 
@@ -49,6 +55,33 @@ def test_json_lines(tmp_path: Path, columnar: bool) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
+VALUES: list[Value] = [None, 1.0, 0.1, -0.0, 1e300, 2**62, True, False, "", 'a "b"\\\n', "é\x00", ValueSet((1.0, "x")), "plain"]
+kinds = st.sampled_from([[None], [None, "x", 'y"'], [1.0, 2.0], [0.5, None], [True, None], VALUES])
+columns = st.dictionaries(st.sampled_from(["v", 'w"', "é", "u"]), kinds)
+ids = st.lists(st.sampled_from(["1", "20", "q", 'q"', "é"]), max_size=3)
+
+
+Row = tuple[int, list[str], bool]
+
+
+@given(columns, st.lists(st.tuples(st.sampled_from([0, 1, 1000, 1_000_000]), ids, st.booleans()), min_size=1), st.randoms())
+def test_many_detections_go_by_columns(
+    columns: dict[str, list[Value]], rows: list[tuple[int, list[str], bool]], chance: Random
+) -> None:
+    """The same bytes as record by record."""
+    events = []
+    for number in range(MANY + 10):
+        time, made_of, is_made = chance.choice(rows)
+        values = {name: value for name, kind in columns.items() if (value := chance.choice(kind)) is not None}
+        origin = tuple((time, time, 1, 0, name) for name in made_of)
+        event = detection(
+            chance.choice("ab"), (time, time + chance.choice([0, 7])), values, origin, (9000, 0, number, 1, 0, 0), None, None
+        )
+        events.append(event if is_made else primitive("c", time, time, str(number), values).placed(number))
+    table = EventBatch(events).table
+    assert table_lines(table) == msgspec.json.Encoder().encode_lines(table_records(table))
+
+
 def test_generated_ids(tmp_path: Path) -> None:
     with open_detections(tmp_path / "out.jsonl", ids=True) as writer:
         writer.write(EventBatch(detections()))
@@ -61,9 +94,9 @@ def test_generated_ids(tmp_path: Path) -> None:
 def test_external_events_have_ids_and_no_origin(tmp_path: Path) -> None:
     event = primitive("a", 1000, 1000, "7", {})
     batch = EventBatch([event.placed(1)])
-    for given in (EventBatch([event]), batch, EventBatch(table=batch.table)):
+    for batch_given in (EventBatch([event]), batch, EventBatch(table=batch.table)):
         with open_detections(tmp_path / "out.jsonl") as writer:
-            writer.write(given)
+            writer.write(batch_given)
         assert written(tmp_path / "out.jsonl") == [{"type": "a", "id": "7", "time": 1}]
 
 
