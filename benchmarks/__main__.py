@@ -8,6 +8,7 @@ import sys
 QUESTIONS = (
     "startup",
     "reading",
+    "ambiguity",
     "tiers",
     "monitor_kernel",
     "many_monitors",
