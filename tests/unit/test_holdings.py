@@ -60,6 +60,42 @@ def test_cases(language: str) -> None:
     assert told
 
 
+KEYED = {
+    "amit": """<amit><event name="a"><eventAttribute name="k" type="string"/></event>
+      <event name="b"><eventAttribute name="k" type="string"/></event>
+      <key name="K"><eventKey event="a" attribute="k"/><eventKey event="b" attribute="k"/></key>
+      <lifespan name="L"><initiator><eventInitiator event="a"/></initiator>
+        <terminator><expirationInterval timeInterval="1000"/></terminator><keyBy name="K"/></lifespan>
+      <situation name="x" lifespan="L"><not detectionMode="deferred"><operandNot event="b"/></not></situation></amit>""",
+    "cdl": """<cd id="c" version="1" within="1 h"><sources>
+        <source class="a" anchor="A"><attribute name="k" type="string"/></source>
+        <source class="b" anchor="B"><attribute name="k" type="string"/></source></sources>
+      <predicates><predicate name="equal" anchor="P">A.k, B.k</predicate></predicates>
+      <expressions><expression anchor="X">P</expression></expressions><events><event class="x" trigger="X"/></events></cd>""",
+    "ecco": "detect x per k = (a ; b) within 1h",
+    "ecl": "monitor x by k = repeat { push(y) { sequential { a, b } } }",
+    "eql": "sequence by k with maxspan=1h [a where true] [b where true]",
+    "opera": "detect x = ([a(k = ?k)], [b(k = ?k)]) T = 1h",
+    "matchrecognize": "SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY time MEASURES B.time AS t PATTERN (A B) "
+    "WITHIN INTERVAL '1' HOUR DEFINE A AS type = 'a', B AS type = 'b') AS x",
+    "sigma": """name: s
+logsource: {category: a}
+detection: {s: {k|exists: true}, condition: s}
+---
+name: x
+correlation: {type: temporal_ordered, rules: [s, s, s], group-by: [k], timespan: 1h}""",
+}
+
+
+@pytest.mark.parametrize("language", KEYED)
+def test_keys_are_the_values_that_events_have(language: str) -> None:
+    engine = Engine(loads(KEYED[language], language), "interpreter")
+    engine.process([{"type": "a", "id": f"e{time}", "time": time, "k": "eve"} for time in (0, 1)])
+    engine.process([{"type": "heartbeat", "time": 2}])
+    assert {each.key for each in engine.unfinished()} == {("eve",)}
+    assert language != "sigma" or [each.what for each in engine.unfinished()] == ["2 events in the window"]
+
+
 def test_under_policies() -> None:
     book = loads("sources p, q\ndetect X = ([A(k = ?k)], [T in {T, B(k = ?k)}]) T = 10s", "ce")
     engine = PolicyEngine(book, "guaranteed")

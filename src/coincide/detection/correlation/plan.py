@@ -25,6 +25,7 @@ from coincide.detection.correlation.construction import compile_description
 from coincide.detection.correlation.interpreter import Interpreter
 from coincide.detection.correlation.join_trees import reasons
 from coincide.detection.correlation.program import Program
+from coincide.detection.correlation.view import Message
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.detection.snapshots import damaged
 from coincide.expr.quantities import counted
@@ -194,9 +195,16 @@ class CorrelationPlan(PlanOfOne):
             messages = [*instance.mapped]
             since = min((message.lo for message in messages), default=None)
             origin = sorted({key for message in messages for key in message.origin})
-            yield Unfinished(self.name, (), f"{counted(len(messages), 'message')} matched", since, origin=tuple(origin))
+            given = next((message for message in messages if message.trigger is None), None)
+            what = f"{counted(len(messages), 'message')} matched"
+            yield Unfinished(self.name, self._key(given), what, since, origin=tuple(origin))
         for timer in state.timers.live():
-            yield Unfinished(self.name, (), "a time event is set", due=timer.due)
+            yield Unfinished(self.name, self._key(timer.payload[1]), "a time event is set", due=timer.due)
+
+    def _key(self, message: Message | None) -> tuple[object, ...]:
+        if message is None:
+            return ()
+        return tuple(message.source if name == "source" else message.values.get(name) for name in self.partition or ())
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

@@ -168,8 +168,8 @@ class SelectionPlan(PlanOfSeveral):
             for key, group in groups.by_key.items():
                 units = [unit for _, unit in group.rows(since_last=False)]
                 since, origin = min((u.lo for u in units), default=None), sorted({each for u in units for each in u.origin})
-                what = f"{counted(len(group), 'event')} in the window"
-                yield Unfinished(correlation.name, key, what, since, origin=tuple(origin))
+                what = f"{counted(len(origin), 'event')} in the window"
+                yield Unfinished(correlation.name, tuple(value for _, value in key), what, since, origin=tuple(origin))
 
 
 def attributes_of(linked: Linked) -> frozenset[str] | None:
