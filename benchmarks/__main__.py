@@ -26,6 +26,8 @@ QUESTIONS = (
     "snapshots",
     "spark_pages",
     "spark_flat",
+    "spark_sizes",
+    "ranges",
     "cdl_visit",
     "cdl_joins",
     "ecco_windows",

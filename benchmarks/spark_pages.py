@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import statistics
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,16 +45,23 @@ def arrived(kind: str, keys: np.ndarray, second: int) -> Arrived:
     return Arrived([(now, now, 1)], [to_bytes(pa.table(columns))])
 
 
-def measured(language: str, size: int) -> tuple[float, float, int]:
-    """Milliseconds of CPU: a micro-batch, the first of a worker that has just started; bytes that are stored for one."""
+def bucket_of(language: str) -> tuple[Any, Callable[[str, np.ndarray, int], None]]:
+    """The store of a bucket, and what gives it a micro-batch of events of one type at this second."""
     from support import Memory
 
     rules = loads(LANGUAGES[language], language)
     task = Task(sources_of(rules), tuple(d.order for d in rules.detectors), "kernel", Layout(FIELDS), Outputs(()))
-    store, random = Memory(), np.random.default_rng(1)
+    store = Memory()
 
     def take(kind: str, keys: np.ndarray, second: int) -> None:
         Bucket(task, BELIEVED, True, Division([], 1, PAGES), store).advance(arrived(kind, keys, second))
+
+    return store, take
+
+
+def measured(language: str, size: int) -> tuple[float, float, int]:
+    """Milliseconds of CPU: a micro-batch, the first of a worker that has just started; bytes that are stored for one."""
+    (store, take), random = bucket_of(language), np.random.default_rng(1)
 
     def touch(second: int) -> None:
         keys = random.choice(size, TOUCHED, replace=False)
