@@ -16,7 +16,7 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 from pyspark.sql import SparkSession
 from coincide.errors import CoincideError
 from coincide.rulebook import loads
-from coincide.spark import Report, by_type, detect, match_recognize, progress, split, sql
+from coincide.spark import Report, by_batch, by_type, detect, match_recognize, progress, split, sql, watched, why
 
 spark = SparkSession.builder.remote("local[1]").config("spark.sql.shuffle.partitions", "1").getOrCreate()
 assert "connect" in type(spark).__module__
@@ -50,6 +50,23 @@ except CoincideError as error:
 else:
     raise AssertionError("a listener that PySpark cannot remove while it hears something")
 assert spark.read.parquet(folder + "/found").count() == 1
+with open(folder + "/m.ecl", "w") as file:
+    file.write("monitor m by k = repeat { push(x, v: v) { sequential { a, b } } }")
+def start(book):
+    made = spark.readStream.schema(df.schema).parquet(folder + "/events").transform(detect(book, delay="0 seconds"))
+    writer = made.writeStream.foreachBatch(by_batch(folder + "/numbered")).option("checkpointLocation", folder + "/kept too")
+    return writer.trigger(availableNow=True).start()
+watched(folder + "/m.ecl", start).awaitTermination()
+assert spark.read.parquet(folder + "/numbered").count() == 1
+events = spark.createDataFrame([("a", 1, "e1", "p"), ("b", 2, "e2", "p")], "type string, time long, id string, k string")
+(row,) = detect(rules, events, keys=True).collect()
+assert [part.event.id for part in why(rules, events, detection=row).parts] == ["e1", "e2"]
+try:
+    stream = spark.readStream.schema(df.schema).parquet(folder + "/events").transform(detect(rules, until="inf"))
+except CoincideError as error:
+    assert "a stream has no end" in str(error)
+else:
+    raise AssertionError("a stream has no end")
 spark.stop()
 print("well")
 """
