@@ -126,6 +126,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "give the rules" in capsys.readouterr().err
     assert main(["state", str(tmp_path), str(rules)]) == 2
     assert "holds no checkpoints" in capsys.readouterr().err
+    assert main(["state", str(tmp_path / "typo")]) == 2
+    assert "typo': No such file or directory" in capsys.readouterr().err
 
 
 RULES = "detect pair = ([a(k = ?k)], [b(k = ?k)]) T = 10s"

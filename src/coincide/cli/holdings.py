@@ -80,6 +80,8 @@ def _holdings(path: Path, book: Rulebook | None) -> list[Holding]:
         from coincide.engines.spark.holdings import stream_holdings
 
         return stream_holdings(path, book)
+    with readable(str(path)):
+        path.stat()
     if book is None:
         raise InputError(f"give the rules that '{path}' is of, too: coincide state {path} RULES")
     if not path.is_dir():
