@@ -69,7 +69,7 @@ class Allowance:
         # Less than a full block: what goes on after the first is columns from its start.
         self._left = size - size // 4 if first is None else first
 
-    def covers(self, block: bytes) -> bool:
-        """Whether this block, too, is within the allowance."""
-        self._left -= len(block)
+    def covers(self, block: bytes, price: int = 1) -> bool:
+        """Whether this block, too, is within the allowance; each of its bytes counts so many times."""
+        self._left -= price * len(block)
         return self._left > 0 or len(block) < self._least

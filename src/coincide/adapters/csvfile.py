@@ -25,6 +25,9 @@ from coincide.model.space import Space
 if TYPE_CHECKING:
     from coincide.adapters.csvcolumns import CsvColumns
 
+PRICE = 4
+"""Rows of CSV are short, and to read one by itself takes longer than a line of JSON does."""
+
 _whole = re.compile(r"[+-]?[0-9]+").fullmatch
 _not_utf8 = re.compile("[\udc80-\udcff]").search
 
@@ -48,7 +51,7 @@ def read_csv(
     columns: CsvColumns | None = None
     while block := reader.next_block():
         batch = None
-        if not allowance.covers(block):
+        if not allowance.covers(block, PRICE):
             columns = columns or _columns(mapping, reader.header, types, unread)
             batch = columns.batch(block, intake)
         if batch is not None and columns is not None:
@@ -72,7 +75,7 @@ def _unread(stream: IO[bytes], name: str, mapping: FieldMapping, size: int, want
     """Columns of a large input that nobody wants, by its first rows: texts need not be read, numbers have to be finite."""
     reader = _CsvReader(Blocks(stream, size), name, mapping, Intake(), {})
     block = reader.next_block()
-    found = {} if len(block) < size else _columns(mapping, reader.header, {}).kinds(block, set(reader.header) - wanted)
+    found = {} if PRICE * len(block) < size else _columns(mapping, reader.header, {}).kinds(block, set(reader.header) - wanted)
     stream.seek(0)
     return found
 
@@ -88,7 +91,7 @@ def _types(stream: IO[bytes], name: str, mapping: FieldMapping, size: int, unrea
     while block := reader.next_block():
         looked_at = (n for n in reader.header if n not in mapping.envelope and n not in unread)
         types = types or ColumnTypes(looked_at, mapping.column_types)
-        small, first = first and len(block) < size, False
+        small, first = first and PRICE * len(block) < size, False
         if small or not (columns := columns or _columns(mapping, reader.header, {})).note(block, types):
             reader.note(block, types)
         elif not types.undecided:
