@@ -1,4 +1,4 @@
-"""How fast are ECCO's windows and its sequences with negation, for 10,000 sensors, next to the same said in Amit?
+"""How fast are ECCO's windows, its sequences with negation and its silences, for 10,000 sensors, next to the same said in Amit?
 
 Kernels take all `EVENTS`, interpreters as many as they can in some seconds. Windows of Amit are lifespans, which begin with
 a sensor's first reading, not with the minute: the amount is the same, the answer is not."""
@@ -31,6 +31,8 @@ QUIET = "detect quiet per sensor = ((open ; shut) within 1min) - alarm  with rec
 JOINED = """
 detect quiet = ((open as o ; shut as s where o.sensor = s.sensor) within 1min) - alarm as x
                where o.sensor = x.sensor  with recent  give o.sensor"""
+LEFT_OPEN = "detect left_open per sensor = (open - shut) within 10s  give sensor"
+UNHEARD = "detect unheard per sensor = not open over 20s  give sensor"
 
 AMIT_EVENTS = "".join(
     f'<event name="{name}"><eventAttribute name="sensor" type="number"/><eventAttribute name="value" type="number"/></event>'
@@ -94,6 +96,13 @@ DOORS = [
     Case("Amit, interpreter", "Amit", AMIT_QUIET),
 ]
 
+ABSENCES = [
+    Case("kernel, (open - shut) within 10s", "ECCO", LEFT_OPEN, "kernel"),
+    Case("kernel, not open over 20s", "ECCO", UNHEARD, "kernel"),
+    Case("interpreter, (open - shut) within 10s", "ECCO", LEFT_OPEN),
+    Case("interpreter, not open over 20s", "ECCO", UNHEARD),
+]
+
 
 def events(count: int, shares: dict[str, float], seed: int = 1) -> EventTable:
     random = np.random.default_rng(seed)
@@ -136,6 +145,7 @@ def main(count: int = EVENTS) -> None:
     compare(f"Averages a minute of {SENSORS:,} sensors", READINGS, events(count, {"reading": 1.0}))
     doors = events(count, {"open": 0.45, "shut": 0.45, "alarm": 0.1})
     compare(f"Open, then shut, no alarm between, of {SENSORS:,} sensors", DOORS, doors)
+    compare(f"What does not come, of {SENSORS:,} sensors, in ECCO", ABSENCES, doors)
 
 
 if __name__ == "__main__":

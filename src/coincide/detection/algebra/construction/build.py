@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from coincide.detection.algebra.construction.chains import build_chain, build_selection
-from coincide.detection.algebra.construction.memory import one_is_enough
+from coincide.detection.algebra.construction.memory import is_exact, one_is_enough
 from coincide.detection.algebra.construction.surroundings import Surroundings, microseconds, without_bounds
 from coincide.detection.algebra.nodes.base import Binding, Disjunction, LengthBound, Life, Node, Reference
 from coincide.detection.algebra.nodes.equality import equality
@@ -209,6 +209,8 @@ class Builder:
     def _reach(self, left: Expression) -> int | None:
         """How long an occurrence can last at most, if that is known: then older negated ones can go."""
         options = self.setting.options
+        if is_exact(left, self.names):
+            return 0
         if options.maybe == "keep":
             return None
         while isinstance(left, Wrapper):
