@@ -56,7 +56,7 @@ TIMES = st.sampled_from(["00:00", "00:00:00 UTC", "23:59:59"])
 @given(expressions(parallel=False), events(14), restart, st.integers(0, 14), TIMES)
 def test_times_of_day(body: Expression, some: list[Event], options: str, before: int, time: str) -> None:
     """Around midnight, where two of the times are; the timer that stands first in the text waits for it."""
-    book = rules(re.sub(r"= \d+ms", f"= '{time}'", text_of(body, options), count=1))
+    book = rules(re.sub(r"= \d+ms", f"= at '{time}'", text_of(body, options), count=1))
     early = before * 1000
     shifted = [primitive(e.type, e.lo - early, e.hi - early, e.id or "", e.attributes, e.source) for e in some]
     if book is not None:
@@ -173,7 +173,7 @@ def test_aliases_and_attributes(body: str, some: list[Event], cuts: list[int], o
 
 REASONS = [
     ("[A] || [B]", "uses parallelization"),
-    ("([A], [B]) T = at '19:00'", "uses a timer at a time of day"),
+    ("([A], [B]) T = at '19:00 Europe/Berlin'", "uses a timer at a time of day in a time zone"),
     ("[A(k = ?x)] [B]", "has items or domains that do not carry every parameter in the same attribute"),
     ("[A(k = ?x, l = ?x)]", "compares several attributes of one event with a parameter"),
 ]
