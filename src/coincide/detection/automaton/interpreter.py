@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from coincide.detection.automaton.attributes import json_text
@@ -136,7 +136,8 @@ class Step:
         number, assignment = sight.automaton.number, sight.assignment
         by_state = self.state.instances[assignment].runs[number]
         if self.own is None or any(left or right for left, right in sight.sides):
-            return [run for state, runs in by_state.items() if sight.concerns(state) for run in runs.values()]
+            awaiting = ((state, runs.values()) for state, runs in by_state.items() if sight.concerns(state))
+            return [run for state, runs in awaiting for run in sight.followed(state, runs)]
         return [run for holder, run in self.own.items() if holder[:2] == (assignment, number)]
 
     def _run(self, sight: Sight, run: Run, found: dict[object, Match]) -> None:
@@ -284,6 +285,14 @@ class Sight:
 
     def _follows(self, prev: int | None) -> bool:
         return prev is None or self.reading.timing is not None or prev < self.event.lo
+
+    def followed(self, state: State, runs: Iterable[Run]) -> Iterable[Run]:
+        """Those that the event may follow: where all is strong, it does nothing to the others (of its own instant, say)."""
+        positions, own = self.automaton.awaited(state).positions, self.automaton.positions
+        if self.reading.timing is not None or any(weak or own[number].awaits is not None for number, weak in positions):
+            return runs
+        lo = self.event.lo
+        return [run for run in runs if run.prev is None or run.prev < lo]
 
     def taken(self, run: Run, sees: bool) -> Iterator[Taken]:
         """The transitions that the event (if the run sees it) or the sides' detections allow."""
