@@ -43,7 +43,7 @@ class Hints:
     """What a rule, and those that feed it, say of the events that they wait for."""
 
     def __init__(self, book: Rulebook) -> None:
-        self._made = {output for detector in book.detectors for output in (detector.name, *detector.outputs)}
+        self._made = {output for detector in book.detectors for output in detector.outputs or (detector.name,)}
         self._wants: list[Wants] = [book.compiled.languages[d.language].wants(d) for d in book.detectors]
         self.mentions = [m for reads in book.reads for m in reads.mentions if m.what in (KEY, ATTRIBUTE)]
 
