@@ -44,7 +44,7 @@ def arrived(kinds: np.ndarray, keys: np.ndarray, second: int) -> Arrived:
         columns = {"hi": pa.array(table.hi), "lo": pa.array(table.lo), **{name: table.fields[name] for name in ("type", "id")}}
         parts.append(pa.table(columns | {".k": table.fields["k"], "page": pa.array(own % PAGES, pa.int32())}))
     now = second * 1_000_000
-    return Arrived([(now, now, len(keys))], [to_bytes(pa.concat_tables(parts))])
+    return Arrived([(now, now, len(keys))], [to_bytes(pa.concat_tables(parts))], firsts=[now])
 
 
 class Stream:

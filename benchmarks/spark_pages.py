@@ -42,7 +42,7 @@ def arrived(kind: str, keys: np.ndarray, second: int) -> Arrived:
     columns = {"hi": pa.array(table.hi), "lo": pa.array(table.lo), **{name: table.fields[name] for name in ("type", "id")}}
     columns |= {".k": table.fields["k"], "page": pa.array(keys % PAGES, pa.int32())}
     now = second * 1_000_000
-    return Arrived([(now, now, 1)], [to_bytes(pa.table(columns))])
+    return Arrived([(now, now, 1)], [to_bytes(pa.table(columns))], firsts=[now])
 
 
 def bucket_of(language: str) -> tuple[Any, Callable[[str, np.ndarray, int], None]]:

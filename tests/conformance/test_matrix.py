@@ -21,7 +21,8 @@ LOADS = [case for case in CASES if not case.path("expected.jsonl")]
 SAMPLE = {
     "ecl/avionics", "ecl/chained-monitors", "ecl/do-unless", "ecl/interval-time", "ecl/keys", "ecl/keys-modes",
     "ecl/machine-example-3", "ecl/predicate-null", "ecl/push-attributes", "ecl/several-files", "ecl/total-order",
-    "amit/after", "amit/fig10-portal-collapse", "amit/key-global", "amit/mode-deferred", "amit/startup", "amit/where",
+    "amit/after", "amit/fig10-portal-collapse", "amit/key-global", "amit/mode-deferred",
+    "amit/startup-after-heartbeats", "amit/where",
     "opera/parameter-doors", "opera/paper-3-within-an-hour", "opera/parallel", "opera/timing-daily", "pretty/then-within",
     "pretty/at-most-once",
     "ecco/example-1-average", "ecco/once", "ecco/per-key", "ecco/silence",

@@ -48,7 +48,7 @@ class Run:
         blobs = [self._blob(part) for part in (events[::2], events[1::2]) if part]  # of two tasks
         stamps = [event.hi for event in events] or [0]
         bucket = Bucket(self.task, Timing(self.delay), self.timed, Division([], 1, self.pages), self.store)
-        outcome = bucket.advance(Arrived([(min(stamps), max(stamps), len(stamps))], blobs, closing))
+        outcome = bucket.advance(Arrived([(min(stamps), max(stamps), len(stamps))], blobs, closing, firsts=[min(stamps)]))
         self.made += merged(outcome.made).events
         self.late += outcome.late
         return outcome

@@ -46,7 +46,7 @@ def taken(task: TableTask, store: Memory, rows: list[dict[str, Any]], closing: i
     blob = to_bytes(told.append_column("page", pa.array([0] * len(rows), pa.int32())))
     stamps = hi.to_pylist()
     runs = [(min(stamps), max(stamps), len(stamps))] if stamps else []
-    arrived = Arrived(runs, [blob] if rows else [], closing)
+    arrived = Arrived(runs, [blob] if rows else [], closing, firsts=[run[0] for run in runs])
     outcome = Bucket(task, Timing(DELAY), True, Division([], 1, 1), store).advance(arrived)
     return [row for batch in task.rows(outcome.made, None) for row in batch.to_pylist()]
 

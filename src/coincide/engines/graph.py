@@ -95,7 +95,7 @@ class Graph:
         first, rest = behind.split(1)
         made = [self._step(state, before)] if far else []
         try:
-            self._gaps.check(state.states, state.hi, _first_and_last(first)[0])
+            self._gaps.check(state.states, state.hi, _first(first))
             made.append(self._step(state, first, arrival=arrival))
             made.append(self.advance(state, rest, bound, arrival, until, closing))
         except RunError as error:
@@ -113,13 +113,14 @@ class Graph:
         closing: bool = False,
         border: Border | None = None,
     ) -> EventBatch:
-        if rows := len(batch):
-            first, last = _first_and_last(batch) if arrival is None else _first_and_latest(batch)
-            state.start = first if state.start is None else state.start
-            state.hi = max(state.hi, last)
         placed = batch.numbered(state.consumed, arrival) if border is None else batch
         external = placed.without_type(HEARTBEAT)
-        state.consumed += rows
+        if rows := len(batch):
+            state.consumed += rows
+            if state.start is None and not len(external):  # a heartbeat begins nothing, and nothing waits yet
+                return EMPTY
+            state.start = _first(external) if state.start is None else state.start
+            state.hi = max(state.hi, _last(batch) if arrival is None else _latest(batch))
         end = None if until is None else state.hi
         at = arrival if isinstance(arrival, int) else None
         routes = Routes(external, len(self.plans))
@@ -286,15 +287,14 @@ def add_statistics(total: dict[str, Any], part: Mapping[str, Any]) -> None:
             total[name] = total.get(name, 0) + value
 
 
-def _first_and_latest(batch: EventBatch) -> tuple[int, int]:
+def _first(batch: EventBatch) -> int:
+    return int(batch.table.hi[0]) if batch.has_table else order_of(batch.events[0])[0]
+
+
+def _last(batch: EventBatch) -> int:
+    return int(batch.table.hi[-1]) if batch.has_table else order_of(batch.events[-1])[0]
+
+
+def _latest(batch: EventBatch) -> int:
     """Of events as they came."""
-    if batch.has_table:
-        return int(batch.table.hi[0]), int(batch.table.hi.max())
-    return order_of(batch.events[0])[0], max(order_of(event)[0] for event in batch.events)
-
-
-def _first_and_last(batch: EventBatch) -> tuple[int, int]:
-    if batch.has_table:
-        hi = batch.table.hi
-        return int(hi[0]), int(hi[-1])
-    return order_of(batch.events[0])[0], order_of(batch.events[-1])[0]
+    return int(batch.table.hi.max()) if batch.has_table else max(order_of(event)[0] for event in batch.events)

@@ -26,7 +26,7 @@ from coincide.engines.stopping import Stop, up_to_a_stop
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.column import Column, Rows
-from coincide.model.event import ENVELOPE
+from coincide.model.event import ENVELOPE, HEARTBEAT
 from coincide.model.table import EventTable
 from coincide.rulebook import Rulebook
 
@@ -85,7 +85,10 @@ class Lanes:
         """Has all lanes consume their parts of a batch."""
         table = batch.table.numbered(self._consumed)
         self._consumed += len(table)
-        self._start = int(table.hi[0]) if self._start is None else self._start
+        if self._start is None:
+            if not len(external := EventBatch(table=table).without_type(HEARTBEAT)):
+                return []
+            self._start = int(external.table.hi[0])
         self._hi = int(table.hi[-1])
         parts = [part for share in self._shares for part in share.parts(table)]
         return [self._threads[lane].submit(lane.consume, table, rows, self._start, self._hi) for lane, rows in parts]

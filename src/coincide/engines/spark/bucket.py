@@ -102,6 +102,7 @@ class Arrived:
     marks: Sequence[Sequence[Told]] = ()  # how far sources have come, where they are waited for
     wall: int | None = None  # what the wall clock says, if it matters
     fed: Mapping[str, int] = field(default_factory=dict)  # how far buckets of earlier stages have come
+    firsts: Sequence[int] = ()  # when the first events were, also of other buckets'; heartbeats are none
 
 
 @dataclass
@@ -177,9 +178,8 @@ class Bucket:
     def _pass_time(self, arrived: Arrived, runs: Sequence[Run], limit: int) -> None:
         meta, wall = self.meta, arrived.wall
         if runs:
-            first, meta.clock = min(run[0] for run in runs), max(meta.clock, *(run[1] for run in runs))
-            if meta.start is None or meta.released <= meta.start:
-                meta.start = first if meta.start is None else min(meta.start, first)
+            meta.clock = max(meta.clock, *(run[1] for run in runs))
+            self._begin([first for first in arrived.firsts if first <= limit])
             meta.mark, meta.came = meta.clock, wall
         elif wall is not None and meta.came is not None and self._sleeps(meta.came, wall):
             meta.clock = max(meta.clock, meta.mark + wall - meta.came)
@@ -187,6 +187,11 @@ class Bucket:
         advance(meta.marks, told)
         if wall is not None:
             meta.heard.update(dict.fromkeys(told, wall))
+
+    def _begin(self, firsts: Sequence[int]) -> None:
+        start = self.meta.start
+        if firsts and (start is None or self.meta.released <= start):
+            self.meta.start = min(firsts) if start is None else min(start, *firsts)
 
     def _sleeps(self, heard: int | None, wall: int | None) -> bool:
         """Has nothing been heard for so long that it is not waited for?"""

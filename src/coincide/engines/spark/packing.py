@@ -19,6 +19,7 @@ from coincide.engines.ahead import Guard, Run
 from coincide.engines.spark.frame import Layout
 from coincide.engines.spark.marks import REACHED, marks_of
 from coincide.engines.spark.rejects import SHOWN
+from coincide.model.event import HEARTBEAT
 
 PACKED = "name string, bucket int, told binary, blob binary"
 PACKED_ARROW = pa.schema([("name", pa.string()), ("bucket", pa.int32()), ("told", pa.binary()), ("blob", pa.binary())])
@@ -98,6 +99,7 @@ class Telling(msgspec.Struct, array_like=True):
     marks: bytes | None = None
     sender: str | None = None
     bound: int | None = None
+    first: int | None = None  # of the times of events, which heartbeats are not
 
     def to_bytes(self) -> bytes:
         return msgspec.msgpack.encode(self)
@@ -143,7 +145,7 @@ class Packing:
         if self.marked:
             reached, marks = marks_of(events, runs)
             events = events.append_column(REACHED, reached)
-        told = Telling(runs, closing[0].as_py() if len(closing) else None, wall, marks)
+        told = Telling(runs, closing[0].as_py() if len(closing) else None, wall, marks, first=_first(events, hi))
         shown = table.column(SHOWN) if SHOWN in table.column_names else None
         for number, road in enumerate(self.roads):
             buckets = table.column(f"bucket{number}").to_numpy()
@@ -156,6 +158,12 @@ class Packing:
 
     def _runs(self, hi: Any, wall: int | None) -> list[Run]:
         return [(int(hi.min()), int(hi.max()), len(hi))] if self.guard is None else self.guard.runs(hi, wall)
+
+
+def _first(events: pa.Table, hi: Any) -> int | None:
+    if "type" in events.column_names:
+        hi = hi[~pc.equal(events.column("type"), HEARTBEAT).fill_null(False).to_numpy()]
+    return int(hi.min()) if len(hi) else None
 
 
 def road_batch(road: Road, told: Telling, blobs: Mapping[int, bytes]) -> pa.RecordBatch:

@@ -13,6 +13,7 @@ from coincide.adapters.records import MISSING_TYPE, REVERSED, missing, no_instan
 from coincide.engines.ahead import Guard
 from coincide.engines.spark.frame import Source
 from coincide.expr.quantities import duration_text
+from coincide.model.event import HEARTBEAT
 
 REJECTED = "_rejected"
 SHOWN = "shown"
@@ -32,9 +33,9 @@ def row_counts(source: Source) -> list[Column]:
 
 
 def span_of(source: Source) -> list[Column]:
-    """Aggregates over all rows: the first and the last moment."""
-    moment = F.when(source.is_event, source.hi)
-    return [F.min(moment).alias("earliest"), F.max(moment).alias("latest")]
+    """Aggregates over all rows: the first moment, which is not that of a heartbeat, and the last."""
+    begins = source.is_event & (source.type != HEARTBEAT)
+    return [F.min(F.when(begins, source.hi)).alias("earliest"), F.max(F.when(source.is_event, source.hi)).alias("latest")]
 
 
 def observed_rows(source: Source) -> Source:

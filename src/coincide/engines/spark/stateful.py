@@ -188,6 +188,7 @@ def arrived_rows(rows: pd.DataFrame) -> Arrived:
         [told_marks(one.marks) for one in told if one.marks is not None],
         next((one.wall for one in told if one.wall is not None), None),
         {one.sender: one.bound for one in told if one.sender is not None and one.bound is not None},
+        [one.first for one in told if one.first is not None],
     )
 
 

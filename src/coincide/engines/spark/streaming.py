@@ -205,12 +205,13 @@ class _Stream:
         """Events with the numbers of their pages and buckets; the bare ones have neither, nor more than what tells the time."""
         source, layout = self.source, self._layout
         keep = reduce(or_, (lane.wanted for lane in self.lanes))
-        sampled = (source.type == HEARTBEAT) | (F.pmod(F.xxhash64(source.hi), F.lit(SAMPLE)) == 0)
+        beats = source.type == HEARTBEAT
+        sampled = beats | (F.pmod(F.xxhash64(source.hi), F.lit(SAMPLE)) == 0)
         tells = F.lit(True) if self.marked or any(lane.timed for lane in self.lanes) else sampled
         rows = source.frame.filter(source.is_event & (keep | tells))
         told = ("hi", "source", "arrival") if self.marked else ("hi",)
         bare = [
-            column if name in told else F.when(keep, column).alias(wire)
+            column if name in told else F.when(keep | beats if name == "type" else keep, column).alias(wire)
             for name, wire, column in zip(layout.fields, layout.wire, source.wire_columns(layout), strict=True)
         ]
         return rows.select(
