@@ -90,6 +90,7 @@ faults: $(FULL)  ## networks and Spark queries whose nodes, links, clocks, broke
 bench: $(FULL)  ## measure; see benchmarks/
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.alternatives docs/performance.md
+	@$(BIN)/python -m benchmarks.peers --page docs/performance.md
 
 experiments: $(FULL)  ## the papers' experiments on distribution: tables, and plots in experiment-output/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[experiments]'

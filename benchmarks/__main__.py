@@ -33,7 +33,6 @@ QUESTIONS = (
     "ecco_windows",
     "match_recognize",
     "spark_batch",
-    "peers",
 )
 
 

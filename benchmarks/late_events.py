@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.peers.workload import AMIT
+from benchmarks.peers.questions import AMIT
 from benchmarks.workload_k import RULE
 from benchmarks.workloads import THREE_STEPS, fresh, keyed
 from coincide import loads

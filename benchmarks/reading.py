@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import show
 from benchmarks.peers.processor import processor_seconds
-from benchmarks.peers.workload import OPERA, stream
+from benchmarks.peers.questions import OPERA
+from benchmarks.peers.workload import stream
 from coincide.adapters.order import in_total_order
 from coincide.adapters.read import open_events
 
@@ -32,13 +33,8 @@ Seconds = tuple[float, float]
 
 
 def table(events: int, wide: bool) -> pa.Table:
-    made = stream(events)
-    columns = {
-        "type": pa.DictionaryArray.from_arrays(made.types.astype(np.int32), [f"t{n}" for n in range(8)]).cast(pa.string()),
-        "time": pa.array(made.times),
-        "id": pa.array(np.arange(1, events + 1)),
-        "k": pa.DictionaryArray.from_arrays(made.keys.astype(np.int32), [f"k{n}" for n in range(1000)]).cast(pa.string()),
-    }
+    made = stream(events).events.select(USED)
+    columns = dict(zip(USED, made.columns, strict=True))
     random = np.random.default_rng(2)
     for number in range(3 if wide else 0):
         columns[f"v{number}"] = pa.array(np.round(random.random(events) * 100, 3))

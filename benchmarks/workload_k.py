@@ -11,7 +11,7 @@ from collections import defaultdict
 import numpy as np
 
 from benchmarks.measure import best, show
-from benchmarks.peers.workload import AMIT
+from benchmarks.peers.questions import AMIT
 from benchmarks.workloads import THREE_STEPS, fresh, keyed
 from coincide import loads
 from coincide.engines.graph import Graph

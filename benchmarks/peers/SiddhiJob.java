@@ -7,37 +7,47 @@ import java.io.BufferedReader;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 
-/** Workload K in SiddhiQL: java SiddhiJob EVENTS.csv MATCHES.csv. `every` begins a match at each t0; a step takes the first that fits. */
+/** A question in SiddhiQL: java SiddhiJob EVENTS.csv FOUND.csv QUERIES TYPE… There is a stream for each of these types. */
 public class SiddhiJob {
-    static final String APP =
-            "@app:playback\n"  // time is that of the events
-                    + "define stream events (type string, id long, k string);\n"
-                    + "partition with (k of events) begin\n"
-                    + "  from every a=events[type == 't0'] -> b=events[type == 't1'] -> c=events[type == 't2'] within 10 sec\n"
-                    + "  select a.id as a, b.id as b, c.id as c insert into matches;\n"
-                    + "end;";
-
     public static void main(String[] arguments) throws Exception {
+        Set<String> types = new HashSet<>(Arrays.asList(arguments).subList(3, arguments.length));
+        String streams = types.stream()
+                .map(type -> "define stream " + type + " (time long, id long, k string, v double);\n")
+                .collect(Collectors.joining());
         SiddhiManager manager = new SiddhiManager();
-        SiddhiAppRuntime app = manager.createSiddhiAppRuntime(APP);
+        // in playback, time is that of the events
+        SiddhiAppRuntime app =
+                manager.createSiddhiAppRuntime("@app:playback\n" + streams + Files.readString(Path.of(arguments[2])));
         try (PrintWriter out = new PrintWriter(Files.newBufferedWriter(Path.of(arguments[1])));
                 BufferedReader in = Files.newBufferedReader(Path.of(arguments[0]))) {
-            app.addCallback("matches", new StreamCallback() {
+            app.addCallback("found", new StreamCallback() {
                 @Override
                 public void receive(Event[] events) {
                     for (Event event : events) {
-                        Object[] ids = event.getData();
-                        out.println(ids[0] + "," + ids[1] + "," + ids[2]);
+                        out.println(Arrays.stream(event.getData()).map(String::valueOf).collect(Collectors.joining(",")));
                     }
                 }
             });
-            InputHandler input = app.getInputHandler("events");
+            Map<String, InputHandler> inputs = new HashMap<>();
+            for (String type : types) {
+                inputs.put(type, app.getInputHandler(type));
+            }
             app.start();
             in.readLine();  // the header
             for (String line; (line = in.readLine()) != null; ) {
                 String[] fields = line.split(",");
-                input.send(Long.parseLong(fields[1]), new Object[] {fields[0], Long.parseLong(fields[2]), fields[3]});
+                InputHandler input = inputs.get(fields[0]);
+                if (input != null) {
+                    long time = Long.parseLong(fields[1]);
+                    input.send(time, new Object[] {time, Long.parseLong(fields[2]), fields[3], Double.parseDouble(fields[4])});
+                }
             }
             app.shutdown();
         }

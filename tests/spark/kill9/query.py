@@ -9,6 +9,8 @@ from pathlib import Path
 from coincide.spark import by_batch, detect, session
 
 SCHEMA = "type string, time long, id string, k string"
+FILES = {"prepare": 3, "for ever": 3, "finish": 40}
+"""Of a micro-batch: few, so that there are many to be killed in; more where nobody is killed any more."""
 LITTLE_COMPILING = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """A query that lives for seconds would spend most of them on what serves long ones, in Spark and in Java."""
 
@@ -23,7 +25,7 @@ def main(folder: Path, rules: list[str], trigger: str) -> None:
     settings = {"spark.sql.shuffle.partitions": "2", "spark.local.dir": str(folder / "local"), **LITTLE_COMPILING}
     settings["spark.driver.extraJavaOptions"] = java_options(folder, trigger)
     spark = session("kill9", "local[2]", **{name.replace(".", "__"): value for name, value in settings.items()})
-    files = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 3).json(str(folder / "events"))
+    files = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES[trigger]).json(str(folder / "events"))
     writer = files.transform(detect(rules, delay="3 seconds", keys=True)).writeStream
     writer = writer.foreachBatch(by_batch(str(folder / "kept" / "found")))
     writer = writer.option("checkpointLocation", str(folder / "kept" / "checkpoint"))
