@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,12 +15,13 @@ from coincide.detection.columns.keys import key_codes
 from coincide.detection.columns.numbers import comparable
 from coincide.detection.columns.rows import TableRows
 from coincide.expr.classes import Classifier
+from coincide.expr.guards import Guarded
 from coincide.expr.parse import parse_expression
 from coincide.expr.print import expression_text
 from coincide.expr.scalar import AliasScope, EventScope, compile_scalar
 from coincide.expr.spark import Untranslatable, relaxed
 from coincide.expr.spark import value as spark_value_column
-from coincide.expr.tree import Between, Compare, Expr, In, IsNull, Literal, Not, Reference, with_aliases
+from coincide.expr.tree import And, Between, Compare, Expr, In, IsNull, Literal, Not, Reference, with_aliases
 from coincide.expr.vector import evaluate, evaluate_joined, holds
 from coincide.model.batch import EventBatch
 from coincide.model.column import Column, column_from_arrow, column_of, concatenated
@@ -80,6 +83,55 @@ def test_classes_tell_apart_what_tests_do(tests: list[Expr], values: list[Value]
     of_row = classes.numbers[classes.of_row]
     for test in tests:
         assert holds(test, rows).tolist() == holds(test, classes.representatives)[of_row].tolist()
+
+
+KINDS_AND_VALUES = st.tuples(st.sampled_from("abe"), st.sampled_from(MORE))
+
+
+def _typed_rows(values: list[tuple[str, Value]]) -> TableRows:
+    return TableRows(EventBatch([primitive(kind, 0, 0, str(n), {"x": value}) for n, (kind, value) in enumerate(values)]).table)
+
+
+@st.composite
+def guarded(draw: st.DrawFn) -> Expr:
+    """A comparison, of events of some types as a rule."""
+    tree, kinds = draw(comparisons()), [Literal(kind) for kind in draw(st.sets(st.sampled_from("abcd"), max_size=2))]
+    if not kinds:
+        return tree
+    of_kind = In(Reference("type"), tuple(kinds)) if len(kinds) > 1 else Compare("=", Reference("type"), kinds[0])
+    return And((of_kind, tree))
+
+
+@given(
+    st.lists(guarded(), min_size=1, max_size=6),
+    st.lists(st.lists(KINDS_AND_VALUES, min_size=1), min_size=2, max_size=2),
+)
+def test_classes_in_contexts_tell_apart_what_tests_do(tests: list[Expr], batches: list[list[tuple[str, Value]]]) -> None:
+    """In each batch, and from one to the next."""
+    with patch("coincide.expr.classes.MANY", 1):
+        classifier = Classifier(tests)
+    known: dict[tuple[int, ...], list[bool]] = {}
+    for values in batches:
+        rows = TableRows(
+            EventBatch([primitive(kind, 0, 0, str(n), {"x": value}) for n, (kind, value) in enumerate(values)]).table
+        )
+        classes = classifier.classify(rows)
+        truths = np.array([holds(test, rows) for test in tests]).T.tolist()
+        for number, truth in zip(classes.numbers[classes.of_row].tolist(), truths, strict=True):
+            assert known.setdefault(classes.keys[number], truth) == truth
+
+
+@given(
+    st.lists(guarded(), min_size=1, max_size=6), st.lists(st.tuples(st.sampled_from("abe"), st.sampled_from(MORE)), min_size=1)
+)
+def test_a_test_holds_only_where_it_is_looked_for(tests: list[Expr], values: list[tuple[str, Value]]) -> None:
+    rows, found = _typed_rows(values), Guarded(tests)
+    for row in range(len(values)):
+        looked = {*found.others}
+        for name, by_text in found.by_text.items():
+            looked |= {*by_text.get(str(rows.table.column(name).value(row)), ())}
+        held = [n for n, test in enumerate(tests) if holds(test, rows)[row]]
+        assert looked.issuperset(held)
 
 
 @settings(deadline=None)

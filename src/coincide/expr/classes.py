@@ -7,19 +7,24 @@ cost of a thousand tests over a batch is one pass an attribute, and a thousand t
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from coincide.expr.guards import Guarded
 from coincide.expr.tree import And, Between, Compare, Expr, In, IsNull, Literal, Not, Or, Reference
 from coincide.expr.vector import Rows, Table, evaluate
 from coincide.model.column import Column, Numbers, Rests
 from coincide.model.numbers import EXACT, is_number, rest_of
 
 Codes = npt.NDArray[np.int32]
+MANY = 16
+"""With so many contexts, classes are told apart in each by itself: the product of all constants would be too many."""
+BOUNDS = 1 << 20  # in all contexts together
 DIRECT = 1 << 22  # up to so many combinations, classes are numbered through a table rather than by sorting
 
 
@@ -64,6 +69,25 @@ class Constants:
     @staticmethod
     def _places(constants: Sequence[Any]) -> int:
         return 2 * len(constants) + 1  # each constant, and each gap
+
+    def bounds(self, values: Sequence[object]) -> set[int]:
+        """Where codes begin that tests with these constants tell from those before."""
+        texts = 1 + self._places(self.numbers)
+        found = {1, texts, self.size - 2, self.size - 1}
+        for value in values:
+            if is_number(value):
+                found |= {2 + 2 * self._numbers[value], 3 + 2 * self._numbers[value]}
+            elif isinstance(value, str):
+                found |= {texts + 2 * self._texts[value] + 1, texts + 2 * self._texts[value] + 2}
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[object, int]:
+        return {number: n for n, number in enumerate(self.numbers)}
+
+    @cached_property
+    def _texts(self) -> dict[str, int]:
+        return {text: n for n, text in enumerate(self.texts)}
 
     def codes(self, column: Column) -> Codes:
         """What each row is to the tests; null is 0."""
@@ -113,20 +137,68 @@ class RowsToTake(Rows, Protocol):
     def take(self, rows: npt.NDArray[np.int64]) -> Rows: ...
 
 
+def _constants(tests: Iterator[Expr]) -> dict[str, list[object]]:
+    """What each attribute is compared with."""
+    constants: dict[str, list[object]] = {}
+    for found in map(simple, dict.fromkeys(a for test in tests for a in atoms(test))):
+        if found is not None:
+            constants.setdefault(found[0], []).extend(c.value for c in found[1] if isinstance(c, Literal))
+    return constants
+
+
+class Contexts:
+    """Where many tests ask for a text of one attribute first, a row with that text is told apart by the constants of its own
+    tests, and of those that ask for none. Context 0 is that of all other texts."""
+
+    def __init__(self, name: str, tests: Mapping[str, Sequence[Expr]], others: Sequence[Expr]) -> None:
+        self.name = name
+        self._numbers = {text: n for n, text in enumerate(tests, 1)}
+        self._own = [_constants(iter((*own, *others))) for own in ((), *tests.values())]
+        self._bounds: dict[str, npt.NDArray[np.int64]] = {}
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def size(self) -> int:
+        return sum(2 * len(values) + 4 for own in self._own for values in own.values())
+
+    def of(self, column: Column | None, length: int) -> npt.NDArray[np.int64]:
+        """The context of each row."""
+        if column is None or column.codes is None:
+            return np.zeros(length, np.int64)
+        return np.array([*(self._numbers.get(text, 0) for text in column.texts), 0], np.int64)[column.codes]
+
+    def narrowed(self, name: str, constants: Constants, codes: Codes, contexts: npt.NDArray[np.int64]) -> tuple[Codes, int]:
+        """Codes of an attribute as far as they make a difference, and how many there can be."""
+        if name not in self._bounds:
+            starts = [
+                n * constants.size + bound for n, own in enumerate(self._own) for bound in constants.bounds(own.get(name, ()))
+            ]
+            self._bounds[name] = np.sort(np.array(starts, np.int64))
+        bounds = self._bounds[name]
+        return np.searchsorted(bounds, contexts * constants.size + codes, "right").astype(np.int32), len(bounds) + 1
+
+
+def _contexts(tests: Sequence[Expr]) -> Contexts | None:
+    """By the attribute whose texts most tests ask for, if that makes many contexts."""
+    guarded = Guarded(tests)
+    name = max(guarded.by_text, key=lambda name: len(guarded.by_text[name]), default=None)
+    if name is None or len(guarded.by_text[name]) < MANY:
+        return None
+    inside = {number for some in guarded.by_text[name].values() for number in some}
+    others = [test for number, test in enumerate(tests) if number not in inside]
+    found = Contexts(name, {text: [tests[n] for n in some] for text, some in guarded.by_text[name].items()}, others)
+    return found if found.size() <= BOUNDS else None
+
+
 class Classifier:
     """Classes of rows for a set of tests. Keys of classes are the same in every batch."""
 
     def __init__(self, tests: Sequence[Expr]) -> None:
-        constants: dict[str, list[object]] = {}
-        opaque: dict[Expr, None] = {}
-        for atom in dict.fromkeys(a for test in tests for a in atoms(test)):
-            found = simple(atom)
-            if found is not None:
-                constants.setdefault(found[0], []).extend(c.value for c in found[1] if isinstance(c, Literal))
-            elif not isinstance(atom, Literal):
-                opaque[atom] = None
-        self._opaque = tuple(opaque)
-        self._constants = {name: _sorted(values) for name, values in constants.items()}
+        found = dict.fromkeys(a for test in tests for a in atoms(test))
+        self._opaque = tuple(atom for atom in found if simple(atom) is None and not isinstance(atom, Literal))
+        self._constants = {name: _sorted(values) for name, values in _constants(iter(tests)).items()}
+        self._contexts = _contexts(tests) if len(self._constants) > 1 else None
 
     def classify(self, rows: RowsToTake, detections: Codes | None = None) -> Classes:
         """`detections` tells which rows are detections (1) rather than external events (0); None: no row is one."""
@@ -134,12 +206,15 @@ class Classifier:
         if dictionary is not None:
             return self._by_dictionary(*dictionary)
         parts: list[tuple[Codes, int]] = [] if detections is None else [(detections, 2)]
+        contexts = None if self._contexts is None else self._contexts.of(rows.column(self._contexts.name), rows.length)
         for name, constants in self._constants.items():
             column = rows.column(name)
-            if column is not None:
+            if column is None:
+                parts.append((np.zeros(rows.length, np.int32), 1))
+            elif self._contexts is None or contexts is None or name == self._contexts.name:
                 parts.append((constants.codes(column), constants.size))
             else:
-                parts.append((np.zeros(rows.length, np.int32), 1))
+                parts.append(self._contexts.narrowed(name, constants, constants.codes(column), contexts))
         for atom in self._opaque:
             flags = evaluate(atom, rows).flags
             parts.append((np.zeros(rows.length, np.int32) if flags is None else flags + np.int32(1), 3))

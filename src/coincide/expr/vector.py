@@ -44,6 +44,9 @@ class Spaces:
     lon: Numbers
     zone: Column
 
+    def take(self, rows: npt.NDArray[np.int64]) -> Spaces:
+        return Spaces(self.x[rows], self.y[rows], self.lat[rows], self.lon[rows], self.zone.take(rows))
+
     def space(self, row: int) -> Space:
         x, y, lat, lon = (None if np.isnan(c[row]) else float(c[row]) for c in (self.x, self.y, self.lat, self.lon))
         zone = self.zone.value(row)
@@ -89,6 +92,37 @@ class Table:
 
     def column(self, name: str) -> Column | None:
         return self.columns.get(name)
+
+
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """Some of other rows."""
+
+    rows: Rows
+    index: npt.NDArray[np.int64]
+    _columns: dict[str, Column | None] = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        return len(self.index)
+
+    @property
+    def lo(self) -> Microseconds:
+        return self.rows.lo[self.index]
+
+    @property
+    def hi(self) -> Microseconds:
+        return self.rows.hi[self.index]
+
+    @property
+    def space(self) -> Spaces | None:
+        return None if (spaces := self.rows.space) is None else spaces.take(self.index)
+
+    def column(self, name: str) -> Column | None:
+        if name not in self._columns:
+            whole = self.rows.column(name)
+            self._columns[name] = None if whole is None else whole.take(self.index).compact()
+        return self._columns[name]
 
 
 def evaluate(tree: Expr, rows: Rows) -> Column:

@@ -97,12 +97,14 @@ def _fields(group: MonitorGroup, table: EventTable, pushes: Pushes) -> dict[str,
 
 
 def _tokens(group: MonitorGroup, pushes: Pushes) -> tuple[list[str], Numbers]:
-    tokens = list(dict.fromkeys(e.token for emitters in group.emitters for e in emitters))
-    width = max(map(len, group.emitters))
-    codes = np.zeros((len(group.emitters), width), np.int64)
-    for monitor, emitters in enumerate(group.emitters):
-        codes[monitor, : len(emitters)] = [tokens.index(e.token) for e in emitters]
-    return tokens, codes[pushes.monitors, pushes.outputs]
+    """The texts that there are, and the number of each push's."""
+    width = 1 + int(pushes.outputs.max())
+    cells = pushes.monitors * width + pushes.outputs
+    found = distinct(cells)
+    numbers: dict[str, int] = {}
+    tokens = [group.emitters[cell // width][cell % width].token for cell in found.tolist()]
+    codes = np.array([numbers.setdefault(token, len(numbers)) for token in tokens], np.int64)
+    return list(numbers), codes[np.searchsorted(found, cells)]
 
 
 def _attribute(group: MonitorGroup, table: EventTable, pushes: Pushes, name: str) -> pa.Array:
