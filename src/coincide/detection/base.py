@@ -208,6 +208,14 @@ class DetectorPlan(Protocol):
         """Does it set timers? If not, the passing of time changes nothing."""
 
     @property
+    def rests(self) -> bool:
+        """Is there nothing to do, nor to note, until an event comes that it reads or the timer is due that it waits for?"""
+
+    @property
+    def counts_tests(self) -> bool:
+        """Do its statistics count tests of events that fail them?"""
+
+    @property
     def ticking(self) -> Sequence[Ticking]:
         """Its definitions that act of themselves again and again for as long as time goes on."""
 
@@ -325,6 +333,14 @@ class Tiered:
     @property
     def manner(self) -> str:
         return COMPILED
+
+    @property
+    def rests(self) -> bool:
+        return not self.timed
+
+    @property
+    def counts_tests(self) -> bool:
+        return False
 
     @property
     def ticking(self) -> Sequence[Ticking]:

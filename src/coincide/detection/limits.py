@@ -115,6 +115,14 @@ class Wrapped:
         return self.plan.timed
 
     @property
+    def rests(self) -> bool:
+        return self.plan.rests
+
+    @property
+    def counts_tests(self) -> bool:
+        return self.plan.counts_tests
+
+    @property
     def ticking(self) -> Sequence[Ticking]:
         return self.plan.ticking
 

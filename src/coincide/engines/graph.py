@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from heapq import heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import msgspec
 from coincide.detection.base import Changes, Clock, DetectorPlan, State, Unfinished
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.gaps import Gaps
-from coincide.engines.routing import Routes
+from coincide.engines.routing import Dues, Router, Routes
 from coincide.engines.snapshots import VERSION, GraphChanges, GraphSnapshot, read_snapshot, with_changes
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 class GraphState:
     """All that a run remembers. `hi` is that of the last external event consumed. `stepped` are the numbers of the plans that
     have begun: a plan may have something to do at the first step whatever comes (Amit's lifespans open at the start). `touched`
-    are those that were stepped since changes were told last, `digests` those of what was told of plans that do not know."""
+    are those that were stepped since changes were told last, `digests` those of what was told of plans that do not know. `dues`
+    are when plans are due next, but for those that were stepped since somebody looked, which are `unsure`."""
 
     states: list[State]
     consumed: int = 0
@@ -40,6 +42,8 @@ class GraphState:
     stepped: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)
     digests: dict[int, dict[str, bytes]] = field(default_factory=dict)
+    dues: Dues = field(default_factory=Dues)
+    unsure: set[int] = field(default_factory=set)
 
     def check_begun(self) -> None:
         """The clock of a run stands at its first event or behind it."""
@@ -68,8 +72,12 @@ class Graph:
         self.plans = tuple(plans)
         self._tells_hidden = tells_hidden
         self._feeders = _feeders(self.plans)
+        self._readers = _readers(self._feeders)
         self._gaps = Gaps(self.plans)
-        self._untimed = [None if plan.timed else plan.inputs.external for plan in self.plans]
+        self._router = Router(self.plans)
+        self._all = frozenset(range(len(self.plans)))
+        self._restless = frozenset(number for number, plan in enumerate(self.plans) if not plan.rests)
+        self._timed = frozenset(number for number, plan in enumerate(self.plans) if plan.rests and plan.timed)
 
     def initial(self) -> GraphState:
         return GraphState([plan.initial() for plan in self.plans])
@@ -123,32 +131,51 @@ class Graph:
             state.hi = max(state.hi, _last(batch) if arrival is None else _latest(batch))
         end = None if until is None else state.hi
         at = arrival if isinstance(arrival, int) else None
-        routes = Routes(external, len(self.plans))
+        routes = Routes(external, self._router)
         now, unordered = state.hi if bound is None else bound, arrival is not None and at is None
         clock = Clock(now, state.start, at, end, until == inf, closing, routes.latest, unordered)
-        made: list[EventBatch] = []
+        made: dict[int, EventBatch] = {}
         stop = Stop()
-        types = external.few_types if until is None else None
-        for number, plan in enumerate(self.plans):
-            given = self._detections_for(number, made) if self._feeders[number] else []
+        agenda = self._agenda(state, None if until is not None or border is not None else routes.concerned(), now)
+        waiting = {*agenda}
+        while agenda:
+            number = heappop(agenda)
+            plan, given = self.plans[number], self._detections_for(number, made)
             given += border.inputs_of(plan) if border is not None else []
-            if types is not None and not given and number in state.stepped and self._ignores(number, types):
-                made.append(EMPTY)
-                continue
             try:
-                own = routes.to(plan)
+                own = routes.to(number)
                 inputs = stop.cut(merged([own, *given]) if given else own)
                 state.stepped.add(number)
                 state.touched.add(number)
                 state.states[number], detections = plan.step(state.states[number], inputs, clock)
             except RunError as error:
                 detections = stop.take(error)
-            made.append(detections)
-        shown = [made_here if self._tells_hidden else made_here.given_out() for made_here in made if len(made_here)]
+            if len(detections):
+                made[number] = detections
+                for reader in self._readers.get(number, frozenset()) - waiting:
+                    waiting.add(reader)
+                    heappush(agenda, reader)
+        state.unsure |= waiting & self._timed
+        shown = [found if self._tells_hidden else found.given_out() for found in made.values()]
         if border is not None:
-            border.made += made
+            border.made += made.values()
         stop.raise_with(shown)
         return merged(shown)
+
+    def _agenda(self, state: GraphState, concerned: set[int] | None, now: int) -> list[int]:
+        """The numbers of the plans to step, in order: those that the events concern, and those that may have to do something all
+        the same."""
+        if concerned is None:
+            return list(range(len(self.plans)))
+        concerned |= self._restless
+        if len(state.stepped) < len(self.plans):
+            concerned |= self._all - state.stepped
+        for number in state.unsure - concerned:
+            pending = self.plans[number].pending(state.states[number])
+            state.dues.note(number, None if pending is None else pending.due)
+        state.unsure &= concerned
+        concerned.update(state.dues.before(now))
+        return sorted(concerned)
 
     def cross(self, state: GraphState, last: float) -> None:
         """Timers are to fire one after another until `last`. Raises RunError if a definition would act too often before."""
@@ -231,16 +258,10 @@ class Graph:
             states = [plan.decode(snapshot.parts) for plan in self.plans]
         return GraphState(states, snapshot.consumed, snapshot.start, snapshot.hi)
 
-    def _detections_for(self, number: int, made: Sequence[EventBatch]) -> list[EventBatch]:
+    def _detections_for(self, number: int, made: Mapping[int, EventBatch]) -> list[EventBatch]:
         """The detections of earlier plans that a plan reads."""
-        feeders = [made[other] for other in self._feeders[number] if len(made[other])]
         wanted = self.plans[number].inputs.detections
-        return [detections.of_types(wanted) for detections in feeders]
-
-    def _ignores(self, number: int, types: frozenset[str]) -> bool:
-        """Does it make no difference to the plan that events of these types, and only these, occur?"""
-        read = self._untimed[number]
-        return read is not None and read.isdisjoint(types)
+        return [made[other].of_types(wanted) for other in self._feeders[number] if other in made]
 
     def due(self, state: GraphState) -> int | None:
         """When the next timer is due."""
@@ -277,6 +298,15 @@ def _feeders(plans: Sequence[DetectorPlan]) -> list[list[int]]:
         for output in plan.outputs:
             makers.setdefault(output, []).append(number)
     return feeders
+
+
+def _readers(feeders: Sequence[Sequence[int]]) -> dict[int, frozenset[int]]:
+    """For each plan that feeds others, their numbers."""
+    found: dict[int, set[int]] = {}
+    for number, makers in enumerate(feeders):
+        for maker in makers:
+            found.setdefault(maker, set()).add(number)
+    return {maker: frozenset(numbers) for maker, numbers in found.items()}
 
 
 def add_statistics(total: dict[str, Any], part: Mapping[str, Any]) -> None:

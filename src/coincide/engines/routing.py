@@ -1,51 +1,94 @@
-"""Which events of a batch concern a plan: where there are many rules, each is shown the events of its own types only."""
+"""Which events of a batch concern which plans: where there are many rules, only those are stepped that an event concerns, that
+a detection feeds or a timer of whose is due; and each is shown its own events only.
+
+A plan says what its events must have (`relevant`): their types, or a text of another attribute that its rules differ in."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
 
 from coincide.detection.base import DetectorPlan
+from coincide.expr.guards import Guarded
+from coincide.expr.tree import And, Expr, In, Literal, Reference
 from coincide.model.batch import EMPTY, EventBatch
+from coincide.model.compound import single
+from coincide.model.event import ENVELOPE, Event
 
 if TYPE_CHECKING:
     from coincide.model.column import Rows
 
 MANY = 4
 """From so many plans on, looking for a plan's rows costs less than having it pass over those of others."""
+FEW = 32
+"""So few events are looked at even for fewer plans."""
 SHARE = 4
 """A plan that reads more than one row in so many gets them all."""
 
 
-class Routes:
-    """A batch by type."""
+class Router:
+    """Plans by what their events must have."""
 
-    def __init__(self, batch: EventBatch, plans: int) -> None:
+    def __init__(self, plans: Sequence[DetectorPlan]) -> None:
+        self.plans = plans
+
+    @cached_property
+    def guarded(self) -> Guarded:
+        return Guarded([_test(plan) for plan in self.plans], ENVELOPE - {"type"})
+
+    def is_worth_it(self, batch: EventBatch) -> bool:
+        few = batch.has_events and len(batch) <= FEW
+        return len(self.plans) >= MANY or (few and len(self.plans) > 1)
+
+
+def _test(plan: DetectorPlan) -> Expr | None:
+    """What an event that concerns the plan satisfies. None: all that comes may matter, if only by its time."""
+    types = plan.inputs.external
+    if types is None or (plan.relevant is None and plan.timed):
+        return None
+    of_types = In(Reference("type"), tuple(map(Literal, sorted(types))))
+    return of_types if plan.relevant is None or plan.counts_tests else And((of_types, plan.relevant))
+
+
+class Routes:
+    """One batch on its way to the plans."""
+
+    def __init__(self, batch: EventBatch, router: Router) -> None:
         self._batch = batch
-        self._is_worth_it = plans >= MANY and len(batch) > 1
+        self._router = router
+        self._is_worth_it = router.is_worth_it(batch)
+        self._narrows = len(router.plans) >= MANY and len(batch) > 1
 
     @cached_property
     def latest(self) -> int | None:
         """The hi of its last event, where a plan may not be shown it."""
-        if not self._is_worth_it:
+        if not self._narrows:
             return None
-        events = self._batch.has_events or not self._batch.has_table
-        return max(event.hi for event in self._batch.events) if events else int(self._batch.table.hi.max())
+        return max(event.hi for event in self._batch.events) if self._has_events else int(self._batch.table.hi.max())
 
-    def to(self, plan: DetectorPlan) -> EventBatch:
-        types = plan.inputs.external
-        if not self._is_worth_it or types is None or plan.relevant is None:  # all that comes may matter, if only by its time
+    @property
+    def _has_events(self) -> bool:
+        return self._batch.has_events or not self._batch.has_table
+
+    def concerned(self) -> set[int] | None:
+        """The numbers of plans that some event concerns; None: maybe all."""
+        return {*self._router.guarded.others, *self._found} if self._is_worth_it else None
+
+    def to(self, number: int) -> EventBatch:
+        """The events that concern a plan, others among them where that costs less."""
+        plan = self._router.plans[number]
+        if not self._narrows or plan.inputs.external is None or plan.relevant is None:
             return self._batch
-        if self._batch.has_events or not self._batch.has_table:
-            return self._events(types)
-        return self._rows(plan, types) if self._batch.table.sortable and self._batch.table.hidden is None else self._batch
+        found = self._found.get(number, [])
+        if self._has_events:
+            return EventBatch([self._batch.events[row] for row in found]) if found else EMPTY
+        return self._rows(plan, found) if self._batch.table.sortable and self._batch.table.hidden is None else self._batch
 
-    def _rows(self, plan: DetectorPlan, types: frozenset[str]) -> EventBatch:
+    def _rows(self, plan: DetectorPlan, found: Sequence[Rows]) -> EventBatch:
         import numpy as np
 
-        found = [self._by_type[kind] for kind in types if kind in self._by_type]
         size = sum(map(len, found))
         if size * SHARE > len(self._batch):
             return self._batch
@@ -55,16 +98,46 @@ class Routes:
         return EventBatch(table=self._batch.table.narrowed(rows, ("type", *(plan.columns or ()))))
 
     @cached_property
-    def _by_type(self) -> dict[str, Rows]:
-        return self._batch.table.column("type").by_text()
+    def _found(self) -> dict[int, list[Any]]:
+        """By plan: the numbers of its events in order, or of a table the rows of each text."""
+        found: dict[int, list[Any]] = {}
+        for name, numbers in self._router.guarded.by_text.items():
+            for text, rows in self._texts(name):
+                for number in numbers.get(text, ()):
+                    found.setdefault(number, []).append(rows)
+        return found
 
-    def _events(self, types: frozenset[str]) -> EventBatch:
-        found = sorted(chain.from_iterable(self._events_by_type.get(kind, ()) for kind in types))
-        return EventBatch([self._batch.events[row] for row in found]) if found else EMPTY
+    def _texts(self, name: str) -> Iterable[tuple[str, Any]]:
+        if not self._has_events:
+            return self._batch.table.column(name).by_text().items()
+        texts = ((_value(event, name), row) for row, event in enumerate(self._batch.events))
+        return [(text, row) for text, row in texts if isinstance(text, str)]
 
-    @cached_property
-    def _events_by_type(self) -> dict[str, list[int]]:
-        rows: dict[str, list[int]] = defaultdict(list)
-        for row, event in enumerate(self._batch.events):
-            rows[event.type].append(row)
-        return rows
+
+def _value(event: Event, name: str) -> object:
+    return event.type if name == "type" else single(event.attributes.get(name))
+
+
+class Dues:
+    """When plans have something to do of themselves."""
+
+    def __init__(self) -> None:
+        self._queue: list[tuple[int, int]] = []
+        self._of: dict[int, int] = {}
+
+    def note(self, number: int, due: int | None) -> None:
+        if due is None:
+            self._of.pop(number, None)
+        elif self._of.get(number) != due:
+            self._of[number] = due
+            heappush(self._queue, (due, number))
+
+    def before(self, bound: int) -> list[int]:
+        """The plans that are due before an instant: of these nothing is known then."""
+        found = []
+        while self._queue and self._queue[0][0] < bound:
+            due, number = heappop(self._queue)
+            if self._of.get(number) == due:
+                del self._of[number]
+                found.append(number)
+        return found

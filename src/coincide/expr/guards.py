@@ -44,8 +44,11 @@ def _of_any(tests: Sequence[Expr]) -> dict[str, frozenset[str]]:
 class Guarded:
     """Tests by the texts that they ask for, each under the attribute of which all of them together name the most."""
 
-    def __init__(self, tests: Sequence[Expr | None]) -> None:
-        found = [{} if test is None else guards(test) for test in tests]
+    def __init__(self, tests: Sequence[Expr | None], but: frozenset[str] = frozenset()) -> None:
+        """`but` are attributes not to be looked up."""
+        found = [
+            {} if test is None else {name: texts for name, texts in guards(test).items() if name not in but} for test in tests
+        ]
         named: dict[str, set[str]] = defaultdict(set)
         for name, texts in (guard for each in found for guard in each.items()):
             named[name] |= texts

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from coincide.model.table import EventTable, Instants
 
 
-FEW = 32
-
-
 class EventBatch:
     """Rows in the order of processing."""
 
@@ -67,13 +64,6 @@ class EventBatch:
         if self._events is None and self._table is None:
             return sum(map(len, self._parts))
         return len(self._events) if self._events is not None else len(self.table)
-
-    @property
-    def few_types(self) -> frozenset[str] | None:
-        """The types of its rows, where they are few objects: counting many would cost more than it saves."""
-        if self._events is None or not 0 < len(self._events) <= FEW:
-            return None
-        return frozenset([event.type for event in self._events])
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as records of JSON Lines."""

@@ -65,6 +65,10 @@ class AutomatonPlan(PlanOfOne):
     def timed(self) -> bool:
         return bool(self.program.timings)
 
+    @property
+    def rests(self) -> bool:
+        return not self.sides
+
     def takes_arrivals(self, delay: int) -> bool:
         """No timer may be due already when it is set."""
         timings = self.program.timings

@@ -96,6 +96,14 @@ class SituationPlan(PlanOfSeveral):
 
         return Kernel(self.group)
 
+    @property
+    def rests(self) -> bool:
+        return True
+
+    @property
+    def counts_tests(self) -> bool:
+        return True
+
     def takes_arrivals(self, delay: int) -> bool:
         """No timer may be due already when it is set: of `after`, or of a lifespan that begins with the first event."""
         if self._interpreted or self.loop_reasons():
