@@ -33,6 +33,9 @@ Rests = npt.NDArray[np.int16]
 MIXED = pa.struct([("number", pa.float64()), ("text", pa.string()), ("flag", pa.bool_())])
 """A column of mixed types in Arrow, Parquet and Spark: a struct with at most one field that is not null."""
 
+SPARSE = 1000
+"""With so many times more texts than rows, sorting the rows costs less than marking the texts."""
+
 COMPOUNDS = {ValueSet, ValueRange, ValueList}
 
 COMPOUND = pa.struct([*MIXED, ("compound", pa.binary())])
@@ -97,10 +100,18 @@ class Column:
         """Without texts that no row has, where there are more texts than rows."""
         if self.codes is None or len(self.texts) <= len(self):
             return self
-        used, codes = np.unique(self.codes, return_inverse=True)
-        shift = int(len(used) > 0 and used[0] < 0)
-        texts = tuple(self.texts[code] for code in used[shift:].tolist())
-        return replace(self, codes=(codes - shift).astype(np.int32), texts=texts)
+        if len(self.texts) > SPARSE * len(self):
+            used = np.unique(self.codes)
+            used = used[used >= 0]
+            codes = np.where(self.codes < 0, -1, np.searchsorted(used, self.codes)).astype(np.int32)
+        else:
+            number = np.full(len(self.texts) + 1, -1, np.int32)
+            number[self.codes] = 0
+            number[-1] = -1
+            used = np.flatnonzero(number == 0).astype(np.int32)
+            number[used] = np.arange(len(used))
+            codes = number[self.codes]
+        return replace(self, codes=codes, texts=tuple([self.texts[code] for code in used.tolist()]))
 
     def by_text(self) -> dict[str, Rows]:
         """The rows of each text that there is, in order."""

@@ -18,7 +18,7 @@ from coincide.detection.automaton.interpreter import Sight
 from coincide.detection.automaton.pools import CELL, CLASS, CONFIGURATION, ENTRY, FAIL, STAY, TAKE, TIMING, Cells
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import Run
-from coincide.detection.eventsets import FREE, Leaf, Reading, timer_reading
+from coincide.detection.eventsets import FREE, Reading, timer_reading
 from coincide.expr.classes import Classes, Classifier
 from coincide.expr.tree import Compare, Literal, Reference
 from coincide.expr.vector import Rows, holds
@@ -92,13 +92,14 @@ class Tables:
         return np.array([self._classes[key] for key in classes.keys], np.int64)[classes.numbers]
 
     def _held(self, rows: Rows, keys: Sequence[tuple[int, ...]]) -> npt.NDArray[np.bool_]:
-        external = np.array([key[0] == 0 for key in keys]) & ~holds(HEARTBEAT, rows)
-
-        def held(leaf: Leaf) -> npt.NDArray[np.bool_]:
-            mask = holds(leaf.test, rows)
-            return mask & external if leaf.external_only else mask
-
-        return np.array([held(leaf) for leaf in self.program.leaves.leaves], np.bool_).reshape(-1, len(keys))
+        tests = [(leaf.test, leaf.external_only) for leaf in self.program.leaves.leaves]
+        held = {test: holds(test, rows) for test in dict.fromkeys(test for test, _ in tests)}
+        if any(external_only for _, external_only in tests):
+            external = np.array([key[0] == 0 for key in keys]) & ~holds(HEARTBEAT, rows)
+            found = [held[test] & external if external_only else held[test] for test, external_only in tests]
+        else:
+            found = [held[test] for test, _ in tests]
+        return np.array(found, np.bool_).reshape(-1, len(keys))
 
     def _learn(self, held: npt.NDArray[np.bool_]) -> int:
         leaves = dict.fromkeys(np.flatnonzero(held).tolist(), FREE)

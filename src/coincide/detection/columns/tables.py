@@ -155,10 +155,10 @@ class Table:
     def add(self, count: int) -> Numbers:
         """New rows, all of whose fields are -1. Free ones are used first, as they were left."""
         taken: list[int] = []
-        free = int(self.head[FIRST_FREE])
+        free, following = int(self.head[FIRST_FREE]), self.rows[:, FREE].item
         while free >= 0 and len(taken) < count:
             taken.append(free)
-            free = int(self.rows[free, FREE])
+            free = following(free)
         self.head[FIRST_FREE] = free
         first = len(self)
         self.head[COUNT] = end = first + count - len(taken)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from coincide.detection.columns.places import caused_places
 from coincide.detection.columns.rows import TableRows
-from coincide.detection.columns.tables import distinct
+from coincide.detection.columns.tables import distinct, taken
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.state import Column
 from coincide.detection.machine.tables import Tables
@@ -66,24 +66,22 @@ def detections(group: MonitorGroup, running: Sequence[Column], tables: Tables, t
 
 def _pushes(group: MonitorGroup, running: Sequence[Column], tables: Tables, made: Made) -> Pushes:
     """Each record spread out over the parts that share the column and the outputs that it stands for."""
-    spread: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-    for number, column in enumerate(running):
-        for emitted, out in tables.blocks[column.program].outs.items():
-            firsts = [(monitor, group.parts[monitor][part].first) for monitor, part in column.parts]
-            spread[number, out] = [(m, first + o, first + k) for m, first in firsts for k, o in enumerate(emitted or ())]
-    width = 1 + max((out for _, out in spread), default=0)
-    starts = np.zeros(len(running) * width + 1, np.int64)
-    for (number, out), pairs in spread.items():
-        starts[number * width + out + 1] = len(pairs)
-    starts = np.cumsum(starts)
-    flat = [triple for key in sorted(spread) for triple in spread[key]]
-    triples = np.array(flat, np.int64).reshape(-1, 3)
+    width = 1 + int(made.outs.max(initial=0))
     cells = made.columns * width + made.outs
-    sizes = starts[cells + 1] - starts[cells]
-    if (sizes == 1).all():
-        return Pushes(made.rows, *triples[starts[cells]].T)
-    index = np.repeat(starts[cells] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-    return Pushes(np.repeat(made.rows, sizes), *triples[index].T)
+    found = distinct(cells)
+    spread = [_spread(group, running[cell // width], tables, cell % width) for cell in found.tolist()]
+    starts = np.cumsum([0, *map(len, spread)])
+    triples = np.array([triple for triples in spread for triple in triples], np.int64).reshape(-1, 3)
+    at = np.searchsorted(found, cells)
+    sizes = np.diff(starts)[at]
+    return Pushes(np.repeat(made.rows, sizes), *triples[taken(starts[at], sizes)].T)
+
+
+def _spread(group: MonitorGroup, column: Column, tables: Tables, out: int) -> list[tuple[int, int, int]]:
+    """The pushes of an output of a column: monitor, number and rank."""
+    emitted = next(emitted for emitted, number in tables.blocks[column.program].outs.items() if number == out)
+    firsts = [(monitor, group.parts[monitor][part].first) for monitor, part in column.parts]
+    return [(monitor, first + o, first + k) for monitor, first in firsts for k, o in enumerate(emitted or ())]
 
 
 def _fields(group: MonitorGroup, table: EventTable, pushes: Pushes) -> dict[str, pa.Array]:

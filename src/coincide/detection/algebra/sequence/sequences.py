@@ -95,7 +95,8 @@ class SequenceKernel:
             memory.pools = _with_slots(memory.pools, 1)
             memory.pools.registers[0] = start
         base = len(memory.events)
-        groups = self._groups(memory, rows, base) if rows.length else NOTHING
+        concerned = any(len(rows.of_type(leaf.type)) for leaf in self.shape.leaves)
+        groups = self._groups(memory, rows, base) if concerned else NOTHING
         is_due = self._dues(memory) < rows.limit
         if not len(groups.event) and not is_due.any():
             return None
