@@ -49,8 +49,8 @@ class Prepared:
         self.of_lifespan = np.zeros((len(self.group.lifespans), size, 3), np.int64)
         self.of_situation = np.zeros((len(self.group.situations), size, 3), np.int64)
         self.of_lifespan[:, :, at.ROLE.key] = self.of_situation[:, :, at.ENTRY.cell] = -1
-        for number, event in enumerate(program.events):
-            self._event(event, np.flatnonzero(self.types == number))
+        for number in _present(self.types, len(program.events)).tolist():
+            self._event(program.events[number], np.flatnonzero(self.types == number))
         work = note_events(program, state, self.new, self.types, self.first)
         self.conditions, self.accesses = self.conditions + work[0], self.accesses + work[1]
         self.touched_keys = _present(self.of_lifespan[:, :, at.ROLE.key], len(state.keys))
