@@ -54,7 +54,7 @@ def bucket_of(language: str) -> tuple[Any, Callable[[str, np.ndarray, int], None
     store = Memory()
 
     def take(kind: str, keys: np.ndarray, second: int) -> None:
-        Bucket(task, BELIEVED, True, Division([], 1, PAGES), store).advance(arrived(kind, keys, second))
+        Bucket(task, BELIEVED, True, Division(["k"], 1, PAGES), store).advance(arrived(kind, keys, second))
 
     return store, take
 

@@ -48,11 +48,16 @@ def sealed(data: bytes) -> bytes:
     return SEAL + blake2b(data, digest_size=DIGEST).digest() + data
 
 
+def seal_size(data: bytes) -> int:
+    """How much of it is the seal."""
+    return len(SEAL) + DIGEST if data.startswith(SEAL) else 0
+
+
 def opened(data: bytes) -> bytes:
-    if not data.startswith(SEAL):
+    if not seal_size(data):
         return data
-    content = data[len(SEAL) + DIGEST :]
-    if blake2b(content, digest_size=DIGEST).digest() != data[len(SEAL) : len(SEAL) + DIGEST]:
+    content = data[seal_size(data) :]
+    if blake2b(content, digest_size=DIGEST).digest() != data[len(SEAL) : seal_size(data)]:
         damaged("it is not complete, or was changed after it was written")
     return content
 

@@ -18,13 +18,14 @@ from coincide.detection.base import Changes, Clock, DetectorPlan, State, Unfinis
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.gaps import Gaps
 from coincide.engines.routing import Dues, Router, Routes
-from coincide.engines.snapshots import VERSION, GraphChanges, GraphSnapshot, read_snapshot, with_changes
+from coincide.engines.snapshots import VERSION, GraphChanges, GraphSnapshot, portion_of, read_snapshot, with_changes
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.event import HEARTBEAT, order_of
 
 if TYPE_CHECKING:
+    from coincide.detection.columns.hashes import Hashes
     from coincide.model.table import Instants
 
 
@@ -247,6 +248,16 @@ class Graph:
         with reading_state():
             snapshot = with_changes(data, changes)
         return self.restored(snapshot)
+
+    def is_divided_by(self, key: Sequence[str]) -> bool:
+        """Do all plans look at events with each value of the key by themselves, and at no other key?"""
+        return bool(key) and all(sorted(plan.partition or ()) == sorted(key) for plan in self.plans)
+
+    def portion(self, data: bytes, changes: Sequence[bytes], hashes: Hashes, width: int) -> GraphState | None:
+        """As `with_changes`, of only the keys, of so many parts, with these hashes. None: they cannot be told from others."""
+        with reading_state():
+            snapshot = portion_of(data, changes, hashes, width)
+        return None if snapshot is None else self.restored(snapshot)
 
     def decode(self, data: bytes) -> GraphState:
         """The state from a snapshot, of these rules or of others: what is unchanged goes on, the rest starts afresh."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from coincide.detection.base import Changes
-from coincide.detection.snapshots import check_version, opened
+from coincide.detection.base import Changes, additions
+from coincide.detection.snapshots import check_version, opened, seal_size
 from coincide.errors import Diagnostic, InputError
 from coincide.model.bounds import Began, Count, Instant
+
+if TYPE_CHECKING:
+    from coincide.detection.columns.hashes import Hashes
 
 VERSION = 1
 
@@ -66,12 +69,67 @@ def read_snapshot(data: bytes, kind: type[S]) -> S:
 def with_changes(data: bytes, changes: Sequence[bytes]) -> GraphSnapshot:
     """A snapshot and what has changed after it, as one."""
     snapshot = read_snapshot(data, GraphSnapshot)
+    told = add_changes(changes, snapshot.parts)
+    if told is not None:
+        snapshot.consumed, snapshot.start, snapshot.hi = told
+    return snapshot
+
+
+def add_changes(changes: Sequence[bytes], parts: dict[str, bytes]) -> tuple[int, int | None, int] | None:
+    """What has changed, to the parts of a state. Returns how far it has come then."""
+    found = None
     for more in changes:
         told = msgspec.msgpack.decode(opened(more), type=GraphChanges)
         check_version(told.version, VERSION)
-        Changes(told.replaced, told.added, told.gone).apply(snapshot.parts)
-        snapshot.consumed, snapshot.start, snapshot.hi = told.consumed, told.start, told.hi
-    return snapshot
+        Changes(told.replaced, told.added, told.gone).apply(parts)
+        found = told.consumed, told.start, told.hi
+    return found
+
+
+class _Snapshot(msgspec.Struct, array_like=True):
+    """A graph's state, of which not all is looked at."""
+
+    version: int
+    consumed: Count
+    start: Instant | None
+    hi: Began
+    parts: dict[str, memoryview]
+
+
+class _Part(msgspec.Struct, array_like=True):
+    """One that is tables, with what they are about."""
+
+    version: int
+    about: Any
+    base: memoryview
+
+
+def portion_of(data: bytes, changes: Sequence[bytes], hashes: Hashes, width: int) -> GraphSnapshot | None:
+    """What belongs to the keys with these hashes, of so many parts. The seal around the whole is not looked at: whatever is read
+    is checked, and the store has its own. None: nothing can be told from the rest."""
+    from coincide.detection.columns.portion import portion
+
+    snapshot = msgspec.msgpack.decode(memoryview(data)[seal_size(data) :], type=_Snapshot)
+    check_version(snapshot.version, VERSION)
+    parts: dict[str, Any] = dict(snapshot.parts)
+    consumed, start, hi = add_changes(changes, parts) or (snapshot.consumed, snapshot.start, snapshot.hi)
+    divided = 0
+    for name in [name for name in parts if " +" not in name]:
+        part, later = _tables(parts[name]), additions(parts, name)
+        found = None if part is None else portion(part.base, [bytes(parts[more]) for more in later], hashes, width)
+        if part is not None and found is not None:
+            divided += 1
+            parts[name] = msgspec.msgpack.encode([part.version, part.about, found])
+            for more in later:
+                del parts[more]
+    return GraphSnapshot(VERSION, consumed, start, hi, {n: bytes(part) for n, part in parts.items()}) if divided else None
+
+
+def _tables(data: bytes | memoryview) -> _Part | None:
+    try:
+        return msgspec.msgpack.decode(data, type=_Part)
+    except (ValueError, msgspec.DecodeError):
+        return None
 
 
 def _no_snapshot(data: bytes, kind: type[S], error: Exception) -> InputError:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
+from unittest.mock import patch
 
 import msgspec
 
+from coincide.detection.base import in_tier
+from coincide.detection.columns import codec
 from coincide.engines.graph import Graph
-from coincide.model.batch import EventBatch
+from coincide.engines.touching import of_keys, touched
+from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import Event, record
+from coincide.model.table import table_of
 from coincide.rulebook import Rulebook
+
+BEHIND = 1_000_000
+"""So much later than the last event, in microseconds, time has come."""
 
 
 class Record(dict[str, object]):
@@ -68,4 +77,45 @@ def check_detector(rules: Rulebook, events: Sequence[Event], cuts: Sequence[int]
     for tier, where in (("kernel", cuts), ("kernel", every), ("interpreter", cuts)):
         found = detections(rules, events, tier=tier, cuts=where, changes=True, until=until)
         assert found == expected, f"{tier} tier, told by changes at {list(where)}:\n  found    {found}\n  expected {expected}"
+    for cut in cuts:
+        check_portion(rules, sorted(events, key=lambda e: e.origin), cut)
     return expected
+
+
+def check_portion(rules: Rulebook, ordered: Sequence[Event], cut: int) -> bool:
+    """Of a state that was told by changes before the cut, the portion of some keys makes of events with these what the whole
+    makes of them, but for what timers of others lead to. Returns whether there is a portion."""
+    key = next((detector.partition for detector in rules.detectors if detector.partition), ())
+    alike = [detector for detector in rules.detectors if sorted(detector.partition or ()) == sorted(key)]
+    graph = Graph(in_tier(rules.compiled.plans_for(alike), "kernel"))
+    if not graph.is_divided_by(key) or not 0 < cut < len(ordered) or ordered[cut - 1].hi >= ordered[cut].hi:
+        return False
+    told = _told(graph, [ordered[: cut // 2], ordered[cut // 2 : cut]], ordered[cut].hi)
+    later = EventBatch(table=table_of(list(ordered[cut:])))
+    hashes = touched(later, key)
+    if hashes is None:
+        return False
+    own = of_keys(later, key, hashes := hashes[::2])
+
+    def made(of_all: bool, batch: EventBatch) -> Counter[bytes] | None:
+        state = graph.with_changes(told[0], told[1:]) if of_all else graph.portion(told[0], told[1:], hashes, len(key))
+        found = None if state is None else graph.advance(state, batch, ordered[-1].hi + BEHIND).events
+        return None if found is None else Counter(msgspec.json.encode(record(detection)) for detection in found)
+
+    whole, portion, idle, idle_portion = made(True, own), made(False, own), made(True, EMPTY), made(False, EMPTY)
+    if whole is None or portion is None or idle is None or idle_portion is None:
+        return False
+    assert not portion - whole, f"of some keys alone at {cut}:\n  found    {portion}\n  expected {whole}"
+    others = idle - idle_portion
+    assert whole - portion == others, f"of some keys alone at {cut}:\n  missing  {whole - portion}\n  expected {others}"
+    return True
+
+
+def _told(graph: Graph, parts: Sequence[Sequence[Event]], bound: int) -> list[bytes]:
+    """What is told of a state after each of two parts of its events, with all keys to be found."""
+    state, told = graph.initial(), list[bytes]()
+    with patch.object(codec, "MANY", 1):
+        for number, (part, until) in enumerate(zip(parts, (None, bound), strict=True)):
+            graph.advance(state, EventBatch(list(part)), until)
+            told.append(graph.changes(state, everything=number == 0))
+    return told

@@ -7,9 +7,9 @@ count or remember for each key is in *registers*. Windows keep
 
 from __future__ import annotations
 
-from coincide.detection.columns.tables import Shape
+from coincide.detection.columns.tables import KEYED_DENSELY, Shape
 
-KEYS = Shape("keys", "", valued=True)
+KEYS = Shape("keys", "", valued=True, use=KEYED_DENSELY)
 OCCURRENCES = Shape("occurrences", "operator left>occurrences? right>occurrences? event>events?")
 WAITING = Shape("waiting", "occurrence>occurrences key>keys store turn")
 OPERATORS = (KEYS, OCCURRENCES, WAITING)

@@ -8,14 +8,14 @@
 
 from __future__ import annotations
 
-from coincide.detection.columns.tables import Shape
+from coincide.detection.columns.tables import KEYED, SHARED, Shape
 
 KIND = "automaton"
 
 # `ended`: starts of the kernel's one automaton that have ended, as bits; `live`: number of runs.
-KEYS = Shape("keys", "", "ended live", valued=True)
+KEYS = Shape("keys", "", "ended live", valued=True, use=KEYED)
 ENDED = Shape("ended", "key>keys automaton start", owner="key")
-CONFIGURATIONS = Shape("configurations", "automaton", valued=True)
+CONFIGURATIONS = Shape("configurations", "automaton", valued=True, use=SHARED)
 # `rank`: its number among those set at the same time. Numbers of timers are in the order of setting.
 TIMERS = Shape("timers", "due timing event>events? timer>timers? rank")
 PLACES = Shape("places", "timer>timers", owner="timer", valued=True)

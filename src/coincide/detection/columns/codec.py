@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from coincide.detection.columns.hashes import is_open, key_hashes
 from coincide.detection.columns.store import event_bytes, events_from, joined
-from coincide.detection.columns.tables import FREE, IN_USE, Field, Numbers, Shape, Table
+from coincide.detection.columns.tables import FREE, IN_USE, KEYED, KEYED_DENSELY, Field, Numbers, Shape, ShapeText, Table
 from coincide.detection.keys import Key
 from coincide.detection.snapshots import damaged
 from coincide.model.bounds import Count, Finite, Whole
@@ -31,6 +32,8 @@ WIDEST = 1 << 16
 """More parts no row has."""
 SPARE = 1 << 16
 """So many rows of a table may be unused, whatever the others are."""
+MANY = 1_000
+"""From so many values on it is worth to find single ones."""
 WIDTHS = ("i1", "i2", "i4", "i8")
 
 
@@ -44,6 +47,16 @@ class Packed(msgspec.Struct, array_like=True):
     data: bytes
 
 
+class KeyIndex(msgspec.Struct, array_like=True):
+    """Where keys are among the rows of their table: by their hashes (columns/hashes.py), in order; `always`: of what is no key
+    of so many parts."""
+
+    parts: Count
+    hashes: Packed
+    rows: Packed
+    always: Packed
+
+
 class WrittenTable(msgspec.Struct, array_like=True):
     name: str
     size: Count  # rows that have ever been used
@@ -52,10 +65,13 @@ class WrittenTable(msgspec.Struct, array_like=True):
     freed: Packed
     columns: dict[str, Packed]
     values: bytes | None  # null where there is no value
+    starts: Packed | None = None  # where each begins, if there are many
+    index: KeyIndex | None = None  # of keys
 
 
 class Written(msgspec.Struct, array_like=True):
-    """`since`: the epoch from which on changes are told; 0: all there is."""
+    """`since`: the epoch from which on changes are told; 0: all there is. `shapes`: those of the tables, where some of it may be
+    read without the rest."""
 
     version: int
     kind: str
@@ -65,6 +81,7 @@ class Written(msgspec.Struct, array_like=True):
     refs: Packed
     events: bytes
     notes: dict[str, Packed]
+    shapes: list[ShapeText] = []
 
 
 @dataclass
@@ -161,7 +178,8 @@ def encode(relations: Relations) -> bytes:
     notes = {name: pack(numbers) for name, numbers in relations.notes.items()}
     events = event_bytes(relations.events) if len(relations.refs) else b""
     refs = pack(relations.refs)
-    written = Written(VERSION, relations.kind, relations.since, relations.epoch, tables, refs, events, notes)
+    shapes = [rows.shape.described for rows in relations.rows.values()] if any(table.index for table in tables) else []
+    written = Written(VERSION, relations.kind, relations.since, relations.epoch, tables, refs, events, notes, shapes)
     return msgspec.msgpack.encode(written)
 
 
@@ -175,8 +193,29 @@ def encode_whole(relations: Relations) -> bytes:
 def _written(rows: Rows) -> WrittenTable:
     columns = {name: pack(column) for name, column in rows.columns.items()}
     numbers = rows.numbers if rows.shape.owner is None else np.zeros(0, np.int64)
-    values = None if rows.values is None else msgspec.msgpack.encode(rows.values)
-    return WrittenTable(rows.shape.name, rows.size, rows.parts, pack(numbers), pack(rows.freed), columns, values)
+    table = WrittenTable(rows.shape.name, rows.size, rows.parts, pack(numbers), pack(rows.freed), columns, None)
+    if rows.values is not None and len(rows.values) < MANY:
+        table.values = msgspec.msgpack.encode(rows.values)
+    elif rows.values is not None:
+        table.values, table.starts = _found_again(rows.values)
+        table.index = _indexed(rows.values) if rows.shape.use in (KEYED, KEYED_DENSELY) else None
+    return table
+
+
+def _found_again(values: Sequence[Any]) -> tuple[bytes, Packed]:
+    """A list of values as bytes, and where each begins."""
+    written = [*map(msgspec.msgpack.Encoder().encode, values)]
+    head = b"\xdd" + len(values).to_bytes(4, "big")
+    sizes = np.fromiter(map(len, written), np.int64, len(written))
+    return b"".join((head, *written)), pack(len(head) + np.cumsum(sizes) - sizes)
+
+
+def _indexed(keys: Sequence[Any]) -> KeyIndex:
+    parts = len(keys[0])
+    hashes = key_hashes(keys)
+    always = np.array([row for row, key in enumerate(keys) if is_open(key, parts)], np.int64)
+    order = np.argsort(hashes, kind="stable")
+    return KeyIndex(parts, pack(hashes[order]), pack(order), pack(always))
 
 
 def pack(numbers: Numbers) -> Packed:
@@ -196,12 +235,12 @@ def unpack(packed: Packed) -> Numbers:
 
 def decode(shapes: Sequence[Shape], kind: str, base: bytes, *changes: bytes) -> Relations:
     """The state that was written whole and changed since. Raises ValueError: `reading_state` makes it an InputError."""
-    found = _changed([_read(shapes, kind, data) for data in (base, *changes)])
+    found = changed([read(shapes, kind, data) for data in (base, *changes)])
     check_references(found)
     return found
 
 
-def _read(shapes: Sequence[Shape], kind: str, data: bytes) -> Relations:
+def read(shapes: Sequence[Shape], kind: str, data: bytes) -> Relations:
     written = msgspec.msgpack.decode(data, type=Written)
     if (written.version, written.kind) != (VERSION, kind):
         damaged(f"it is {written.kind!r} of version {written.version}; this release reads {kind!r} of version {VERSION}")
@@ -243,7 +282,7 @@ def _rows(shape: Shape, table: WrittenTable) -> Rows:
     return Rows(shape, numbers, columns, table.size, table.parts, freed, values)
 
 
-def _changed(told: Sequence[Relations]) -> Relations:
+def changed(told: Sequence[Relations]) -> Relations:
     """The state after all changes, taken together: what is large is gone through once, however many they are."""
     if told[0].since:
         damaged("it tells changes to a state that is not there")
@@ -272,13 +311,13 @@ def _rows_after(told: Sequence[dict[str, Rows]], name: str) -> Rows:
         return replace(mine[0], size=max(some.size for some in mine))
     turn = np.repeat(np.arange(len(mine)), [len(some) for some in mine])
     if shape.owner is None:
-        owner, gone = np.concatenate([some.numbers for some in mine]), [_mentioned(some) for some in mine]
+        owner, gone = np.concatenate([some.numbers for some in mine]), [mentioned(some) for some in mine]
     else:
         field = next(field for field in shape.fields if field.name == shape.owner)
         assert field.into is not None
         owners = [rows[field.into] for rows in told]
         owner = np.concatenate([some.columns[field.name] for some in mine])
-        gone = [some.freed if shape.grows else _mentioned(some) for some in owners]
+        gone = [some.freed if shape.grows else mentioned(some) for some in owners]
     kept = np.flatnonzero(turn >= _last_turns(owner, gone))
     if shape.owner is None:
         kept = kept[np.argsort(owner[kept], kind="stable")]
@@ -289,7 +328,7 @@ def _rows_after(told: Sequence[dict[str, Rows]], name: str) -> Rows:
     return Rows(shape, np.arange(len(kept)), columns, len(kept), parts, values=values)
 
 
-def _mentioned(rows: Rows) -> Numbers:
+def mentioned(rows: Rows) -> Numbers:
     """What is told of them replaces what was told before."""
     return np.concatenate((rows.numbers, rows.freed))
 
@@ -343,6 +382,8 @@ def renumbered(relations: Relations) -> Relations:
             if own.into is not None:
                 there = relations.refs if own.into == EVENTS else relations.rows[own.into].numbers
                 columns[label] = np.where(columns[label] < 0, -1, np.searchsorted(there, columns[label]))
+            elif own.among == EVENTS:
+                columns[label] = np.searchsorted(relations.refs, columns[label])
         rows[name] = Rows(some.shape, np.arange(len(some)), columns, len(some), some.parts, values=some.values)
     events = np.arange(len(relations.refs))
     return Relations(relations.kind, rows, events, relations.events, relations.notes, 0, relations.epoch)

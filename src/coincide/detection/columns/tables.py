@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,25 +25,47 @@ IN_USE = -2
 
 COUNT, FIRST_FREE, CHANGES, NOW = range(4)
 """What is known of a table, in its head: rows that have ever been used, a free one (-1: none), changed ones, the epoch."""
+KEYED, KEYED_DENSELY, SHARED = "keys", "dense keys", "shared"
+"""Uses of tables: their values are keys, and rows of others that belong to one have nothing to do with the rest; the same, and
+their numbers have no gaps; rows that all keys share."""
 UNASKED = -1
 """An epoch before anybody asks for changes: new rows are of it already, and need not be listed."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A number of a row. `into`: of which table it is a row; `optional`: -1 means that there is none."""
+    """A number of a row. `into`: of which table it is a row; `optional`: -1 means that there is none. `among`: of which table it
+    tells how many rows come before."""
 
     name: str
     into: str | None = None
     optional: bool = False
+    among: str | None = None
+
+
+class ShapeText(msgspec.Struct, array_like=True):
+    """What is written of a shape."""
+
+    name: str
+    text: str
+    parts: str
+    owner: str | None
+    grows: bool
+    valued: bool
+    raw: bool
+    use: str
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.name, self.text, "", self.parts, "", self.owner, self.grows, self.valued, self.raw, self.use)
 
 
 @dataclass(frozen=True)
 class Shape:
     """What the rows of a table are. The fields of `text` are written and read: `key>keys` refers to a row of `keys`, `initiator?`
-    may be absent. `links` follow from these and are never written. `parts` and `part_links` are the same for each of several
-    parts of a row. Rows of a table with an `owner` (a field) go with the row that they belong to: they are written again when it
-    is, or, if they `grow`, only those that are new."""
+    may be absent, `seen<events` is a place among the events. `links` follow from these and are never written. `parts` and
+    `part_links` are the same for each of several parts of a row. Rows of a table with an `owner` (a field) go with the row that
+    they belong to: they are written again when it is, or, if they `grow`, only those that are new."""
 
     name: str
     text: str
@@ -53,6 +76,11 @@ class Shape:
     grows: bool = False
     valued: bool = False  # with a value of Python's for each row, beside the numbers
     raw: bool = False  # which is still to be decoded when it has been read
+    use: str = ""  # KEYED, KEYED_DENSELY or SHARED: what it is to who reads a portion (columns/portion.py)
+
+    @property
+    def described(self) -> ShapeText:
+        return ShapeText(self.name, self.text, self.parts, self.owner, self.grows, self.valued, self.raw, self.use)
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -89,7 +117,8 @@ class Shape:
 
 def _field(text: str) -> Field:
     name, _, into = text.rstrip("?").partition(">")
-    return Field(name, into or None, text.endswith("?"))
+    name, _, among = name.partition("<")
+    return Field(name, into or None, text.endswith("?"), among or None)
 
 
 def empty_rows(width: int, room: int = 16) -> Numbers:

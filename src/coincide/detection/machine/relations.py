@@ -11,7 +11,7 @@ import numpy as np
 
 from coincide.detection.columns.codec import Relations, Rows, decode, encode, is_dense, keys_of, renumbered
 from coincide.detection.columns.store import NOTHING
-from coincide.detection.columns.tables import Numbers, Shape, distinct
+from coincide.detection.columns.tables import KEYED, SHARED, Numbers, Shape, distinct
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.state import Column, Configurations, frozen, machines_of
 from coincide.detection.parts import with_references
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from coincide.detection.machine.kernel import KernelState
 
 KIND = "monitors"
-KEYS = Shape("keys", "", parts="state", valued=True)  # a part for each running machine: the number of its state
-STATES = Shape("states", "program", valued=True)  # its configuration
+KEYS = Shape("keys", "", parts="state", valued=True, use=KEYED)  # a part for each running machine: the number of its state
+STATES = Shape("states", "program", valued=True, use=SHARED)  # its configuration
 SHAPES = (KEYS, STATES)
 
 

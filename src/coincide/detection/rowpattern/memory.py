@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.store import Store
-from coincide.detection.columns.tables import Numbers, Shape, Table, distinct, longer, numbered, taken
+from coincide.detection.columns.tables import KEYED, Numbers, Shape, Table, distinct, longer, numbered, taken
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Key, Partition
 from coincide.detection.rowpattern.state import FOREVER, NEVER, State
@@ -19,7 +19,7 @@ from coincide.model.table import EventTable, table_of
 # `base` is the number of the first row that is kept, `start` that of the row whose match is sought, counted from there; `number`
 # is that of the next match, rows before `covered` lie in one. By their turns partitions stand in order. `due` is when the bound
 # of the pending start passes (FOREVER: none is to come). The rows are the events from `first` on.
-PARTITIONS = Shape("partitions", "base start number covered turn due", "first size", valued=True)
+PARTITIONS = Shape("partitions", "base start number covered turn due", "first size", valued=True, use=KEYED)
 ROW = PARTITIONS.columns
 SPARE = 4096
 """Events that nobody refers to may be so many more than those that somebody does, before they go."""

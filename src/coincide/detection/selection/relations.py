@@ -13,7 +13,7 @@ import numpy as np
 
 from coincide.detection.columns.codec import Relations, Rows, decode, encode, owned_rows
 from coincide.detection.columns.store import NOTHING
-from coincide.detection.columns.tables import Numbers, Shape
+from coincide.detection.columns.tables import KEYED, Numbers, Shape
 from coincide.detection.selection.correlating import Correlation
 from coincide.detection.selection.groups import Groups, Key
 from coincide.detection.selection.state import Values, key_of, unit_of
@@ -25,7 +25,7 @@ from coincide.model.compound import StoredSingle
 from coincide.model.stamp import order_key
 
 KIND = "windows"
-GROUPS = Shape("groups", "fired last first count", valued=True)  # its key
+GROUPS = Shape("groups", "fired last first count", valued=True, use=KEYED)  # its key
 COUNTED = Shape("units", "group>groups number hi", owner="group", grows=True, valued=True, raw=True)
 LATEST = Shape("units", "group>groups number hi", owner="group", valued=True, raw=True)
 EMPTY = np.zeros(0, np.int64)

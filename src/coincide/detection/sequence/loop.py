@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from coincide.detection.columns.compiling import compiled, inner
 from coincide.detection.columns.linked import append, free, next_row, occupy, take_out, touch
 from coincide.detection.columns.records import record
-from coincide.detection.columns.tables import Shape
+from coincide.detection.columns.tables import KEYED, Shape
 
 DONE, FULL = 0, 1
 GAP, CANCEL, LEAD, ADVANCE, DROP = range(5)  # what an item does
@@ -32,6 +32,7 @@ KEYS = Shape(
     "first_wait last_wait",
     parts="first last lower gap spoilt node>nodes?",
     valued=True,
+    use=KEYED,
 )
 # A complete sequence that its last event has set a timer for, and its rank among what that did; `placed`: it fires at a place
 # that is told, because it does not follow from the event.

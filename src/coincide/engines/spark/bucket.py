@@ -23,7 +23,7 @@ from coincide.engines.ahead import Run
 from coincide.engines.spark.division import Division
 from coincide.engines.spark.marks import REACHED, Told, advance, broken, merged_marks
 from coincide.engines.spark.packing import alike, fitting, from_bytes, recovered, stored
-from coincide.engines.spark.pages import CHECKPOINT, Page, Pages, PageStore, Step, Stepping, Work
+from coincide.engines.spark.pages import CHECKPOINT, Page, Pages, PageStore, Portion, Step, Stepping, Work
 from coincide.engines.spark.rejects import SHOWN
 from coincide.engines.spark.timing import Timing
 from coincide.errors import RunError
@@ -137,7 +137,7 @@ class Bucket:
         self.timed = timed
         self.store = store
         self.meta = self._meta(division)
-        self.pages = Pages(task, store, self.meta.pages, self.meta.rules)
+        self.pages = Pages(task, store, self.meta.pages, self.meta.rules, division.key)
         self.outcome = Outcome()
 
     def _meta(self, division: Division) -> Meta:
@@ -329,8 +329,12 @@ class Bucket:
         return graph.finish(state, inf if closing == FOREVER else closing)
 
     def _run_page(self, page: int, table: pa.Table | None, bound: int, closing: int | None) -> list[Any]:
-        graph, state = self.pages.graph, self.pages.load(page)
         batch = self.task.batch(table)
+        if closing is None and self.meta.due.get(page, bound) >= bound:
+            portion = self.pages.load_touched(page, batch)
+            if portion is not None:
+                return [self._step_touched(page, portion, table, batch, bound)]
+        graph, state = self.pages.graph, self.pages.load(page)
         if self.timed:
             state.start = self.meta.start
         if closing is None:
@@ -341,6 +345,18 @@ class Bucket:
             made.append(self._finished(graph, state, closing))
         self._note_due(graph, state, page)
         self.pages.save(page, state, Step(table, bound, state.start) if closing is None else None)
+        return made
+
+    def _step_touched(self, page: int, portion: Portion, table: pa.Table | None, batch: Any, bound: int) -> Any:
+        """With the keys alone that events touch: no timer of another is due."""
+        graph, state = self.pages.graph, portion.state
+        if self.timed:
+            state.start = self.meta.start
+        made = graph.advance(state, batch, bound)
+        dues = [due for due in (self.meta.due.get(page), graph.due(state)) if self.timed and due is not None]
+        if dues:
+            self.meta.due[page] = min(dues)
+        self.pages.save_step(page, portion, Step(table, bound, state.start))
         return made
 
     def _note_due(self, graph: Stepping, state: Any, page: int) -> None:

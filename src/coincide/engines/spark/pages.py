@@ -5,7 +5,11 @@ steps that were taken: events consumed, and how far time came with them. Both ar
 large is the state encoded anew. A worker that still holds the very state that was stored goes on from there; any other reads the
 base and the changes after it and takes the steps again, which costs little: kernels are far faster than codecs. A random token,
 new with each write, tells whether a state in memory is the one in the store, whatever was retried, restarted or reused in
-between."""
+between.
+
+Of a large page, a worker that does not hold the state reads only the keys that events touch (columns/portion.py), and what it
+adds to the log is the step. After a few of these it reads the whole, one page after another, so that no micro-batch waits for all
+of them."""
 
 from __future__ import annotations
 
@@ -17,11 +21,15 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from coincide.collecting import all_is_kept
+from coincide.detection.columns.hashes import Hashes
 from coincide.detection.snapshots import damaged, reading_state
+from coincide.engines.graph import Graph
 from coincide.engines.spark.packing import fitting, recovered, stored
+from coincide.engines.touching import of_keys, touched
 from coincide.model.bounds import Count
 
 CHECKPOINT = "the checkpoint cannot be read"
@@ -37,6 +45,14 @@ REMEMBERED = 64_000_000
 """Bytes of encoded state whose decoded form a worker keeps."""
 CHANGED = b"changes\x01"
 """What entries that tell changes begin with; the others are steps."""
+LARGE = 1_000_000
+"""Bytes of a base of which less than all may be read."""
+SHARE = 1_000
+"""So many bytes of a base there are to be for each key that is touched, if only these are read."""
+TURNS = 8
+"""Pages are read whole in so many turns: after two steps that were taken without the whole, after three …"""
+PORTION = b" portion"
+"""Behind the token of a page of which only that is remembered."""
 TABLES = 8
 """State that is tables takes so many times less memory than objects do."""
 
@@ -142,10 +158,21 @@ class Work(Protocol):
         """What goes to groups of later stages: for each, what goes to which of its buckets (chaining.Listener)."""
 
 
+@dataclass(frozen=True)
+class Portion:
+    """The state of some keys of a page, which have these hashes."""
+
+    state: Any
+    hashes: Hashes
+
+
 class Pages:
     """`known` and `rule_digests` (digests of the rules that the store has) are the bucket's, which stores them."""
 
-    def __init__(self, task: Work, store: PageStore, known: dict[int, Page], rule_digests: list[str]) -> None:
+    def __init__(
+        self, task: Work, store: PageStore, known: dict[int, Page], rule_digests: list[str], key: Sequence[str] = ()
+    ) -> None:
+        self.key = key
         self.store = store
         self.known = known
         self.rule_digests = rule_digests
@@ -161,20 +188,61 @@ class Pages:
         remembered = MEMORY.take(page.token, self.graph)
         return self._rebuilt(number, page) if remembered is None else remembered
 
+    def load_touched(self, number: int, events: Any) -> Portion | None:
+        """The state of the keys that these events have; None: the whole is to be loaded."""
+        page, graph = self.known.get(number), self.graph
+        if page is None or page.token in MEMORY.states or page.rules != self._digest or page.base < LARGE:
+            return None
+        if page.size > ROOM + page.base or len(page.log) >= ENTRIES:  # the whole is to be written again
+            return None
+        if not isinstance(graph, Graph) or not graph.is_divided_by(self.key):
+            return None
+        hashes = touched(events, self.key)
+        if hashes is None or SHARE * len(hashes) > page.base:
+            return None
+        remembered: Portion | None = MEMORY.take(page.token + PORTION, graph)
+        if remembered is not None and np.isin(hashes, remembered.hashes).all():
+            return remembered
+        return self._portion(graph, number, page, hashes)
+
+    def _portion(self, graph: Graph, number: int, page: Page, hashes: Hashes) -> Portion | None:
+        with reading_state(CHECKPOINT), all_is_kept():
+            changes, steps = self._log(number, page)
+            data = self.store.base(number)
+            if data is None or len(steps) >= 2 + number % TURNS:
+                return None
+            state = graph.portion(data, changes, hashes, len(self.key))
+            for step in steps if state is not None else ():
+                self._take_again(graph, state, step, hashes)
+            return None if state is None else Portion(state, hashes)
+
     def _rebuilt(self, number: int, page: Page) -> Any:
         """Under changed rules, events of the log are none of the new definitions' business."""
         with reading_state(CHECKPOINT), all_is_kept():
             graph = self.graph if page.rules == self._digest else self.task.graph_of_rules(self.store.rules(page.rules))
-            entries = [self.store.entry(number, entry) for entry in page.log]
-            changes = [entry.removeprefix(CHANGED) for entry in entries if entry.startswith(CHANGED)]
+            changes, steps = self._log(number, page)
             state = self._stored(graph, number, changes)
-            for entry in entries[_first_step(entries) :]:
-                step = Step.from_bytes(entry)
-                if step.start is not None:
-                    state.start = step.start
-                events = self.task.batch(None) if step.events is None else self.task.logged(step.events)
-                graph.advance(state, events, step.bound)
+            for step in steps:
+                self._take_again(graph, state, step)
             return state if graph is self.graph else self.graph.decode(graph.encode(state))
+
+    def _log(self, number: int, page: Page) -> tuple[list[bytes], list[Step]]:
+        """All changes, and the steps after the last of them."""
+        entries = [self.store.entry(number, entry) for entry in page.log]
+        changes = [entry.removeprefix(CHANGED) for entry in entries if entry.startswith(CHANGED)]
+        return changes, [Step.from_bytes(entry) for entry in entries[_first_step(entries) :]]
+
+    def _take_again(self, graph: Stepping, state: Any, step: Step, hashes: Hashes | None = None) -> None:
+        """A step that was taken before; of some keys alone, it goes as far as all of its events did."""
+        if step.start is not None:
+            state.start = step.start
+        events = self.task.batch(None) if step.events is None else self.task.logged(step.events)
+        if hashes is None or not len(events):
+            graph.advance(state, events, step.bound)
+            return
+        consumed = state.consumed + len(events)
+        graph.advance(state, of_keys(events, self.key, hashes), step.bound)
+        state.consumed, state.hi = consumed, max(state.hi, int(events.table.hi[-1]))
 
     def _stored(self, graph: Stepping, number: int, changes: Sequence[bytes]) -> Any:
         """The state of the base, and what has changed after it."""
@@ -201,6 +269,13 @@ class Pages:
             self.store.put_rules(self._digest, self._rules)
             self.rule_digests.append(self._digest)
         MEMORY.put(page.token, self.graph, state, (page.base + page.size) // TABLES if tells else max(page.base, page.size // 8))
+
+    def save_step(self, number: int, portion: Portion, step: Step) -> None:
+        """Keep what a step has led to that was taken without the whole state."""
+        page = self.known[number]
+        self._append(number, page, step.to_bytes())
+        page.token = os.urandom(8)
+        MEMORY.put(page.token + PORTION, self.graph, portion, SHARE * len(portion.hashes) // TABLES)
 
     def _append(self, number: int, page: Page, data: bytes) -> None:
         self.store.put_entry(number, page.next, data)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coincide.detection.columns.tables import Shape
+from coincide.detection.columns.tables import KEYED, Shape
 
 NEVER = np.iinfo(np.int64).max
 
@@ -24,12 +24,12 @@ def _columns(name: str, fields: str) -> Any:
 
 
 # The tables of a state. A key of a lifespan has its values, and by situation without a local key the one cell there is.
-KEYS = Shape("keys", "definition", "oldest newest open", part_links="cell", valued=True)
+KEYS = Shape("keys", "definition", "oldest newest open", part_links="cell", valued=True, use=KEYED)
 # `seen`: spans opened at this ref or later have no record of the cell. By operand, the stream: how far it is filled, from where
 # on somebody may ask for it, what to add to positions to get those in `stream`, where its room ends, how much of it was written.
 CELLS = Shape(
     "cells",
-    "situation key>keys seen",
+    "situation key>keys seen<events",
     "ready_first ready_last rank waiting used indexed",
     parts="filled low",
     part_links="origin limit written watched_first watched_last",

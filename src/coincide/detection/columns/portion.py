@@ -1,0 +1,329 @@
+"""Of written tables (columns/codec.py), only what belongs to some keys, without a look at the rest.
+
+Keys are found by their hashes. Then come the rows that belong to these (they refer to a key, or to a row that belongs to one),
+those that they refer to, and what goes with them; and the events of all of them. What is shared by all keys comes whole. Changes
+that were told since are few, and read as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from coincide.detection.columns import codec
+from coincide.detection.columns.codec import EVENTS, Relations, Rows
+from coincide.detection.columns.hashes import Hashes, is_open, key_hashes
+from coincide.detection.columns.store import events_from, joined
+from coincide.detection.columns.tables import KEYED_DENSELY, SHARED, Numbers, Shape, ShapeText
+from coincide.detection.snapshots import damaged
+from coincide.model.bounds import Count
+from coincide.model.table import EventTable
+
+NOTHING = np.zeros(0, np.int64)
+
+
+# What is written, but of large things only where they are.
+
+
+class _Packed(msgspec.Struct, array_like=True):
+    kind: str
+    data: memoryview
+
+    @property
+    def numbers(self) -> Any:
+        if self.kind not in codec.WIDTHS or self.data.nbytes % int(self.kind[1]):
+            damaged("a column is not one of whole numbers")
+        return np.frombuffer(self.data, f"<{self.kind}")
+
+
+class _Index(msgspec.Struct, array_like=True):
+    parts: Count
+    hashes: _Packed
+    rows: _Packed
+    always: _Packed
+
+
+class _Table(msgspec.Struct, array_like=True):
+    name: str
+    size: Count
+    parts: Count
+    numbers: _Packed
+    freed: _Packed
+    columns: dict[str, _Packed]
+    values: memoryview | None
+    starts: _Packed | None = None
+    index: _Index | None = None
+
+
+class _Written(msgspec.Struct, array_like=True):
+    version: int
+    kind: str
+    since: Count
+    epoch: Count
+    tables: list[_Table]
+    refs: _Packed
+    events: memoryview
+    notes: dict[str, codec.Packed]
+    shapes: list[ShapeText] = []
+
+
+def portion(base: bytes | memoryview, changes: Sequence[bytes], hashes: Hashes, parts: int) -> bytes | None:
+    """Tables of the keys with these hashes, of so many parts, as a whole. None: they cannot be told from the others."""
+    written = msgspec.msgpack.decode(base, type=_Written)
+    shapes = {shape.name: shape.shape for shape in written.shapes}
+    keys = [table for table in written.tables if table.index is not None]
+    if len(keys) != 1 or written.version != codec.VERSION or written.since or [*shapes] != [t.name for t in written.tables]:
+        return None
+    (index,) = (table.index for table in keys)
+    if index is None or index.parts != parts:
+        return None
+    later = _later(written, shapes, changes)
+    found = None if later is None else _Portion(written, shapes, later).of(keys[0].name, hashes)
+    return None if found is None else codec.encode(found)
+
+
+@dataclass
+class _Later:
+    """What was told later: rows, and the numbers of those before that are no more."""
+
+    net: Relations
+    gone: dict[str, Numbers] = field(default_factory=dict)
+
+
+def _later(written: _Written, shapes: dict[str, Shape], changes: Sequence[bytes]) -> _Later | None:
+    empty = {table.name: _no_rows(shapes[table.name], table) for table in written.tables}
+    notes = {name: codec.unpack(packed) for name, packed in written.notes.items()}
+    before = Relations(written.kind, empty, NOTHING, events_from(b""), notes, 0, written.epoch)
+    told = [codec.read(tuple(shapes.values()), written.kind, data) for data in changes]
+    if not all(some.since for some in told):
+        return None
+    later = _Later(codec.changed([before, *told]))
+    for name, shape in shapes.items():
+        if shape.owner is None:
+            later.gone[name] = np.concatenate([NOTHING, *(codec.mentioned(some.rows[name]) for some in told)])
+        elif shape.grows:
+            into = _owners(shape)
+            later.gone[name] = np.concatenate([NOTHING, *(some.rows[into].freed for some in told)])
+        else:
+            later.gone[name] = np.concatenate([NOTHING, *(codec.mentioned(some.rows[_owners(shape)]) for some in told)])
+    return later
+
+
+def _no_rows(shape: Shape, table: _Table) -> Rows:
+    if table.parts > codec.WIDEST or table.size > codec.MOST:
+        damaged(f"its table '{table.name}' has other columns")
+    columns = {name: NOTHING for name, *_ in shape.written(table.parts)}
+    if [*columns] != [*table.columns]:
+        damaged(f"its table '{table.name}' has other columns")
+    return Rows(shape, NOTHING, columns, table.size, table.parts, values=[] if shape.valued else None)
+
+
+def _owners(shape: Shape) -> str:
+    """The table of what owns its rows."""
+    into = next(own.into for own in shape.fields if own.name == shape.owner)
+    assert into is not None
+    return into
+
+
+class _Portion:
+    def __init__(self, written: _Written, shapes: dict[str, Shape], later: _Later) -> None:
+        self.written, self.shapes, self.later = written, shapes, later
+        self.tables = {table.name: table for table in written.tables}
+        self.rows: dict[str, Rows] = {}
+        self.kept: dict[str, Any] = {}  # which rows, by their numbers
+
+    def of(self, keys: str, hashes: Hashes) -> Relations | None:
+        self._take(keys, self._rows_of_keys(keys, hashes), self._later_keys(keys, hashes))
+        belonging = self._belonging(keys)
+        for name, column in belonging:
+            self._take_belonging(name, column)
+        others = [name for name in self.shapes if name not in self.rows and self.shapes[name].owner is None]
+        for name in others:
+            if self.shapes[name].use == SHARED:
+                self._take_all(name)
+        self._take_referred([name for name in others if name not in self.rows])
+        for name in (name for name in self.shapes if name not in self.rows):  # what goes with rows that are referred to
+            self._take_belonging(name, str(self.shapes[name].owner))
+        return self._relations(keys)
+
+    def _relations(self, keys: str) -> Relations | None:
+        net = self.later.net
+        rows = {name: self.rows[name] for name in self.shapes}
+        if any(self._is_lost(name) for name in rows):
+            return None
+        refs, events = self._events(rows.values())
+        found = Relations(net.kind, rows, refs, events, dict(net.notes), 0, net.epoch)
+        codec.check_references(found)
+        if self.shapes[keys].use == KEYED_DENSELY:
+            found = codec.renumbered(found)
+            found.notes = {**found.notes, "events": np.array([len(refs)])}
+        return found
+
+    def _is_lost(self, name: str) -> bool:
+        """Are there rows that neither belong to keys, nor are shared, nor referred to: as what waits, whichever key it is of?"""
+        shape = self.shapes[name]
+        referred = any(own.into == name for other in self.shapes.values() for own in (*other.fields, *other.part_fields))
+        if referred or shape.use or shape.owner is not None or name in self.kept_by_key:
+            return False
+        return bool(len(self._numbers(name)) or len(self.later.net.rows[name]))
+
+    # Which rows
+
+    def _rows_of_keys(self, name: str, hashes: Hashes) -> Numbers:
+        index = self.tables[name].index
+        assert index is not None
+        known = index.hashes.numbers
+        wanted = hashes[(hashes >= np.iinfo(known.dtype).min) & (hashes <= np.iinfo(known.dtype).max)].astype(known.dtype)
+        first, last = np.searchsorted(known, wanted), np.searchsorted(known, wanted, side="right")
+        places = np.concatenate([NOTHING, *(np.arange(a, b) for a, b in zip(first, last, strict=True) if b > a)])
+        rows = np.concatenate((index.rows.numbers[places], index.always.numbers)).astype(np.int64)
+        return np.unique(rows)
+
+    def _later_keys(self, name: str, hashes: Hashes) -> Numbers:
+        index, keys = self.tables[name].index, self.later.net.rows[name].values or []
+        assert index is not None
+        open_ones = np.array([is_open(key, index.parts) for key in keys], np.bool_)
+        return np.flatnonzero(np.isin(key_hashes(keys), hashes) | open_ones)
+
+    def _belonging(self, keys: str) -> list[tuple[str, str]]:
+        """Tables whose rows belong to keys, each behind those that it refers to, and the column that tells to what."""
+        found: dict[str, str] = {}
+        while True:
+            more = {
+                name: column
+                for name, shape in self.shapes.items()
+                if name not in found and name != keys and (column := _belongs_by(shape, {keys, *found}))
+            }
+            if not more:
+                self.kept_by_key = {keys, *found}
+                return [*found.items()]
+            found.update(more)
+
+    def _take_belonging(self, name: str, column: str) -> None:
+        shape = self.shapes[name]
+        into = next(own.into for own in shape.fields if own.name == column)
+        assert into is not None
+        kept = self.kept[into]
+        mine, net = self.tables[name].columns[column].numbers, self.later.net.rows[name].columns[column]
+        self._take(name, np.flatnonzero(kept[mine]), np.flatnonzero(kept[net]))
+
+    def _take_all(self, name: str) -> None:
+        self._take(name, np.arange(len(self._numbers(name))), np.arange(len(self.later.net.rows[name])))
+
+    def _take_referred(self, names: Sequence[str]) -> None:
+        """Rows that others refer to, and those that these refer to."""
+        taken: dict[str, Numbers] = dict.fromkeys(names, NOTHING)
+        sources = [*self.rows.values()]
+        while True:
+            wanted = {name: self._references(sources, name) for name in names}
+            more = {name: np.setdiff1d(numbers, taken[name]) for name, numbers in wanted.items()}
+            if not any(map(len, more.values())):
+                break
+            taken = {name: np.union1d(taken[name], more[name]) for name in names}
+            sources = [self._read(name, *self._by_number(name, numbers)) for name, numbers in more.items() if len(numbers)]
+        for name in names:
+            self._take(name, *self._by_number(name, taken[name]))
+
+    def _references(self, sources: Iterable[Rows], into: str) -> Numbers:
+        columns = [
+            rows.columns[label] for rows in sources for label, own, _ in rows.shape.written(rows.parts) if own.into == into
+        ]
+        numbers = np.unique(np.concatenate([NOTHING, *columns]))
+        return numbers[numbers >= 0]
+
+    def _by_number(self, name: str, wanted: Numbers) -> tuple[Numbers, Numbers]:
+        return _places(self._numbers(name), wanted), _places(self.later.net.rows[name].numbers, wanted)
+
+    # Rows
+
+    def _numbers(self, name: str) -> Any:
+        """Of the rows of a table; those with an owner are counted."""
+        table = self.tables[name]
+        if self.shapes[name].owner is None:
+            return table.numbers.numbers
+        return np.arange(len(next(iter(table.columns.values())).numbers))
+
+    def _take(self, name: str, places: Numbers, later: Numbers) -> None:
+        rows = self.rows[name] = self._read(name, places, later)
+        if self.shapes[name].owner is None:
+            self.kept[name] = np.zeros(rows.size, np.bool_)
+            self.kept[name][rows.numbers] = True
+
+    def _read(self, name: str, places: Numbers, later: Numbers) -> Rows:
+        """Rows at some places of what was written first, and of what was told later, as one."""
+        shape, table, net, gone = self.shapes[name], self.tables[name], self.later.net.rows[name], self.later.gone[name]
+        owner = self._numbers(name)[places] if shape.owner is None else table.columns[shape.owner].numbers[places]
+        places = places[~np.isin(owner, gone)] if len(gone) else places
+        numbers = np.concatenate((self._numbers(name)[places].astype(np.int64), net.numbers[later]))
+        order = np.argsort(numbers, kind="stable") if shape.owner is None else np.arange(len(numbers))
+        columns = {
+            label: np.concatenate((packed.numbers[places].astype(np.int64), net.columns[label][later]))[order]
+            for label, packed in table.columns.items()
+        }
+        numbers = numbers[order] if shape.owner is None else order
+        values = self._values(table, net, places, later, order) if shape.valued else None
+        size = net.size if shape.owner is None else len(numbers)
+        return Rows(shape, numbers, columns, size, table.parts, values=values)
+
+    def _values(self, table: _Table, net: Rows, places: Numbers, later: Numbers, order: Numbers) -> list[Any]:
+        told = net.values or []
+        values = [*_raw(table, places), *(told[row] for row in later.tolist())]
+        return [values[row] for row in order.tolist()]
+
+    def _events(self, rows: Iterable[Rows]) -> tuple[Numbers, EventTable]:
+        wanted, net = self._references(rows, EVENTS), self.later.net
+        here = _places(self.written.refs.numbers, wanted)
+        there = _places(net.refs, wanted)
+        refs = np.concatenate((self.written.refs.numbers[here].astype(np.int64), net.refs[there]))
+        events = [_some_events(self.written.events, here)] if len(here) else []
+        events += [net.events.take(there)] if len(there) else []
+        if not events:
+            return NOTHING, events_from(b"")
+        refs, first = np.unique(refs, return_index=True)
+        found = joined(events)
+        return refs, found if np.array_equal(first, np.arange(len(found))) else found.take(first)
+
+
+def _belongs_by(shape: Shape, tables: set[str]) -> str | None:
+    """The column by which its rows belong to rows of these tables."""
+    if shape.owner is not None:
+        return shape.owner if _owners(shape) in tables else None
+    return next((own.name for own in shape.fields if own.into in tables and not own.optional), None)
+
+
+def _places(numbers: Any, wanted: Numbers) -> Numbers:
+    """Where those of some numbers are that are there; both ascend."""
+    if not len(numbers):
+        return NOTHING
+    wanted = wanted[(wanted >= numbers[0]) & (wanted <= numbers[-1])].astype(numbers.dtype)
+    found = np.searchsorted(numbers, wanted)
+    there: Numbers = found[numbers[found] == wanted]
+    return there
+
+
+def _raw(table: _Table, places: Numbers) -> list[msgspec.Raw]:
+    """Values at these places, as they were written."""
+    if not len(places):
+        return []
+    data = table.values if table.values is not None else damaged(f"its table '{table.name}' has no values")
+    if table.starts is None:
+        values = msgspec.msgpack.decode(data, type=list[msgspec.Raw])
+        return [values[place] for place in places.tolist()]
+    starts = table.starts.numbers
+    begin, end = starts[places], np.append(starts, data.nbytes)[places + 1]
+    return [msgspec.Raw(bytes(data[a:b])) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+
+
+def _some_events(data: memoryview, rows: Numbers) -> EventTable:
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+        table = reader.read_all()
+    table.validate(full=True)
+    some = table.take(pa.array(rows))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, some.schema) as writer:
+        writer.write_table(some)
+    return events_from(sink.getvalue().to_pybytes())
