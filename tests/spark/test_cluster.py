@@ -62,6 +62,39 @@ def found_by_key(folder: Path) -> dict[str, object]:
     return found
 
 
+SHIPPED = """
+import sys
+import pandas as pd
+from pyspark.sql import SparkSession
+from coincide.rulebook import loads
+from coincide.spark import detect
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark.sparkContext.addPyFile(sys.argv[1])
+
+def where(frames):
+    import coincide
+    yield from (pd.DataFrame({"file": [coincide.__file__]}) for _ in frames)
+
+print(spark.range(1).mapInPandas(where, "file string").first()["file"])
+rows = [("a", 1000, 1), ("b", 2000, 1)]
+rules = loads("monitor m by k = repeat { push(x) { sequential { a, b } } }")
+print(detect(rules, spark.createDataFrame(rows, "type string, time long, k long")).count())
+"""
+
+
+def test_a_zip_given_with_add_py_file(tmp_path: Path) -> None:
+    """Workers import the package from it."""
+    package = archive(tmp_path / "coincide.zip")
+    done = subprocess.run(
+        [sys.executable, "-c", SHIPPED, str(package)], env=environment(), capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    file, count = done.stdout.split()[-2:]
+    assert "coincide.zip" in Path(file).parts
+    assert count == "1"
+
+
 @pytest.mark.matrix  # six processes of Java
 def test_a_job_on_two_workers(tmp_path: Path) -> None:
     events = [event for event in random_events(600) if event.lo == event.hi and "k" in event.attributes]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import chained, random_events
+from support import chained, finished, random_events
 
 import coincide
 from coincide.engines.identity import Keys, digests_of
@@ -76,6 +76,26 @@ def test_whole_decimals_keep_their_digits_or_stop_the_run(spark: Any, kind: str)
     assert found(2**53 + 1, 2**53, 2**53 + 1) == [2**53 + 1]
     with pytest.raises(Exception, match="attribute 'k' has integers of more than 64 bits: cast it to double, or to a string"):
         found(2**63, 2**63, 1)
+
+
+def test_long_keys_are_told_apart_by_their_last_digit(spark: Any, tmp_path: Path) -> None:
+    """2^53 and 2^53 + 1 are one number as doubles: here they are two, in a batch and in a stream."""
+    rules = loads("monitor m by k = repeat { push(pair) { sequential { a, b } } }")
+    keys = [("a", 2**53), ("a", 2**53 + 1), ("b", 2**53 + 1), ("b", 2**53 + 2), ("b", 2**53), ("a", 1)]
+    rows = [(kind, 1000 * second, key) for second, (kind, key) in enumerate(keys, 1)]
+    schema = "type string, time long, k long"
+    frame = spark.createDataFrame(rows, schema)
+    wanted = [(3, 2**53 + 1), (5, 2**53)]
+
+    def found(rows: Any) -> list[tuple[int, int]]:
+        return sorted((round(row["time"]["hi"].timestamp()), row["k"]) for row in rows)
+
+    assert found(detect(rules, frame).collect()) == wanted
+    frame.coalesce(1).write.parquet(str(tmp_path / "events"))
+    stream = detect(rules, spark.readStream.schema(schema).parquet(str(tmp_path / "events")), delay="0s")
+    writer = stream.writeStream.format("memory").queryName("long_keys").option("checkpointLocation", str(tmp_path / "kept"))
+    finished(writer.trigger(availableNow=True))
+    assert found(spark.table("long_keys").collect()) == wanted
 
 
 def test_one_frame_a_type_with_its_own_columns(spark: Any, tmp_path: Path) -> None:

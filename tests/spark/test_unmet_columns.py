@@ -32,6 +32,18 @@ RULES = {
       <predicates><predicate name="equal" anchor="P">A.user, B.user</predicate></predicates>
       <expressions><expression anchor="X">P</expression></expressions>
       <events><event class="found" trigger="X"/></events></cd>""",
+    "eql": "sequence by user with maxspan=5s [login where true] ![logout where true]",
+    "sigma": """
+name: login
+logsource: {category: login}
+detection: {s: {user|exists: true}, condition: s}
+---
+name: found
+correlation: {type: event_count, rules: [login], group-by: [user], timespan: 5s, condition: {lt: 3}}
+""",
+    "matchrecognize": """SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY user ORDER BY time
+      MEASURES LAST(A.time) AS last PATTERN (A B* $) WITHIN INTERVAL '5' SECOND
+      DEFINE A AS type = 'login', B AS type = 'logout') AS found""",
 }
 SCHEMA = "type string, time string, user string, n double"
 ROWS = [
