@@ -34,14 +34,14 @@ def chunks_of(name: str, parquet: bool, batch_size: int) -> Iterator[pa.RecordBa
 def _parquet(name: str, batch_size: int, wanted: frozenset[str] | None, unread: Counter[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
-    from coincide.adapters.parquetcolumns import coded_columns, unread_columns
+    from coincide.adapters.parquetcolumns import coded_columns, rows_at_once, unread_columns
 
     metadata = pq.read_metadata(name)
     left_out = {} if wanted is None else unread_columns(metadata, wanted)
     unread.update(left_out)
     with pq.ParquetFile(name, metadata=metadata, read_dictionary=coded_columns(metadata)) as file:
         names = [column for column in file.schema_arrow.names if column not in left_out] if left_out else None
-        yield from file.iter_batches(batch_size, columns=names)
+        yield from file.iter_batches(rows_at_once(metadata, batch_size), columns=names)
 
 
 def _arrow(name: str) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,10 @@ from coincide.adapters.instants import is_text
 SMALL = 1 << 16
 """Bytes of a dictionary that may come with every batch: a larger one would be gone through again and again."""
 
+ROOM = 1 << 25
+"""Bytes of the rows of a batch, as the file has them."""
+FEW_ROWS = 1 << 16
+
 
 def coded_columns(metadata: pq.FileMetaData) -> list[str]:
     """Texts that the file has as codes, of few texts: they stay so."""
@@ -23,6 +27,12 @@ def coded_columns(metadata: pq.FileMetaData) -> list[str]:
 
 def _is_coded(chunk: Any) -> bool:
     return bool(chunk.has_dictionary_page) and 0 < chunk.data_page_offset - (chunk.dictionary_page_offset or 0) <= SMALL
+
+
+def rows_at_once(metadata: pq.FileMetaData, most: int) -> int:
+    """So many rows at most; of large ones so many that memory holds them."""
+    size = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+    return min(most, max(FEW_ROWS, ROOM * int(metadata.num_rows) // max(int(size), 1)))
 
 
 def unread_columns(metadata: pq.FileMetaData, wanted: frozenset[str]) -> dict[str, int]:
