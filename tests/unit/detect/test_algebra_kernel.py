@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from coincide.detection.algebra.kernel.kernel import Columns
+from coincide.detection.algebra.kernel.rows import Slots
 from coincide.detection.algebra.state import PlanState
 from coincide.detection.algebra.window.sums import group_sums
 from coincide.engines.graph import Graph
@@ -174,3 +175,19 @@ def test_a_snapshot_of_separate_plans(tier: str) -> None:
 
 def texts(events: list[Event]) -> list[str]:
     return sorted(json.dumps(record(event), sort_keys=True) for event in events)
+
+
+def test_keys_that_are_whole_numbers_have_the_slots_of_other_keys() -> None:
+    slots = Slots(1)
+    found = slots.of_wholes(np.array([3.0, 1.0, -0.0, 3.0]))
+    assert found is not None
+    assert found.tolist() == slots.of([(3.0,), (1.0,), (0.0,), (3.0,)]).tolist()
+    slots.keep(found[:1])
+    again = slots.of_wholes(np.array([1.0, 3.0]))
+    assert again is not None
+    assert again.tolist() == slots.of([(1.0,), (3.0,)]).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("number", [0.5, -1.0, 1e9, np.nan, np.inf])
+def test_other_numbers_are_not_looked_for_in_a_table(number: float) -> None:
+    assert Slots(1).of_wholes(np.array([1.0, number])) is None

@@ -16,6 +16,7 @@ from coincide.detection.algebra.space.columns import located
 from coincide.detection.columns.keys import Codes, key_codes
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import gathered
+from coincide.detection.columns.tables import distinct, longer
 from coincide.detection.keys import Key, key_value
 from coincide.expr.vector import Microseconds, Spaces, holds
 from coincide.model.column import Column, column_of, concatenated
@@ -98,12 +99,12 @@ class Rows:
         return bool(pc.any(pc.equal(a, b)).as_py())
 
     def roots(self, rows: Numbers) -> Numbers:
-        """How their places begin: hi of the root, its number in the order of consumption, the generation."""
-        found = np.empty((len(rows), 3), np.int64)
-        for table, start in zip(self.tables, np.cumsum([0, *map(len, self.tables)]), strict=False):
-            here = (rows >= start) & (rows < start + len(table))
-            found[here] = table.place_rows(rows[here] - start)[:, :3]
-        return found
+        """How the places of rows, which ascend, begin: hi of the root, its number in the order of consumption, the generation."""
+        starts = np.cumsum([0, *map(len, self.tables)])
+        bounds = np.searchsorted(rows, starts)
+        parts = zip(self.tables, starts, bounds[:-1], bounds[1:], strict=False)
+        found = [table.place_rows(rows[a:b] - start)[:, :3] for table, start, a, b in parts]
+        return np.concatenate([np.zeros((0, 3), np.int64), *found])
 
     def place(self, row: int) -> Place:
         return self.pick(np.array([row])).place_tuples()[0]
@@ -148,6 +149,20 @@ def united(parts: Sequence[Numbers], length: int) -> Numbers:
     return np.flatnonzero(marked)
 
 
+def held_by_parts(parts: Sequence[Numbers], others: Sequence[Numbers], length: int) -> tuple[Numbers, Numbers]:
+    """Of so many rows those that are in one part or another, or in `others`, in order; a bit for each part that they are in."""
+    some = united([*parts, *others], length)
+    if len(some) < length // 16:
+        held = np.zeros(len(some), np.int64)
+        for number, part in enumerate(parts):
+            held[np.searchsorted(some, part)] |= 1 << number
+        return some, held
+    bits = np.zeros(length, np.int64)
+    for number, part in enumerate(parts):
+        bits[part] |= 1 << number
+    return some, bits[some]
+
+
 def _joined(arrays: Sequence[Numbers]) -> Numbers:
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.zeros(0, np.int64), *arrays])
 
@@ -160,6 +175,7 @@ class Slots:
     numbers: dict[Key, int] = field(default_factory=dict)
     _columns: list[Column] = field(default_factory=list)
     _keys: list[Key] = field(default_factory=list)
+    _by_whole: Numbers = field(default_factory=NONE.copy)  # of each the slot and 1; 0: not known
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -171,11 +187,26 @@ class Slots:
             found = [known.setdefault(key, len(known)) for key in keys]
         return np.array(found, np.int64)
 
+    def of_wholes(self, numbers: npt.NDArray[np.float64]) -> Numbers | None:
+        """Of keys of one part, by a table; None: not all of them are whole numbers of a modest range."""
+        with np.errstate(invalid="ignore"):
+            wholes = numbers.astype(np.int64)
+        least, most = wholes.min(initial=0), int(wholes.max(initial=0))
+        if least < 0 or most > 4 * (len(wholes) + len(self)) + 1024 or not np.array_equal(wholes, numbers):
+            return None
+        self._by_whole = longer(self._by_whole, most + 1)
+        found = self._by_whole[wholes]
+        if not found.all():
+            new = distinct(wholes[found == 0])
+            self._by_whole[new] = self.of([(float(number),) for number in new.tolist()]) + 1
+            found = self._by_whole[wholes]
+        return found - 1
+
     def keep(self, slots: Numbers) -> None:
         """Only these keys, numbered anew in this order."""
         keys = self.keys()
         self.numbers = {keys[slot]: number for number, slot in enumerate(slots.tolist())}
-        self._columns, self._keys = [], []
+        self._columns, self._keys, self._by_whole = [], [], NONE.copy()
 
     def keys(self) -> list[Key]:
         if len(self._keys) < len(self.numbers):
@@ -199,7 +230,12 @@ def slots_of(shape: Operators | Window, keys: tuple[str, ...], rows: Rows, some:
         columns += [_tied_column(attributes, rows, some) for attributes in shape.tied]
     if not columns:
         return np.full(len(some), slots.of([()])[0])
-    codes, found = _numbered(columns[0]) if len(columns) == 1 else key_codes([column.singles.compact() for column in columns])
+    if len(columns) == 1 and (numbers := _plain_numbers(columns[0])) is not None:
+        if (known := slots.of_wholes(numbers)) is not None:
+            return known
+        codes, found = _numbered(numbers)
+    else:
+        codes, found = key_codes([column.singles.compact() for column in columns])
     return np.concatenate((slots.of(found), [-1]))[codes]
 
 
@@ -217,11 +253,14 @@ def stable_order(*keys: Numbers) -> Numbers:
     return order
 
 
-def _numbered(column: Column) -> tuple[Codes, list[Key]]:
-    """As `key_codes`, quickly where there are numbers only."""
-    if column.numbers is None or column.codes is not None or column.flags is not None or column.rests is not None:
-        return key_codes([column.singles.compact()])
-    encoded = pa.array(column.numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
+def _plain_numbers(column: Column) -> npt.NDArray[np.float64] | None:
+    """Those of a column that has nothing else."""
+    return column.numbers if column.codes is None and column.flags is None and column.rests is None else None
+
+
+def _numbered(numbers: npt.NDArray[np.float64]) -> tuple[Codes, list[Key]]:
+    """As `key_codes`, quickly."""
+    encoded = pa.array(numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return codes, list(zip(encoded.dictionary.to_pylist(), strict=True))
 

@@ -51,15 +51,17 @@ from coincide.detection.algebra.shape.shapes import (
     UNRESTRICTED,
     WITHOUT,
 )
-from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.columns.compiling import compiled, inlined, inner
+from coincide.detection.columns.lending import lent
 
 BEGIN, COUNT, MOST = range(3)  # of `counts`
 
 
 @compiled
-def run(p: Pools, operators: Any, groups: Groups, room: Any, timed: Any, limit: Any) -> Any:
+def run(pools: Pools, operators: Any, given: Groups, room: Any, timed: Any, limit: Any) -> Any:
     """All groups from the next one on, with what is due in their slots before them; then all that is due before `limit`. Stops
     where there is no room. Slots have nothing to do with each other."""
+    p, groups = lent(pools), lent(given)
     while p.n[GROUP] < len(groups.starts) - 1:
         first, end = groups.starts[p.n[GROUP]], groups.starts[p.n[GROUP] + 1]
         slot, now = groups.slot[first], groups.hi[first]
@@ -197,7 +199,7 @@ def _advance(p: Pools, operators: Any, slot: Any, now: Any, number: Any, room: A
             _sort(p, number, room)
 
 
-@inner
+@inlined
 def _add(p: Pools, number: Any, one: Any) -> None:
     p.new[p.counts[number, BEGIN] + p.counts[number, COUNT]] = one
     p.counts[number, COUNT] += 1
@@ -479,7 +481,7 @@ def _latest(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: Any
     return best >= 0
 
 
-@inner
+@inlined
 def _fits(p: Pools, operators: Any, number: Any, partner: Any, x: Any, room: Any) -> Any:
     o = operators[number]
     y, new = p.occurrences[partner], p.occurrences[x]
@@ -490,7 +492,7 @@ def _fits(p: Pools, operators: Any, number: Any, partner: Any, x: Any, room: Any
     return not (o.mixed and conflict(p, operators, partner, x, room))
 
 
-@inner
+@inlined
 def _follows(p: Pools, o: Any, y: Any, new: Any) -> Any:
     """Is it in sequence, soon enough, after the last operand of a prefix?"""
     last = p.occurrences[y.right] if o.continues and y.right >= 0 else y
@@ -499,7 +501,7 @@ def _follows(p: Pools, o: Any, y: Any, new: Any) -> Any:
     return new.hi - last.hi <= o.operand_limit
 
 
-@inner
+@inlined
 def _pair(p: Pools, number: Any, partner: Any, x: Any, is_right: Any) -> None:
     y, new = p.occurrences[partner], p.occurrences[x]
     left, right = (partner, x) if is_right else (x, partner)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coincide.detection.algebra.shape.shapes import ABSENT, AFTER, DELAYED, NEVER, SILENT, WITHOUT
-from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.columns.compiling import compiled, inlined, inner
+from coincide.detection.columns.lending import lent
 from coincide.detection.columns.records import record
 
 OCCURRENCE = record("lo hi left right event operator before after")
@@ -57,7 +58,7 @@ class Groups(NamedTuple):
 # Lists.
 
 
-@inner
+@inlined
 def append(p: Pools, slot: Any, store: Any, one: Any) -> None:
     last = p.waiting[slot, store].last
     p.occurrences[one].before = last
@@ -89,13 +90,13 @@ def insert(p: Pools, slot: Any, store: Any, one: Any, o: Any) -> None:
         p.waiting[slot, store].first = one
 
 
-@inner
+@inlined
 def due_of(occurrences: Any, o: Any, one: Any) -> Any:
     x = occurrences[one]
     return max(x.hi, x.lo + o.length) if o.kind == AFTER else x.hi + o.length
 
 
-@inner
+@inlined
 def is_timed(o: Any) -> Any:
     return o.kind in (AFTER, SILENT, DELAYED)
 
@@ -114,13 +115,14 @@ def next_due(p: Pools, operators: Any, slot: Any) -> Any:
 
 
 @compiled
-def dues(p: Pools, operators: Any, found: Any) -> None:
+def dues(pools: Pools, operators: Any, found: Any) -> None:
     """Of each slot."""
+    p = lent(pools)
     for slot in range(len(found)):
         found[slot] = next_due(p, operators, slot)
 
 
-@inner
+@inlined
 def remove(p: Pools, slot: Any, store: Any, one: Any) -> None:
     before, after = p.occurrences[one].before, p.occurrences[one].after
     if before >= 0:
@@ -135,7 +137,7 @@ def remove(p: Pools, slot: Any, store: Any, one: Any) -> None:
     _note_removal(p, one)
 
 
-@inner
+@inlined
 def _note_removal(p: Pools, one: Any) -> None:
     if one < p.n[WRITTEN]:
         p.occurrences[one].before = p.n[LAST_REMOVED]
@@ -143,7 +145,7 @@ def _note_removal(p: Pools, one: Any) -> None:
         p.n[REMOVED] += 1
 
 
-@inner
+@inlined
 def keep_one(p: Pools, slot: Any, store: Any, one: Any) -> None:
     other = p.waiting[slot, store].first
     while other >= 0:
@@ -158,7 +160,7 @@ def keep_one(p: Pools, slot: Any, store: Any, one: Any) -> None:
     p.waiting[slot, store].count = 1
 
 
-@inner
+@inlined
 def new_occurrence(p: Pools, operator: Any, lo: Any, hi: Any, left: Any, right: Any, event: Any) -> Any:
     one = p.n[OCCURRENCES]
     p.n[OCCURRENCES] += 1
@@ -281,7 +283,7 @@ def _leaves(p: Pools, one: Any, room: Any) -> Any:
     return count
 
 
-@inner
+@inlined
 def too_old(occurrences: Any, o: Any, one: Any, now: Any) -> Any:
     """Can whatever comes, which ends now or later, never join it?"""
     x = occurrences[one]
@@ -290,7 +292,7 @@ def too_old(occurrences: Any, o: Any, one: Any, now: Any) -> Any:
     return now - last_hi(occurrences, o, x) > o.operand_limit
 
 
-@inner
+@inlined
 def last_hi(occurrences: Any, o: Any, x: Any) -> Any:
     """When the last operand of a prefix ended; a silence is none, and ends with the prefix."""
     return occurrences[x.right].hi if o.continues and x.right >= 0 else x.hi
@@ -300,8 +302,9 @@ def last_hi(occurrences: Any, o: Any, x: Any) -> Any:
 
 
 @compiled
-def sweep(p: Pools, operators: Any, now: Any, kept: Any) -> Any:
+def sweep(pools: Pools, operators: Any, now: Any, kept: Any) -> Any:
     """Writes occurrences that wait, and their parts, to `kept`, and links them there; what is too old goes. How many."""
+    p = lent(pools)
     count = 0
     for slot in range(p.waiting.shape[0]):
         for k in range(len(operators)):
@@ -330,7 +333,7 @@ def sweep(p: Pools, operators: Any, now: Any, kept: Any) -> Any:
     return count
 
 
-@inner
+@inlined
 def _stores(o: Any) -> Any:
     return 1 if o.kind in (WITHOUT, SILENT, DELAYED) else 2
 

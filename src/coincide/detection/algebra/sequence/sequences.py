@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, read_by, without_copies
-from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, slots_of, united
+from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, held_by_parts, slots_of
 from coincide.detection.algebra.program import Program, key_rank
 from coincide.detection.algebra.sequence.loop import run
 from coincide.detection.algebra.sequence.pools import (
@@ -35,7 +35,7 @@ from coincide.detection.algebra.sequence.pools import (
 from coincide.detection.algebra.shape.shapes import MOST_LEAVES, NEVER, Operators
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.store import Store, gathered
-from coincide.detection.columns.tables import distinct, longer
+from coincide.detection.columns.tables import distinct, longer, numbered
 
 NOTHING = Groups(np.zeros(1, np.int64), *(np.zeros(0, np.int64) for _ in Groups._fields[1:]))
 LITTLE = 1 << 15
@@ -134,10 +134,7 @@ class SequenceKernel:
     def _groups(self, memory: Memory, rows: Rows, base: int) -> Groups:
         parts = [rows.held_by(leaf) for leaf in self.shape.leaves]
         seen = [rows.of_type(leaf.type) for leaf in self.shape.leaves] if self.shape.is_absence else []
-        some = united([*parts, *seen], rows.length)
-        held = np.zeros(len(some), np.int64)
-        for number, part in enumerate(parts):
-            held[np.searchsorted(some, part)] |= 1 << number
+        some, held = held_by_parts(parts, seen, rows.length)
         slot = slots_of(self.shape, self.program.keys, rows, some, memory.slots) if len(some) else some
         if len(slot) and slot.min() < 0:
             some, slot, held = some[slot >= 0], slot[slot >= 0], held[slot >= 0]
@@ -178,8 +175,8 @@ class SequenceKernel:
             made, slot, events = made[index], slot[index], events[index]
         ordered = np.sort(events, axis=1)
         there = ordered >= 0
-        used, flat = np.unique(ordered[there], return_inverse=True)
         tables = [*memory.events.chunks, *rows.tables]
+        used, flat = numbered(ordered[there], sum(map(len, tables)))
         table = gathered(tables, used, self._read or fields_of(tables) - UNREAD, placed=False)
         offsets = np.concatenate(([0], np.cumsum(there.sum(axis=1))))
         aliases = {
@@ -215,8 +212,8 @@ class SequenceKernel:
             self.compact(memory, int(rows.hi[-1]))
             memory.swept = max(LITTLE, 2 * int(memory.pools.n[OCCURRENCES]))
             events = memory.pools.occurrences["event"][: memory.pools.n[OCCURRENCES]]
-            used, index = np.unique(events[events >= 0], return_inverse=True)
             tables = [*memory.events.chunks, *rows.tables]
+            used, index = numbered(events[events >= 0], sum(map(len, tables)))
             memory.events.chunks = [gathered(tables, used, self.columns, placed=False)] if len(used) else []
             events[events >= 0] = index
             return

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, passing, read_by, without_copies
-from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, slots_of, stable_order, united
+from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, held_by_parts, slots_of, stable_order
 from coincide.detection.algebra.nodes.selection import Threshold, Windows
 from coincide.detection.algebra.program import OWN, Program, key_rank
 from coincide.detection.algebra.shape.shapes import Window
@@ -104,10 +104,9 @@ class WindowKernel:
         """New members join the old ones; which rows they are."""
         if not rows.length:
             return NOTHING
-        some = united([rows.of_type(kind) for kind in {leaf.type for leaf in self.shape.leaves}], rows.length)
-        held = np.zeros(len(some), np.bool_)
-        for leaf in self.shape.leaves:
-            held[np.searchsorted(some, rows.held_by(leaf))] = True
+        seen = [rows.of_type(kind) for kind in {leaf.type for leaf in self.shape.leaves}]
+        some, bits = held_by_parts([rows.held_by(leaf) for leaf in self.shape.leaves], seen, rows.length)
+        held: Mask = bits != 0
         slot = slots_of(self.shape, self.program.keys, rows, some, memory.slots)
         if len(slot) and slot.min() < 0:
             some, slot, held = some[slot >= 0], slot[slot >= 0], held[slot >= 0]
