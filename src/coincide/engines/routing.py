@@ -60,6 +60,7 @@ class Routes:
         self._router = router
         self._is_worth_it = router.is_worth_it(batch)
         self._narrows = len(router.plans) >= MANY and len(batch) > 1
+        self._has_events = batch.has_events or not batch.has_table  # once: a plan may make events of a table's rows meanwhile
 
     @cached_property
     def latest(self) -> int | None:
@@ -67,10 +68,6 @@ class Routes:
         if not self._narrows:
             return None
         return max(event.hi for event in self._batch.events) if self._has_events else int(self._batch.table.hi.max())
-
-    @property
-    def _has_events(self) -> bool:
-        return self._batch.has_events or not self._batch.has_table
 
     def concerned(self) -> set[int] | None:
         """The numbers of plans that some event concerns; None: maybe all."""
