@@ -43,17 +43,19 @@ def by_loop(question: Question, events: pa.Table) -> list[Row]:
     return list(question.loop(zip(*(events[name].to_pylist() for name in events.column_names), strict=True)))
 
 
-def line(question: Question) -> str:
-    events = question.stream(EVENTS).closed
+def line(question: Question, size: int = EVENTS, runs: int = RUNS) -> str:
+    """Of the table; raises if not all find the same."""
+    events = question.stream(size).closed
     table, frame = table_of(events), pl.DataFrame(pl.from_arrow(events))
-    polars, answer = best(lambda: question.polars(frame), RUNS)
-    loop, rows = best(lambda: by_loop(question, events), RUNS)
+    polars, answer = best(lambda: question.polars(frame), runs)
+    loop, rows = best(lambda: by_loop(question, events), runs)
     expected = shown(rows, events)
+    assert expected
     assert shown(answer.rows(), events) == expected, question.words
     ours = {}
     for language, (ending, text, told) in question.rules.items():
         graph = Graph(loads(text, ending[1:]).plans("kernel"))
-        ours[language], made = best(lambda graph=graph: by_rules(graph, table), RUNS)
+        ours[language], made = best(lambda graph=graph: by_rules(graph, table), runs)
         found = (told(record(detection)) for batch in made for detection in batch.events)
         assert shown(found, events) == expected, (question.words, language)
     least = min(ours, key=lambda language: ours[language])
