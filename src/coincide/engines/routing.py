@@ -11,11 +11,10 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from coincide.detection.base import DetectorPlan
-from coincide.expr.guards import Guarded
+from coincide.expr.guards import Guarded, text_of
 from coincide.expr.tree import And, Expr, In, Literal, Reference
 from coincide.model.batch import EMPTY, EventBatch
-from coincide.model.compound import single
-from coincide.model.event import ENVELOPE, Event
+from coincide.model.event import ENVELOPE
 
 if TYPE_CHECKING:
     from coincide.model.column import Rows
@@ -107,12 +106,8 @@ class Routes:
     def _texts(self, name: str) -> Iterable[tuple[str, Any]]:
         if not self._has_events:
             return self._batch.table.column(name).by_text().items()
-        texts = ((_value(event, name), row) for row, event in enumerate(self._batch.events))
+        texts = ((text_of(event, name), row) for row, event in enumerate(self._batch.events))
         return [(text, row) for text, row in texts if isinstance(text, str)]
-
-
-def _value(event: Event, name: str) -> object:
-    return event.type if name == "type" else single(event.attributes.get(name))
 
 
 class Dues:

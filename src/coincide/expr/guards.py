@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from coincide.expr.tree import And, Compare, Expr, In, Literal, Or, Reference
+from coincide.model.compound import single
+from coincide.model.event import Event
 
 Guard = tuple[str, frozenset[str]]
 """An attribute, and the texts of which it has one wherever the test holds."""
@@ -41,6 +43,11 @@ def _of_any(tests: Sequence[Expr]) -> dict[str, frozenset[str]]:
     return {name: frozenset().union(*(found[name] for found in each)) for name in shared}
 
 
+def text_of(event: Event, name: str) -> object:
+    """What tests for a text see of an attribute."""
+    return event.type if name == "type" else single(event.attributes.get(name))
+
+
 class Guarded:
     """Tests by the texts that they ask for, each under the attribute of which all of them together name the most."""
 
@@ -56,6 +63,13 @@ class Guarded:
         self.others: list[int] = []
         for number, each in enumerate(found):
             self._enter(number, each, named)
+
+    def candidates(self, event: Event) -> Iterator[int]:
+        """The numbers of the tests that may hold for an event."""
+        yield from self.others
+        for name, by_text in self.by_text.items():
+            if isinstance(text := text_of(event, name), str):
+                yield from by_text.get(text, ())
 
     def _enter(self, number: int, found: Mapping[str, frozenset[str]], named: Mapping[str, set[str]]) -> None:
         if not found:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
+from operator import attrgetter
 
 from coincide.detection.base import Clock
 from coincide.detection.keys import Key, key_reader, key_value
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.state import Column
 from coincide.detection.machine.transducer import ENDED
+from coincide.expr.guards import Guarded
 from coincide.expr.scalar import EventScope, condition
 from coincide.model.batch import EventBatch
-from coincide.model.event import Event, Value, caused, detection
+from coincide.model.event import ENVELOPE, Event, Value, caused, detection
 
 Parts = Sequence[tuple[int, int]]
 """(Monitor, number of its part)."""
 
+PROGRAM = attrgetter("program")
 log = logging.getLogger("coincide.run")
 
 
@@ -26,6 +31,11 @@ class Interpreter:
     def __init__(self, group: MonitorGroup) -> None:
         self.group = group
         self._tests = [condition(test, EventScope()) for test in group.tests]
+        self._guarded = Guarded(group.tests, ENVELOPE - {"type"})
+        self._users: list[list[tuple[int, int]]] = [[] for _ in group.tests]  # programs, and the bit in their letters
+        for number, program in enumerate(group.programs):
+            for bit, test in enumerate(program.tests):
+                self._users[test].append((number, 1 << bit))
         self._key = key_reader(group.keys)
 
     def step(self, columns: list[Column], batch: EventBatch, clock: Clock) -> tuple[list[Column], EventBatch]:
@@ -38,24 +48,30 @@ class Interpreter:
         return columns, EventBatch(made)
 
     def _show(self, columns: list[Column], event: Event, key: Key, made: list[Event]) -> None:
-        truths = [test(event) for test in self._tests]
-        for column in columns:
-            program = self.group.programs[column.program]
+        for number, letter in sorted(self._letters(event).items()):
+            program = self.group.programs[number]
             if event.is_detection and event.type not in program.mentions:
                 continue
-            letter = program.letter(truths)
-            if not letter:  # an event that satisfies nothing changes nothing
-                continue
-            before = column.configurations.get(key, program.transducer.start)
-            after, emitted = program.transducer.step(before, letter)
-            if after == program.transducer.start:
-                column.configurations.pop(key, None)
-            else:
-                column.configurations[key] = after
-            if after == ENDED and before != ENDED:
-                report_endless(self.group, column.parts, event, key)
-            if emitted:
-                self._emit(column.parts, event, key, emitted, made)
+            for column in _running(columns, number):
+                before = column.configurations.get(key, program.transducer.start)
+                after, emitted = program.transducer.step(before, letter)
+                if after == program.transducer.start:
+                    column.configurations.pop(key, None)
+                else:
+                    column.configurations[key] = after
+                if after == ENDED and before != ENDED:
+                    report_endless(self.group, column.parts, event, key)
+                if emitted:
+                    self._emit(column.parts, event, key, emitted, made)
+
+    def _letters(self, event: Event) -> dict[int, int]:
+        """What each program sees; an event that satisfies nothing changes nothing."""
+        letters: dict[int, int] = defaultdict(int)
+        for test in self._guarded.candidates(event):
+            if self._tests[test](event):
+                for program, bit in self._users[test]:
+                    letters[program] |= bit
+        return letters
 
     def _emit(self, parts: Parts, event: Event, key: Key, emitted: Sequence[int], made: list[Event]) -> None:
         keys: dict[str, Value] = {name: key_value(part) for name, part in zip(self.group.keys, key, strict=True)}
@@ -68,6 +84,11 @@ class Interpreter:
                 attributes = {**keys, **emitter.attributes(event)}
                 place = caused(event.place, order, first + k)
                 made.append(detection(emitter.token, event.stamp, attributes, event.origin, place, source))
+
+
+def _running(columns: Sequence[Column], program: int) -> Sequence[Column]:
+    """Those of a program: they stand in the order of their programs."""
+    return columns[bisect_left(columns, program, key=PROGRAM) : bisect_right(columns, program, key=PROGRAM)]
 
 
 def report_endless(group: MonitorGroup, parts: Parts, event: Event, key: Key) -> None:

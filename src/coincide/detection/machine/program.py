@@ -23,9 +23,6 @@ class Program:
     tests: tuple[int, ...]
     mentions: frozenset[str]
 
-    def letter(self, truths: Sequence[bool]) -> int:
-        return sum(1 << bit for bit, test in enumerate(self.tests) if truths[test])
-
 
 @dataclass(frozen=True)
 class Part:
