@@ -69,7 +69,7 @@ def shown(rows: Iterable[Row], events: pa.Table) -> set[Row]:
 
 def main(path: str | None = None) -> None:
     about = circumstances(f"Polars {pl.__version__}", f"pyarrow {pa.__version__}", f"NumPy {np.__version__}")
-    told = [f"Million events for each second of processor time; {EVENTS:,} events or a year's; {about}.", "", *HEAD]
+    told = [f"Million events for each second of processor time; {EVENTS:,} events; {about}.", "", *HEAD]
     told += map(line, QUESTIONS.values())
     print("\n" + "\n".join(told))
     if path is not None:

@@ -14,6 +14,8 @@ from benchmarks.peers.questions import QUESTIONS
 from benchmarks.peers.workload import Stream
 
 FEW = 1_000
+LEAST = 0.1
+"""Seconds by which one start-up differs from another: so much is counted at least."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ def _result(contestant: Contestant, made: Stream, expected: set, folder: Path) -
         return Result(
             contestant.name, problem=f"other rows: {len(expected - found):,} missing, {len(found - expected):,} too many"
         )
-    return Result(contestant.name, startup, whole - startup, len(made) / (whole - startup))
+    seconds = max(whole - startup, LEAST)
+    return Result(contestant.name, startup, seconds, len(made) / seconds)
 
 
 def _run(contestant: Contestant, made: Stream, folder: Path) -> tuple[float, set]:

@@ -354,7 +354,7 @@ def flights_polars(events: Any) -> Any:
 
 
 FLIGHTS = Question(
-    f"a year of flights: an aircraft arrives more than {LATE} min late, and departs so within 6 h",
+    f"flights from New York in 2013: an aircraft arrives more than {LATE} min late, and departs so within 6 h",
     flights,
     flights_loop,
     {"Opera": (".ce", f"detect m = ([arrival(k = ?k, v > {LATE})], [departure(k = ?k, v > {LATE})]) T = 6h\n", origins)},
