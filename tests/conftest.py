@@ -21,7 +21,7 @@ settings.load_profile("same-each-time" if os.environ.get("CI") else "patient")
 SHARING = re.compile("spark|test_together|test_cli_policies|test_extraction|test_shuffled")
 """Tests that use the session of Spark: the process that hands them out knows only their names."""
 
-BRIEF = 25
+BRIEF = 12
 """So many examples a random test draws at most, unless all are wanted."""
 
 HASTY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"

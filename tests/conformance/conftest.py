@@ -15,9 +15,9 @@ from coincide.errors import DataWarning
 from coincide.testing.cases import find_cases
 
 sys.path.append(str(Path(__file__).parent))
-from together import Answer, Copy, Mixed, Records, copies, together
+from together import Answer, Answers, Copy, Mixed, Records, Streamed, copies, part, together
 
-MANY = 50
+MANY = 20
 """From so many cases on it is cheaper to take all of them together than one by one."""
 
 
@@ -41,15 +41,43 @@ def answer(mixed: Mixed) -> Answer:
 
 
 @pytest.fixture(scope="session")
-def jointly(request: pytest.FixtureRequest) -> dict[str, tuple[Records, Records]]:
+def streamed(copied: list[Copy]) -> Streamed:
+    """What is found in a part of the cases, embedded and on a stream."""
+
+    def found(number: int) -> list[Records]:
+        few = together(part(copied, number))
+        return [list(coincide.detect(*few, engine=engine, keys=True)) for engine in ("embedded", "spark-streaming")]
+
+    return cache(found)
+
+
+@pytest.fixture(scope="session")
+def jointly(request: pytest.FixtureRequest) -> Answers:
     """For each case that can be taken with others: what its rules find among all, embedded and on Spark. Nothing where each case
     is to be run by itself, or few are to be run."""
-    asked = sum(item.name.startswith("test_spark_batch[") for item in request.session.items)
-    if request.config.getoption("in_full") or asked < MANY:
+    if not _are_many(request, "test_spark_batch"):
         return {}
     answer = request.getfixturevalue("answer")
-    wanted, found = (_by_number(answer(engine, "auto")) for engine in ("embedded", "spark"))
-    return {copy.name: (wanted[copy.number], found[copy.number]) for copy in request.getfixturevalue("copied")}
+    return _by_case(request.getfixturevalue("copied"), [answer(engine, "auto") for engine in ("embedded", "spark")])
+
+
+@pytest.fixture(scope="session")
+def streamed_jointly(request: pytest.FixtureRequest) -> Answers:
+    """The same for a stream, of cases whose clock ends with their events."""
+    if not _are_many(request, "test_spark_streaming"):
+        return {}
+    few = [copy for copy in part(request.getfixturevalue("copied"), 0) if not copy.case.path("until")]
+    return _by_case(few, request.getfixturevalue("streamed")(0))
+
+
+def _are_many(request: pytest.FixtureRequest, test: str) -> bool:
+    asked = sum(item.nodeid.partition("[")[0].endswith(f"test_matrix.py::{test}") for item in request.session.items)
+    return asked >= MANY and not request.config.getoption("in_full")
+
+
+def _by_case(made: list[Copy], answers: list[Records]) -> Answers:
+    wanted, found = map(_by_number, answers)
+    return {copy.name: (wanted[copy.number], found[copy.number]) for copy in made}
 
 
 def _by_number(records: Records) -> dict[int, Records]:

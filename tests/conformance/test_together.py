@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from together import Answer, Copy, Mixed, Records, together
-
-import coincide
+from together import PARTS, Answer, Copy, Mixed, Records, Streamed, part, together
 
 pytestmark = pytest.mark.filterwarnings("ignore::coincide.errors.DataWarning")
-
-FEW = 8
-"""On a stream, one in so many at a time: for each of its groups Spark keeps a state, and the whole set does not fit into the
-memory of a small one."""
 
 
 def counted(found: Records) -> Counter[str]:
@@ -37,9 +31,9 @@ def test_spark(answer: Answer, spark: object) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.matrix) for first in range(1, FEW))])
-def test_spark_streaming(copied: list[Copy], first: int, spark: object) -> None:
-    few = together(copied[first::FEW])
-    assert {detector.language for detector in few[0].detectors} == set(few[0].compiled.languages)
-    streamed, embedded = (coincide.detect(*few, engine=engine, keys=True) for engine in ("spark-streaming", "embedded"))
-    assert counted(list(streamed)) == counted(list(embedded))
+@pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=pytest.mark.matrix) for number in range(1, PARTS))])
+def test_spark_streaming(copied: list[Copy], streamed: Streamed, number: int, spark: object) -> None:
+    book, _ = together(part(copied, number))
+    assert {detector.language for detector in book.detectors} == set(book.compiled.languages)
+    embedded, stream = map(counted, streamed(number))
+    assert stream == embedded

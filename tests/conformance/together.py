@@ -26,6 +26,30 @@ Records = list[dict[str, Any]]
 Mixed = tuple[Rulebook, Records]
 Answer = Callable[[str, str], Records]
 """Of an engine and a tier of it."""
+Streamed = Callable[[int], list[Records]]
+"""Of a part of the cases."""
+Answers = dict[str, tuple[Records, Records]]
+"""By case: what the embedded engine finds, and what Spark does."""
+
+SAMPLE = {
+    "ecl/avionics", "ecl/do-unless", "ecl/interval-time", "ecl/keys", "ecl/keys-modes", "ecl/machine-example-3",
+    "ecl/several-files", "ecl/total-order",
+    "amit/after", "amit/fig10-portal-collapse", "amit/key-global", "amit/mode-deferred",
+    "amit/startup-after-heartbeats", "amit/where",
+    "opera/parameter-doors", "opera/parallel", "opera/timing-daily", "pretty/then-within",
+    "ecco/example-1-average", "ecco/per-key", "ecco/silence",
+    "cdl/set-and-range-values", "cdl/time-event-chained", "cdl/within",
+    "mixed/five-in-a-row",
+    "eql/keys-optional", "eql/keys-several-values", "eql/missing-trailing-until-time", "eql/rules-over-detections", "eql/until",
+    "sigma/mapping", "sigma/values",
+    "match-recognize/end-open", "match-recognize/timed-out", "match-recognize/views-chained", "match-recognize/within-timer",
+    "opera-policies/guaranteed-late-event", "opera-policies/policy-per-detector", "opera-policies/probabilistic-time-passes",
+}  # fmt: skip
+"""One case for each construct: on Spark streaming one by itself takes seconds."""
+
+PARTS = 8
+"""On a stream, one case in so many at a time: for each of its groups Spark keeps a state, and the whole set does not fit into the
+memory of a small one."""
 
 APART = ("policy", "end", "mapping.yml", "expected-error")
 """Files of cases that say how the whole run goes, or that it stops."""
@@ -66,6 +90,11 @@ def copies(cases: Sequence[Case], folder: Path) -> list[Copy]:
     wanted = list(filter(_is_early, told))
     made = [_copied(case, Copy(folder / f"c{number}", number, case.name)) for number, case in enumerate(wanted)]
     return [copy for copy, case in zip(made, wanted, strict=True) if _is_faithful(copy, case)]
+
+
+def part(made: Sequence[Copy], number: int) -> list[Copy]:
+    """Those of the sample are in the first."""
+    return [copy for place, copy in enumerate(made) if (0 if copy.name in SAMPLE else place % PARTS) == number]
 
 
 def together(made: Sequence[Copy]) -> Mixed:

@@ -37,6 +37,8 @@ from coincide.testing import amit, ecco, ecl, opera
 TRIES = 600
 MAXIMUM = 12
 ENOUGH, ROUNDS = 8, 30
+BRIEFLY = ("ecco", "eql", "opera", "sigma")
+"""Languages in which eight rules are soon found."""
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]  # what it is about is long anyway, and to find less takes long
 
@@ -166,7 +168,9 @@ def test_what_is_named_makes_the_detection_appear(language: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("language", PROBLEMS)
+@pytest.mark.parametrize(
+    "language", [name if name in BRIEFLY else pytest.param(name, marks=pytest.mark.matrix) for name in PROBLEMS]
+)
 def test_what_was_destroyed_is_found(language: str) -> None:
     """A detection is there; one of its events is taken away, and with it the detection. Then that it lacks is told, or something
     nearer. The search is bounded, so this is no law as the other is: the examples are the same each time, and enough of them."""

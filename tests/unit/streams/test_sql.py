@@ -80,7 +80,8 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def engine(url: str) -> sa.Engine:
-    return sa.create_engine(url.replace("postgresql:", "postgresql+pg8000:"))
+    """It keeps no connections: each question has an engine of its own, and a server only so many places."""
+    return sa.create_engine(url.replace("postgresql:", "postgresql+pg8000:"), poolclass=sa.NullPool)
 
 
 def execute(url: str, *statements: str) -> None:
