@@ -24,6 +24,7 @@ QUESTIONS = (
     "live",
     "amit_worlds",
     "snapshots",
+    "memory",
     "spark_pages",
     "spark_flat",
     "spark_sizes",

@@ -171,7 +171,7 @@ def picked(table: EventTable, rows: Numbers, columns: frozenset[str] | None, pla
         table.hi[rows],
         fields,
         given_places=table.place_rows(rows),
-        origins=table.origin().take(rows),
+        origins=None if table.origins is None else table.origins.take(rows),
         foreign_places=foreign,
     )
 
@@ -196,14 +196,14 @@ def joined(tables: Sequence[EventTable], placed: bool = True) -> EventTable:
     names = dict.fromkeys(name for t in tables for name in t.fields)
     fields = {name: _field(name, tables) for name in names}
     lo, hi = np.concatenate([t.lo for t in tables]), np.concatenate([t.hi for t in tables])
+    origins = None if all(t.origins is None for t in tables) else _origins([t.origin() for t in tables])
     if not placed:
-        external = all(t.origins is None for t in tables)
-        return EventTable(lo, hi, fields, origins=None if external else _origins([t.origin() for t in tables]))
+        return EventTable(lo, hi, fields, origins=origins)
     foreign = None
     if any(t.foreign_places is not None for t in tables):
         foreign = tuple(place for t in tables for place in t.place_tuples())
     places = aligned_places([t.place_matrix() for t in tables])
-    return EventTable(lo, hi, fields, 0, places, _origins([t.origin() for t in tables]), foreign)
+    return EventTable(lo, hi, fields, 0, places, origins, foreign)
 
 
 def _field(name: str, tables: Sequence[EventTable]) -> pa.Array:
