@@ -301,6 +301,8 @@ def _numbers(array: pa.Array) -> Numbers:
 def concatenated(columns: Iterable[Column]) -> Column:
     """Columns one after another."""
     parts = list(columns)
+    if len(parts) == 1:
+        return parts[0]
     length = sum(map(len, parts))
     numbers = _joined([c.numbers for c in parts], parts, np.nan, np.float64)
     rests = _joined([c.rests for c in parts], parts, 0, np.int16)
