@@ -191,3 +191,22 @@ def test_keys_that_are_whole_numbers_have_the_slots_of_other_keys() -> None:
 @pytest.mark.parametrize("number", [0.5, -1.0, 1e9, np.nan, np.inf])
 def test_other_numbers_are_not_looked_for_in_a_table(number: float) -> None:
     assert Slots(1).of_wholes(np.array([1.0, number])) is None
+
+
+def test_changes_after_a_snapshot_of_the_interpreter() -> None:
+    """It numbers what operators remember otherwise than the kernel does."""
+    book = loads("detect found per k = (a^ONCE over 5s until b ; c) within 60s", "ecco")
+    events = [
+        primitive(kind, number * SECOND, number * SECOND, str(number), {"k": key})
+        for number, (kind, key) in enumerate(["a1", "a2", "b1", "a3", "b2", "c3", "a2", "c2", "a1", "c1"])
+    ]
+    whole = Graph(book.plans("interpreter"))
+    state = whole.initial()
+    whole.advance(state, EventBatch(events[:5]))
+    graph, base = Graph(book.plans("kernel")), whole.encode(state)
+    told: list[bytes] = []
+    for event in events[5:]:
+        state = graph.with_changes(base, told)
+        graph.advance(state, EventBatch([event]))
+        told.append(graph.changes(state))
+    graph.with_changes(base, told)

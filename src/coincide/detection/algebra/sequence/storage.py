@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -98,9 +99,19 @@ def loaded(kernel: SequenceKernel, relations: Relations) -> Memory:
     memory.pools = memory.pools._replace(registers=registers)
     memory.swept = max(memory.swept, 2 * rows["occurrences"].size)
     memory.epoch = max(relations.epoch, 1)
-    if same and np.array_equal(rows["waiting"].numbers, rows["waiting"].columns["occurrence"]):
+    if same and _numbered_as_here(kernel, rows):
         memory.go_on()
     return memory
+
+
+def _numbered_as_here(kernel: SequenceKernel, rows: Mapping[str, Rows]) -> bool:
+    """What the interpreter has written numbers otherwise: nothing can be told in addition to that."""
+    found = np.array_equal(rows["waiting"].numbers, rows["waiting"].columns["occurrence"])
+    if kernel.shape.registers:
+        own = rows["registers"]
+        numbers = own.columns["key"] * kernel.shape.registers + own.columns["register"]
+        found = found and np.array_equal(own.numbers, numbers)
+    return found
 
 
 def _load_occurrences(kernel: SequenceKernel, memory: Memory, rows: Rows) -> None:
