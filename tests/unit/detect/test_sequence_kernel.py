@@ -10,7 +10,7 @@ from coincide.detection.sequence import memory as memories
 from coincide.detection.sequence.memory import Memory
 from coincide.engines.graph import Graph
 from coincide.explanation import explanation
-from coincide.model.batch import EventBatch
+from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.compound import ValueSet
 from coincide.model.event import Event, primitive, record
 from coincide.rulebook import Rulebook, load, loads
@@ -173,3 +173,11 @@ def test_conditions_of_many_rules_over_many_rows() -> None:
     assert len(expected) > 1000
     for size in (1200, 500):
         assert found(book, "kernel", events, size)[0] == expected
+
+
+def test_timers_of_a_state_that_was_read_are_on_time() -> None:
+    graph = Graph(loads("sequence with maxspan=5ms [a where true] ![b where true]", "eql").plans("kernel"))
+    state = graph.initial()
+    graph.advance(state, EventBatch([primitive("a", 1000, 1000, "1", {})]))
+    again = graph.decode(graph.encode(state))
+    assert [event.hi for event in graph.advance(again, EMPTY, 7000).events] == [6000]

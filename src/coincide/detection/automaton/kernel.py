@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from coincide.detection.automaton import emission
 from coincide.detection.automaton.interpreter import Interpreter
-from coincide.detection.automaton.layout import RUN, TIMER
 from coincide.detection.automaton.loop import fire, run
 from coincide.detection.automaton.memory import Memory
 from coincide.detection.automaton.objects import kept_fields, objects_of, relations_of
@@ -24,6 +23,7 @@ from coincide.detection.automaton.support import key
 from coincide.detection.automaton.tables import Tables
 from coincide.detection.base import Clock, Pending
 from coincide.detection.columns.codec import Relations
+from coincide.detection.columns.dues import NEVER
 from coincide.detection.columns.keys import key_codes
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import NOTHING
@@ -85,9 +85,8 @@ class Kernel:
         if isinstance(state, DetectorState):
             return state.timers.pending()
         state.settle(self.tables.cells())
-        held = state.runs.rows[state.runs.live(), RUN.parts :]
-        dues = state.timers.rows[held[held >= 0], TIMER.due]
-        return Pending(int(dues.min()), True) if len(dues) else None
+        due = state.dues.now().first()
+        return Pending(due, True) if due < NEVER else None
 
     # Rows.
 

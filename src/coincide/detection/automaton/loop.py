@@ -42,7 +42,7 @@ from coincide.detection.automaton.pools import (
 )
 from coincide.detection.columns.compiling import compiled, inlined
 from coincide.detection.columns.linked import added, touch
-from coincide.detection.columns.tables import COUNT, FREE, IN_USE
+from coincide.detection.columns.tables import FREE, IN_USE
 from coincide.lang.opera.times import DAY
 
 
@@ -99,11 +99,10 @@ def fire(p: Pools, c: Cells, bound: int) -> int:
 
 
 @compiled
-def purge(p: Pools, c: Cells, now: int) -> None:
-    """Nothing is left that a timer due before now would have failed."""
-    for one in range(p.heads[OF_RUNS, COUNT]):
-        if p.runs[one, FREE] == IN_USE:
-            _expire(p, c, one, now, -1)
+def purge(p: Pools, c: Cells, now: int, runs: Any) -> None:
+    """Of these runs nothing is left that a timer due before now would have failed."""
+    for i in range(len(runs)):
+        _expire(p, c, runs[i], now, -1)
 
 
 # A step: what one event does.

@@ -29,6 +29,7 @@ from coincide.detection.automaton.pools import (
 )
 from coincide.detection.automaton.tables import EARLY, Tables
 from coincide.detection.columns.compiling import compiled
+from coincide.detection.columns.dues import NEVER, TableDues
 from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import UNASKED, Table, distinct, longer
 from coincide.detection.keys import Key
@@ -50,6 +51,7 @@ class Memory:
         self.heads = np.array([[0, -1, 0, UNASKED]] * 4, np.int64)
         self.keys, self.timers, self.nodes = (Table(shape, head=self.heads[n]) for n, shape in enumerate((KEYS, TIMERS, NODES)))
         self.runs = Table(RUNS, self.timings, head=self.heads[3])
+        self.dues = TableDues(self.runs, self._due)
         self.store = Store(columns)
         self.numbers: dict[Key, int] = {}  # of keys
         self.firsts = np.zeros((0, 0), np.int64)
@@ -77,6 +79,12 @@ class Memory:
             self.keys.rows, self.timers.rows, self.nodes.rows, self.runs.rows, self.heads, self.firsts,
             self.queue, self.made, self.failed, self.scratch, self.n,
         )  # fmt: skip
+
+    def next_epoch(self) -> None:
+        """All is told: what changes from now on is what is told next."""
+        for table in (self.keys, self.timers, self.nodes):
+            table.next_epoch()
+        self.dues.next_epoch()
 
     def make_room(self, starts: int) -> None:
         """For what the loop said that it needs."""
@@ -121,7 +129,12 @@ class Memory:
     def settle(self, cells: Cells) -> None:
         """Runs that timers have failed are gone."""
         if self.timings:
-            purge(self.pools, cells, self.now)
+            purge(self.pools, cells, self.now, self.dues.now().before(self.now))
+
+    def _due(self, runs: Numbers) -> Numbers:
+        """When the first timer is due that each of these runs waits for."""
+        held = self.runs.rows[runs, RUN.parts :]
+        return np.where(held >= 0, self.timers.rows[held, TIMER.due], NEVER).min(axis=1, initial=NEVER)
 
     def paths(self, runs: Numbers, above: int = 0) -> Numbers:
         """The nodes on the paths of these runs, from a number on."""

@@ -44,8 +44,7 @@ def changes(memory: Memory, everything: bool) -> tuple[bytes, bool]:
     if everything:
         memory.settle(memory.tables.cells())
     data = encode(_relations(memory, not everything))
-    for table in memory.all:
-        table.next_epoch()
+    memory.next_epoch()
     memory.written = _sizes(memory)
     memory.renewed = False
     return data, everything

@@ -143,6 +143,7 @@ class Table:
     rows: Numbers = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     head: Numbers = field(default_factory=lambda: np.array([0, -1, 0, 1], np.int64))
     values: list[Any] = field(default_factory=list)
+    renewals: int = 0  # how often rows have been numbered anew
 
     def __post_init__(self) -> None:
         if not self.rows.size:
@@ -232,6 +233,7 @@ class Table:
     def keep(self, numbers: Numbers) -> None:
         """Only these rows, numbered anew in this order. What has changed is not known then."""
         self.rows = self.rows[numbers]
+        self.renewals += 1
         self.rows[:, EPOCH], self.rows[:, FREE] = 0, IN_USE
         self.head[:] = len(numbers), -1, 0, self.head[NOW]
         if self.shape.valued:
@@ -240,6 +242,7 @@ class Table:
     def place(self, size: int, numbers: Numbers) -> None:
         """Rows with these numbers, of so many, are in use; to be filled by who knows what is in them."""
         self.reserve(size)
+        self.renewals += 1
         self.rows[:size] = -1
         self.rows[:size, EPOCH] = 0
         self.rows[numbers, FREE] = IN_USE

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from coincide.detection.columns.dues import TableDues
 from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import KEYED, Numbers, Shape, Table, distinct, longer, numbered, taken
 from coincide.detection.rowpattern.interpreter import Interpreter
@@ -77,21 +78,24 @@ class Memory:
     written: int = 0  # events that were written, if they were needed
     renewed: bool = True  # has all changed since the state was written last?
 
+    def __post_init__(self) -> None:
+        self.dues = TableDues(self.partitions, self._still_due)
+
+    def _still_due(self, partitions: Numbers) -> Numbers:
+        due = self.partitions.rows[partitions, ROW.due]
+        return np.where(due > self.passed, due, FOREVER)
+
     def next_due(self) -> int | None:
         """When the next bound of a pending start passes: those that have passed decide nothing more."""
         if not self.exact:
-            due = self.partitions.rows[self.partitions.live(), ROW.due]
-            self.due, self.exact = int(due[due > self.passed].min(initial=FOREVER)), True
+            self.due, self.exact = self.dues.now().first(), True
         return None if self.due == FOREVER else self.due
 
     def overdue(self, passed: int) -> Numbers:
         """Partitions with a bound that has passed by then."""
         if (due := self.next_due()) is None or due > passed:
             return np.zeros(0, np.int64)
-        live = self.partitions.live()
-        dues = self.partitions.rows[live, ROW.due]
-        found: Numbers = live[(dues > self.passed) & (dues <= passed)]
-        return found
+        return self.dues.now().before(passed + 1)
 
     def open(self, numbers: Numbers) -> Open:
         """Partitions, with their rows."""

@@ -37,7 +37,7 @@ def changes(memory: Memory, everything: bool) -> tuple[bytes, bool]:
     """What has changed since this was called last, or all if that is wanted or as much; and whether it is all."""
     everything = everything or memory.renewed
     data = encode(_relations(memory, not everything))
-    memory.partitions.next_epoch()
+    memory.dues.next_epoch()
     memory.written, memory.renewed = len(memory.store), False
     return data, everything
 

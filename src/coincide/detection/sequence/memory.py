@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coincide.detection.columns.dues import TableDues
 from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import Table, distinct, longer
 from coincide.detection.keys import Key
@@ -69,6 +70,11 @@ class Memory(Piped):
 
     def __post_init__(self) -> None:
         self.n[DUE] = FOREVER
+        self.dues = TableDues(self.waits, self._due)
+
+    def _due(self, waits: Numbers) -> Numbers:
+        due: Numbers = self.waits.rows[waits, WAIT.due]
+        return due
 
     @property
     def pools(self) -> Pools:
@@ -92,7 +98,7 @@ class Memory(Piped):
 
     def next_due(self) -> int | None:
         if self.n[CANCELLED]:
-            self.n[DUE] = self.waits.rows[self.waits.live(), WAIT.due].min(initial=FOREVER)
+            self.n[DUE] = self.dues.now().first()
             self.n[CANCELLED] = 0
         return None if self.n[DUE] == FOREVER else int(self.n[DUE])
 
@@ -215,10 +221,10 @@ def take_due(memory: Memory, bound: int) -> Numbers:
     """Waits whose timers are due before: they wait no more, though they can still be read."""
     if memory.n[DUE] >= bound:
         return np.zeros(0, np.int64)
-    waits = memory.waits.live()
-    due = memory.waits.rows[waits, WAIT.due]
-    fired: Numbers = waits[due < bound]
-    memory.n[DUE], memory.n[CANCELLED] = due[due >= bound].min(initial=FOREVER), 0
+    dues = memory.dues.now()
+    fired = dues.before(bound)
+    dues.note(fired, np.full(len(fired), FOREVER))
+    memory.n[DUE], memory.n[CANCELLED] = dues.first(), 0
     unlink(memory.keys.rows, memory.waits.rows, fired)
     memory.waits.free(fired)
     return fired

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -209,14 +210,19 @@ class Slots:
         self._columns, self._keys, self._by_whole = [], [], NONE.copy()
 
     def keys(self) -> list[Key]:
-        if len(self._keys) < len(self.numbers):
-            self._keys = list(self.numbers)
+        new = len(self.numbers) - len(self._keys)
+        if new:
+            self._keys += [*islice(reversed(self.numbers), new)][::-1]
         return self._keys
 
     def columns(self, slots: Numbers) -> list[Column]:
-        """The values of the key, part by part."""
+        """The values of the key, part by part. If they are few, the others are not looked at."""
+        keys = self.keys()
+        if 8 * len(slots) < len(keys):
+            some = [keys[slot] for slot in slots.tolist()]
+            return [column_of([key_value(key[part]) for key in some]) for part in range(self.parts)]
         known = len(self._columns[0]) if self._columns else 0
-        new = self.keys()[known:]
+        new = keys[known:]
         if new:
             more = [column_of([key_value(key[part]) for key in new]) for part in range(self.parts)]
             self._columns = [concatenated(pair) for pair in zip(self._columns, more, strict=True)] if known else more

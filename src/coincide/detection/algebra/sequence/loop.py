@@ -7,12 +7,12 @@ from typing import Any
 
 from coincide.detection.algebra.sequence.pools import (
     DONE,
+    DUE,
     FULL,
     GROUP,
     MADE,
     NEED,
     OCCURRENCES,
-    SLOT,
     UNSET,
     Groups,
     Pools,
@@ -58,9 +58,9 @@ BEGIN, COUNT, MOST = range(3)  # of `counts`
 
 
 @compiled
-def run(pools: Pools, operators: Any, given: Groups, room: Any, timed: Any, limit: Any) -> Any:
-    """All groups from the next one on, with what is due in their slots before them; then all that is due before `limit`. Stops
-    where there is no room. Slots have nothing to do with each other."""
+def run(pools: Pools, operators: Any, given: Groups, room: Any, timed: Any, waiting: Any, limit: Any) -> Any:
+    """All groups from the next one on, with what is due in their slots before them; then what is due before `limit` in slots that
+    are `waiting`. Stops where there is no room. Slots have nothing to do with each other."""
     p, groups = lent(pools), lent(given)
     while p.n[GROUP] < len(groups.starts) - 1:
         first, end = groups.starts[p.n[GROUP]], groups.starts[p.n[GROUP] + 1]
@@ -70,10 +70,10 @@ def run(pools: Pools, operators: Any, given: Groups, room: Any, timed: Any, limi
         if not _evaluate(p, operators, groups, slot, now, first, end, room):
             return FULL
         p.n[GROUP] += 1
-    while timed and p.n[SLOT] < p.waiting.shape[0]:
-        if not _until(p, operators, groups, p.n[SLOT], limit, room):
+    while p.n[DUE] < len(waiting):
+        if not _until(p, operators, groups, waiting[p.n[DUE]], limit, room):
             return FULL
-        p.n[SLOT] += 1
+        p.n[DUE] += 1
     return DONE
 
 

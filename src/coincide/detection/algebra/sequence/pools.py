@@ -20,7 +20,7 @@ OPERATOR = record(
 )
 WAITING = record("first last count")
 
-OCCURRENCES, MADE, GROUP, SLOT, NEED, WRITTEN, REMOVED, LAST_REMOVED = range(8)
+OCCURRENCES, MADE, GROUP, DUE, NEED, WRITTEN, REMOVED, LAST_REMOVED = range(8)
 """Counters. Of the first WRITTEN occurrences those that waited were written; REMOVED of them wait no more: the last of these, and
 `before` it the others."""
 COUNTERS = 8
@@ -115,11 +115,11 @@ def next_due(p: Pools, operators: Any, slot: Any) -> Any:
 
 
 @compiled
-def dues(pools: Pools, operators: Any, found: Any) -> None:
-    """Of each slot."""
+def dues(pools: Pools, operators: Any, slots: Any, found: Any) -> None:
+    """Of each of these slots."""
     p = lent(pools)
-    for slot in range(len(found)):
-        found[slot] = next_due(p, operators, slot)
+    for i in range(len(slots)):
+        found[i] = next_due(p, operators, slots[i])
 
 
 @inlined

@@ -13,6 +13,7 @@ from coincide.detection.algebra.program import Program, key_rank
 from coincide.detection.algebra.sequence.loop import run
 from coincide.detection.algebra.sequence.pools import (
     DONE,
+    DUE,
     GROUP,
     LAST_REMOVED,
     MADE,
@@ -21,7 +22,6 @@ from coincide.detection.algebra.sequence.pools import (
     OCCURRENCES,
     OPERATOR,
     REMOVED,
-    SLOT,
     UNSET,
     WAITING,
     WRITTEN,
@@ -33,6 +33,7 @@ from coincide.detection.algebra.sequence.pools import (
     sweep,
 )
 from coincide.detection.algebra.shape.shapes import MOST_LEAVES, NEVER, Operators
+from coincide.detection.columns.dues import Dues
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.store import Store, gathered
 from coincide.detection.columns.tables import distinct, longer, numbered
@@ -45,12 +46,14 @@ LITTLE = 1 << 15
 @dataclass
 class Memory:
     """All that changes. The event with number i of the store is what leaves refer to. Of what was written last are known: its
-    epoch (0: nothing was), how many keys and events there were, and which slots have been touched since; `renewed`: all has."""
+    epoch (0: nothing was), how many keys and events there were, and which slots have been touched since; `renewed`: all has.
+    `dues`: when something is made in which slot though nothing comes; None: nobody has looked."""
 
     slots: Slots
     pools: Pools
     events: Store
     swept: int = 0
+    dues: Dues | None = None
     below: Coded | None = None  # of a step, where detections are read
     epoch: int = 0
     written: tuple[int, int] = (0, 0)
@@ -94,16 +97,17 @@ class SequenceKernel:
             memory.slots.of([()])
             memory.pools = _with_slots(memory.pools, 1)
             memory.pools.registers[0] = start
+            memory.dues = None
         base = len(memory.events)
         concerned = any(len(rows.of_type(leaf.type)) for leaf in self.shape.leaves)
         groups = self._groups(memory, rows, base) if concerned else NOTHING
-        is_due = self._dues(memory) < rows.limit
-        if not len(groups.event) and not is_due.any():
+        due = self._dues(memory).before(rows.limit)
+        if not len(groups.event) and not len(due):
             return None
         known = int(memory.pools.n[OCCURRENCES])
         if self.shape.reads_detections:
             self._code(memory, rows)
-        self._run(memory, groups, rows.limit, is_due)
+        self._run(memory, groups, rows.limit, distinct(np.concatenate((groups.slot, due))))
         found = self._found(memory, rows)
         self._retain(memory, rows, base, known)
         memory.below = None
@@ -117,15 +121,22 @@ class SequenceKernel:
         if size > len(self._room[0]):
             self._room = (np.zeros(size, np.int64), np.zeros(size, np.int64))
 
-    def _dues(self, memory: Memory) -> Numbers:
-        """When something is made in each slot though nothing comes."""
-        found = np.full(len(memory.pools.waiting) if self.shape.is_timed else 0, NEVER)
-        dues(memory.pools, self.table, found)
-        return found
+    def _dues(self, memory: Memory) -> Dues:
+        """When something is made in which slot though nothing comes."""
+        if memory.dues is None:
+            memory.dues = Dues()
+            self._note_dues(memory, np.arange(min(len(memory.slots), len(memory.pools.waiting))))
+        return memory.dues
+
+    def _note_dues(self, memory: Memory, slots: Numbers) -> None:
+        if self.shape.is_timed and memory.dues is not None:
+            found = np.empty(len(slots), np.int64)
+            dues(memory.pools, self.table, slots, found)
+            memory.dues.note(slots, found)
 
     def due(self, memory: Memory) -> int | None:
         """When something is made though nothing comes."""
-        due = int(self._dues(memory).min(initial=NEVER))
+        due = self._dues(memory).first()
         return due if due < NEVER else None
 
     def waits(self, memory: Memory, last: int) -> bool:
@@ -146,19 +157,21 @@ class SequenceKernel:
         starts = np.concatenate(([0], np.flatnonzero(new) + 1, [len(some)])) if len(some) else np.zeros(1, np.int64)
         return Groups(starts, rows.lo[some], np.ascontiguousarray(hi), slot, held, some + base)
 
-    def _run(self, memory: Memory, groups: Groups, limit: int, is_due: Mask) -> None:
+    def _run(self, memory: Memory, groups: Groups, limit: int, slots: Numbers) -> None:
+        """`slots`: of the groups, and those in which something is due."""
         p = memory.pools
         if len(memory.slots) > len(p.waiting):
             p = _with_slots(p, max(64, len(memory.slots), 2 * len(p.waiting)))
-        p.n[[MADE, GROUP, SLOT, NEED]] = 0
+        p.n[[MADE, GROUP, DUE, NEED]] = 0
         if not memory.renewed:
             memory.touched = longer(memory.touched, len(memory.slots))
-            memory.touched[groups.slot] = True
-            memory.touched[np.flatnonzero(is_due)] = True
+            memory.touched[slots] = True
+        timed = self.shape.is_timed
         while True:
             memory.pools = p = _with_room(p, len(groups.starts) * 2)
-            if run(p, self.table, groups, self._room, self.shape.is_timed, min(limit, NEVER)) == DONE:
-                return
+            if run(p, self.table, groups, self._room, timed, slots if timed else slots[:0], min(limit, NEVER)) == DONE:
+                break
+        self._note_dues(memory, slots)
 
     # What is made.
 
@@ -234,6 +247,7 @@ class SequenceKernel:
         if 2 * len(used) < len(memory.slots):
             memory.slots.keep(used)
             p = p._replace(waiting=p.waiting[used], registers=p.registers[used])
+            memory.dues = None
         memory.pools = p._replace(occurrences=kept)
         memory.pools.n[OCCURRENCES] = count
         memory.renew()
