@@ -208,6 +208,10 @@ class DetectorPlan(Protocol):
         """Does it set timers? If not, the passing of time changes nothing."""
 
     @property
+    def stores_due(self) -> bool:
+        """If its state is written as tables, do columns named `due` tell of all its timers?"""
+
+    @property
     def rests(self) -> bool:
         """Is there nothing to do, nor to note, until an event comes that it reads or the timer is due that it waits for?"""
 
@@ -333,6 +337,10 @@ class Tiered:
     @property
     def manner(self) -> str:
         return COMPILED
+
+    @property
+    def stores_due(self) -> bool:
+        return False
 
     @property
     def rests(self) -> bool:

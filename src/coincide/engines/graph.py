@@ -18,7 +18,15 @@ from coincide.detection.base import Changes, Clock, DetectorPlan, State, Unfinis
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.gaps import Gaps
 from coincide.engines.routing import Dues, Router, Routes
-from coincide.engines.snapshots import VERSION, GraphChanges, GraphSnapshot, portion_of, read_snapshot, with_changes
+from coincide.engines.snapshots import (
+    VERSION,
+    DividedSnapshot,
+    GraphChanges,
+    GraphSnapshot,
+    divided_snapshot,
+    read_snapshot,
+    with_changes,
+)
 from coincide.engines.stopping import Stop
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
@@ -253,10 +261,19 @@ class Graph:
         """Do all plans look at events with each value of the key by themselves, and at no other key?"""
         return bool(key) and all(sorted(plan.partition or ()) == sorted(key) for plan in self.plans)
 
-    def portion(self, data: bytes, changes: Sequence[bytes], hashes: Hashes, width: int) -> GraphState | None:
-        """As `with_changes`, of only the keys, of so many parts, with these hashes. None: they cannot be told from others."""
+    def divided(self, data: bytes, changes: Sequence[bytes], width: int) -> DividedSnapshot | None:
+        """As `with_changes`, to read portions of, by keys of so many parts. None: they cannot be told from one another."""
         with reading_state():
-            snapshot = portion_of(data, changes, hashes, width)
+            return divided_snapshot(data, changes, width)
+
+    def stores_due(self, stored: DividedSnapshot) -> bool:
+        """Can it be told of what is stored which keys have timers that are due?"""
+        return not stored.whole.parts and all(plan.stores_due for plan in self.plans if plan.timed)
+
+    def portion(self, stored: DividedSnapshot, hashes: Hashes) -> GraphState | None:
+        """The state of only the keys with these hashes. None: they cannot be told from others."""
+        with reading_state():
+            snapshot = stored.portion(hashes)
         return None if snapshot is None else self.restored(snapshot)
 
     def decode(self, data: bytes) -> GraphState:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ from coincide.model.bounds import Began, Count, Instant
 
 if TYPE_CHECKING:
     from coincide.detection.columns.hashes import Hashes
+    from coincide.detection.columns.portion import Divided
 
 VERSION = 1
 
@@ -104,25 +106,58 @@ class _Part(msgspec.Struct, array_like=True):
     base: memoryview
 
 
-def portion_of(data: bytes, changes: Sequence[bytes], hashes: Hashes, width: int) -> GraphSnapshot | None:
-    """What belongs to the keys with these hashes, of so many parts. The seal around the whole is not looked at: whatever is read
+@dataclass(frozen=True)
+class DividedPart:
+    """One that portions can be read of."""
+
+    part: _Part
+    tables: Divided
+
+    def portion(self, hashes: Hashes) -> bytes | None:
+        found = self.tables.portion(hashes)
+        return None if found is None else msgspec.msgpack.encode([self.part.version, self.part.about, found])
+
+
+@dataclass(frozen=True)
+class DividedSnapshot:
+    """A graph's state, to read portions of: `parts` of which that is possible, and the others whole."""
+
+    whole: GraphSnapshot
+    parts: Mapping[str, DividedPart]
+
+    def due(self, instant: int) -> tuple[list[Hashes], int]:
+        """The keys with timers that are due before, and when the next ones are, of the parts that tell that."""
+        found = [part.tables.due(instant) for part in self.parts.values()]
+        return [hashes for hashes, _ in found], min(following for _, following in found)
+
+    def portion(self, hashes: Hashes) -> GraphSnapshot | None:
+        """What belongs to the keys with these hashes. None: keys cannot be told from one another."""
+        found = {name: part.portion(hashes) for name, part in self.parts.items()}
+        parts = {name: data for name, data in found.items() if data is not None}
+        if len(parts) < len(found):
+            return None
+        return GraphSnapshot(VERSION, self.whole.consumed, self.whole.start, self.whole.hi, self.whole.parts | parts)
+
+
+def divided_snapshot(data: bytes, changes: Sequence[bytes], width: int) -> DividedSnapshot | None:
+    """A state as `with_changes` has it, by keys of so many parts. The seal around the whole is not looked at: whatever is read
     is checked, and the store has its own. None: nothing can be told from the rest."""
-    from coincide.detection.columns.portion import portion
+    from coincide.detection.columns.portion import divided
 
     snapshot = msgspec.msgpack.decode(memoryview(data)[seal_size(data) :], type=_Snapshot)
     check_version(snapshot.version, VERSION)
     parts: dict[str, Any] = dict(snapshot.parts)
     consumed, start, hi = add_changes(changes, parts) or (snapshot.consumed, snapshot.start, snapshot.hi)
-    divided = 0
+    found = dict[str, DividedPart]()
     for name in [name for name in parts if " +" not in name]:
         part, later = _tables(parts[name]), additions(parts, name)
-        found = None if part is None else portion(part.base, [bytes(parts[more]) for more in later], hashes, width)
-        if part is not None and found is not None:
-            divided += 1
-            parts[name] = msgspec.msgpack.encode([part.version, part.about, found])
-            for more in later:
+        tables = None if part is None else divided(part.base, [bytes(parts[more]) for more in later], width)
+        if part is not None and tables is not None:
+            found[name] = DividedPart(part, tables)
+            for more in (name, *later):
                 del parts[more]
-    return GraphSnapshot(VERSION, consumed, start, hi, {n: bytes(part) for n, part in parts.items()}) if divided else None
+    whole = GraphSnapshot(VERSION, consumed, start, hi, {name: bytes(part) for name, part in parts.items()})
+    return DividedSnapshot(whole, found) if found else None
 
 
 def _tables(data: bytes | memoryview) -> _Part | None:

@@ -12,7 +12,7 @@ import msgspec
 from coincide.detection.base import in_tier
 from coincide.detection.columns import codec
 from coincide.engines.graph import Graph
-from coincide.engines.touching import of_keys, touched
+from coincide.engines.touching import of_keys, row_hashes, touched
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import Event, record
 from coincide.model.table import table_of
@@ -92,13 +92,15 @@ def check_portion(rules: Rulebook, ordered: Sequence[Event], cut: int) -> bool:
         return False
     told = _told(graph, [ordered[: cut // 2], ordered[cut // 2 : cut]], ordered[cut].hi)
     later = EventBatch(table=table_of(list(ordered[cut:])))
-    hashes = touched(later, key)
-    if hashes is None:
+    rows = row_hashes(later, key)
+    if rows is None:
         return False
-    own = of_keys(later, key, hashes := hashes[::2])
+    hashes = touched(rows)[::2]
+    own = EventBatch(table=later.table.take(of_keys(rows, hashes)))
+    stored = graph.divided(told[0], told[1:], len(key))
 
     def made(of_all: bool, batch: EventBatch) -> Counter[bytes] | None:
-        state = graph.with_changes(told[0], told[1:]) if of_all else graph.portion(told[0], told[1:], hashes, len(key))
+        state = graph.with_changes(told[0], told[1:]) if of_all else None if stored is None else graph.portion(stored, hashes)
         found = None if state is None else graph.advance(state, batch, ordered[-1].hi + BEHIND).events
         return None if found is None else Counter(msgspec.json.encode(record(detection)) for detection in found)
 

@@ -87,6 +87,10 @@ class AutomatonPlan(PlanOfOne):
 
         return Kernel(self.program)
 
+    @property
+    def stores_due(self) -> bool:
+        return True
+
     def initial(self) -> State:
         return DetectorState.fresh(len(self.program.automata)) if self._interpreted else self._kernel.fresh()
 

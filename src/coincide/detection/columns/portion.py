@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from coincide.detection.columns import codec
 from coincide.detection.columns.codec import EVENTS, Relations, Rows
+from coincide.detection.columns.dues import NEVER
 from coincide.detection.columns.hashes import Hashes, is_open, key_hashes
 from coincide.detection.columns.store import events_from, joined
 from coincide.detection.columns.tables import KEYED_DENSELY, SHARED, Numbers, Shape, ShapeText
@@ -24,6 +26,8 @@ from coincide.model.bounds import Count
 from coincide.model.table import EventTable
 
 NOTHING = np.zeros(0, np.int64)
+DUE = "due"
+"""The column that tells when a row is due."""
 
 
 # What is written, but of large things only where they are.
@@ -71,8 +75,8 @@ class _Written(msgspec.Struct, array_like=True):
     shapes: list[ShapeText] = []
 
 
-def portion(base: bytes | memoryview, changes: Sequence[bytes], hashes: Hashes, parts: int) -> bytes | None:
-    """Tables of the keys with these hashes, of so many parts, as a whole. None: they cannot be told from the others."""
+def divided(base: bytes | memoryview, changes: Sequence[bytes], parts: int) -> Divided | None:
+    """Tables that portions can be read of, by keys of so many parts. None: keys cannot be told from one another."""
     written = msgspec.msgpack.decode(base, type=_Written)
     shapes = {shape.name: shape.shape for shape in written.shapes}
     keys = [table for table in written.tables if table.index is not None]
@@ -82,8 +86,105 @@ def portion(base: bytes | memoryview, changes: Sequence[bytes], hashes: Hashes, 
     if index is None or index.parts != parts:
         return None
     later = _later(written, shapes, changes)
-    found = None if later is None else _Portion(written, shapes, later).of(keys[0].name, hashes)
-    return None if found is None else codec.encode(found)
+    return None if later is None else Divided(written, shapes, later, keys[0].name)
+
+
+@dataclass
+class Divided:
+    """Tables as they were written first, and what was told later: read once, for many portions."""
+
+    written: _Written
+    shapes: dict[str, Shape]
+    later: _Later
+    keys: str  # the table of these
+
+    def portion(self, hashes: Hashes) -> bytes | None:
+        """Tables of the keys with these hashes, as a whole. None: they cannot be told from the others."""
+        found = _Portion(self).of(self.keys, hashes)
+        return None if found is None else codec.encode(found)
+
+    @cached_property
+    def later_hashes(self) -> Hashes:
+        return key_hashes(self.later.net.rows[self.keys].values or [])
+
+    @cached_property
+    def later_open(self) -> Any:
+        """Which of the keys that were told later are none of so many parts."""
+        index = next(table.index for table in self.written.tables if table.name == self.keys)
+        assert index is not None
+        return np.array([is_open(key, index.parts) for key in self.later.net.rows[self.keys].values or []], np.bool_)
+
+    @cached_property
+    def belonging(self) -> dict[str, str]:
+        """Tables whose rows belong to keys, each behind those that it refers to, and the column that tells to what."""
+        found: dict[str, str] = {}
+        while True:
+            more = {
+                name: column
+                for name, shape in self.shapes.items()
+                if name not in found and name != self.keys and (column := _belongs_by(shape, {self.keys, *found}))
+            }
+            if not more:
+                return found
+            found.update(more)
+
+    # What is due
+
+    def due(self, instant: int) -> tuple[Hashes, int]:
+        """The hashes of keys that have rows which are due before, by a column of that name; and when another one is due next."""
+        keys, following = [NOTHING], [NEVER]
+        for name, shape in self.shapes.items():
+            if any(own.name == DUE for own in shape.fields):
+                numbers, due = self._column(name, DUE)
+                keys.append(self._keys_of(name, numbers[due < instant]))
+                following.append(int(due[due >= instant].min(initial=NEVER)))
+        return self._hashes_of(np.unique(np.concatenate(keys))), min(following)
+
+    def _column(self, name: str, label: str) -> tuple[Numbers, Numbers]:
+        """Of all rows of a table: their numbers and what they have there."""
+        table, net, gone = self.tables[name], self.later.net.rows[name], self.later.gone[name]
+        numbers, column = table.numbers.numbers, table.columns[label].numbers
+        if len(gone):
+            there = ~np.isin(numbers, gone)
+            numbers, column = numbers[there], column[there]
+        return np.concatenate((numbers, net.numbers)), np.concatenate((column, net.columns[label]))
+
+    def _keys_of(self, name: str, wanted: Numbers) -> Numbers:
+        """The keys that rows with these numbers belong to, or those that refer to them."""
+        if name == self.keys or not len(wanted):
+            return wanted
+        if name in self.belonging:
+            label = self.belonging[name]
+            into = next(own.into for own in self.shapes[name].fields if own.name == label)
+            numbers, column = self._column(name, label)
+            assert into is not None
+            return self._keys_of(into, column[np.isin(numbers, wanted)])
+        found = [NOTHING]
+        for other in self.belonging:
+            for label, own, _ in self.shapes[other].written(self.tables[other].parts):
+                if own.into == name and self.shapes[other].owner is None:
+                    numbers, column = self._column(other, label)
+                    found.append(self._keys_of(other, numbers[np.isin(column, wanted)]))
+        return np.concatenate(found)
+
+    def _hashes_of(self, keys: Numbers) -> Hashes:
+        table, net = self.tables[self.keys], self.later.net.rows[self.keys]
+        assert table.index is not None
+        by_place = np.empty(len(table.numbers.numbers), np.int64)
+        by_place[table.index.rows.numbers] = table.index.hashes.numbers
+        here, there = _places(table.numbers.numbers, keys), _places(net.numbers, keys)
+        return np.unique(np.concatenate((by_place[here], self.later_hashes[there])))
+
+    @cached_property
+    def tables(self) -> dict[str, _Table]:
+        return {table.name: table for table in self.written.tables}
+
+    @cached_property
+    def events(self) -> pa.Table:
+        with pa.ipc.open_stream(pa.py_buffer(self.written.events)) as reader:
+            table = reader.read_all()
+        table.validate(full=True)
+        return table
 
 
 @dataclass
@@ -130,16 +231,17 @@ def _owners(shape: Shape) -> str:
 
 
 class _Portion:
-    def __init__(self, written: _Written, shapes: dict[str, Shape], later: _Later) -> None:
-        self.written, self.shapes, self.later = written, shapes, later
-        self.tables = {table.name: table for table in written.tables}
+    def __init__(self, whole: Divided) -> None:
+        self.whole = whole
+        self.written, self.shapes, self.later = whole.written, whole.shapes, whole.later
+        self.tables = whole.tables
         self.rows: dict[str, Rows] = {}
         self.kept: dict[str, Any] = {}  # which rows, by their numbers
 
     def of(self, keys: str, hashes: Hashes) -> Relations | None:
-        self._take(keys, self._rows_of_keys(keys, hashes), self._later_keys(keys, hashes))
-        belonging = self._belonging(keys)
-        for name, column in belonging:
+        later = np.flatnonzero(np.isin(self.whole.later_hashes, hashes) | self.whole.later_open)
+        self._take(keys, self._rows_of_keys(keys, hashes), later)
+        for name, column in self.whole.belonging.items():
             self._take_belonging(name, column)
         others = [name for name in self.shapes if name not in self.rows and self.shapes[name].owner is None]
         for name in others:
@@ -167,7 +269,7 @@ class _Portion:
         """Are there rows that neither belong to keys, nor are shared, nor referred to: as what waits, whichever key it is of?"""
         shape = self.shapes[name]
         referred = any(own.into == name for other in self.shapes.values() for own in (*other.fields, *other.part_fields))
-        if referred or shape.use or shape.owner is not None or name in self.kept_by_key:
+        if referred or shape.use or shape.owner is not None or name in self.whole.belonging:
             return False
         return bool(len(self._numbers(name)) or len(self.later.net.rows[name]))
 
@@ -182,26 +284,6 @@ class _Portion:
         places = np.concatenate([NOTHING, *(np.arange(a, b) for a, b in zip(first, last, strict=True) if b > a)])
         rows = np.concatenate((index.rows.numbers[places], index.always.numbers)).astype(np.int64)
         return np.unique(rows)
-
-    def _later_keys(self, name: str, hashes: Hashes) -> Numbers:
-        index, keys = self.tables[name].index, self.later.net.rows[name].values or []
-        assert index is not None
-        open_ones = np.array([is_open(key, index.parts) for key in keys], np.bool_)
-        return np.flatnonzero(np.isin(key_hashes(keys), hashes) | open_ones)
-
-    def _belonging(self, keys: str) -> list[tuple[str, str]]:
-        """Tables whose rows belong to keys, each behind those that it refers to, and the column that tells to what."""
-        found: dict[str, str] = {}
-        while True:
-            more = {
-                name: column
-                for name, shape in self.shapes.items()
-                if name not in found and name != keys and (column := _belongs_by(shape, {keys, *found}))
-            }
-            if not more:
-                self.kept_by_key = {keys, *found}
-                return [*found.items()]
-            found.update(more)
 
     def _take_belonging(self, name: str, column: str) -> None:
         shape = self.shapes[name]
@@ -279,7 +361,7 @@ class _Portion:
         here = _places(self.written.refs.numbers, wanted)
         there = _places(net.refs, wanted)
         refs = np.concatenate((self.written.refs.numbers[here].astype(np.int64), net.refs[there]))
-        events = [_some_events(self.written.events, here)] if len(here) else []
+        events = [_taken(self.whole.events, here)] if len(here) else []
         events += [net.events.take(there)] if len(there) else []
         if not events:
             return NOTHING, events_from(b"")
@@ -318,10 +400,7 @@ def _raw(table: _Table, places: Numbers) -> list[msgspec.Raw]:
     return [msgspec.Raw(bytes(data[a:b])) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
 
 
-def _some_events(data: memoryview, rows: Numbers) -> EventTable:
-    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        table = reader.read_all()
-    table.validate(full=True)
+def _taken(table: pa.Table, rows: Numbers) -> EventTable:
     some = table.take(pa.array(rows))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, some.schema) as writer:

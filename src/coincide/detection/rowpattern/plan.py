@@ -117,6 +117,10 @@ class RowPatternPlan(PlanOfOne):
 
         return reasons(self.program)
 
+    @property
+    def stores_due(self) -> bool:
+        return True
+
     def initial(self) -> State:
         return states.State() if self._interpreted else self._kernel.memory(states.State())
 

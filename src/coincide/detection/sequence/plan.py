@@ -106,6 +106,10 @@ class SequencePlan(PlanOfOne):
             self.shared["rows"] = SharedRows(self.shared.get("queries", [self.program.query]))
         return Kernel(self.program, self._interpreter, self.shared["rows"])
 
+    @property
+    def stores_due(self) -> bool:
+        return True
+
     def initial(self) -> State:
         if self._interpreted or not self._kernel.compiled:
             return states.fresh(self.program)

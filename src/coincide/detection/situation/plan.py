@@ -124,6 +124,10 @@ class SituationPlan(PlanOfSeveral):
         """Why, in the kernel tier, the rows that are left are interpreted; empty: a compiled loop runs over them."""
         return loop_reasons(d.definition for d in self.detectors)
 
+    @property
+    def stores_due(self) -> bool:
+        return True
+
     def initial(self) -> State:
         return self.decode({})
 

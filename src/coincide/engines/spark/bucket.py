@@ -330,8 +330,9 @@ class Bucket:
 
     def _run_page(self, page: int, table: pa.Table | None, bound: int, closing: int | None) -> list[Any]:
         batch = self.task.batch(table)
-        if closing is None and self.meta.due.get(page, bound) >= bound:
-            portion = self.pages.load_touched(page, batch)
+        if closing is None:
+            is_due = self.meta.due.get(page, bound) < bound
+            portion = self.pages.load_touched(page, batch, bound if is_due else None)
             if portion is not None:
                 return [self._step_touched(page, portion, table, batch, bound)]
         graph, state = self.pages.graph, self.pages.load(page)
@@ -348,14 +349,17 @@ class Bucket:
         return made
 
     def _step_touched(self, page: int, portion: Portion, table: pa.Table | None, batch: Any, bound: int) -> Any:
-        """With the keys alone that events touch: no timer of another is due."""
+        """With the keys alone that events touch, or whose timers are due."""
         graph, state = self.pages.graph, portion.state
         if self.timed:
             state.start = self.meta.start
         made = graph.advance(state, batch, bound)
-        dues = [due for due in (self.meta.due.get(page), graph.due(state)) if self.timed and due is not None]
+        others = self.meta.due.get(page) if portion.following is None else portion.following
+        dues = [due for due in (others, graph.due(state)) if self.timed and due is not None and due < FOREVER]
         if dues:
             self.meta.due[page] = min(dues)
+        else:
+            self.meta.due.pop(page, None)
         self.pages.save_step(page, portion, Step(table, bound, state.start))
         return made
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Protocol
 
@@ -28,8 +28,9 @@ from coincide.collecting import all_is_kept
 from coincide.detection.columns.hashes import Hashes
 from coincide.detection.snapshots import damaged, reading_state
 from coincide.engines.graph import Graph
+from coincide.engines.snapshots import DividedSnapshot
 from coincide.engines.spark.packing import fitting, recovered, stored
-from coincide.engines.touching import of_keys, touched
+from coincide.engines.touching import of_keys, row_hashes, touched
 from coincide.model.bounds import Count
 
 CHECKPOINT = "the checkpoint cannot be read"
@@ -50,11 +51,15 @@ LARGE = 1_000_000
 SHARE = 1_000
 """So many bytes of a base there are to be for each key that is touched, if only these are read."""
 TURNS = 8
-"""Pages are read whole in so many turns: after two steps that were taken without the whole, after three …"""
+"""Pages are read whole in so many turns, one after another …"""
+PATIENCE = 8
+"""… after so many steps each that were taken without the whole, and the first after twice as many: by then these have cost about
+what it costs to read the whole."""
 PORTION = b" portion"
 """Behind the token of a page of which only that is remembered."""
 TABLES = 8
 """State that is tables takes so many times less memory than objects do."""
+NO_KEYS: Hashes = np.zeros(0, np.int64)
 
 
 class Page(msgspec.Struct, array_like=True):
@@ -97,7 +102,40 @@ class Step:
         told = {name.decode(): int(value) for name, value in (table.schema.metadata or {}).items()}
         if any(not -(2**63) <= value < 2**63 for value in told.values()):
             damaged("an instant is out of range")
-        return Step(fitting(table, "hi") if len(table) else None, told.get("bound"), told.get("start"))
+        events = fitting(table, "hi").replace_schema_metadata(None) if len(table) else None
+        return Step(events, told.get("bound"), told.get("start"))
+
+
+def as_one(steps: Sequence[Step]) -> Sequence[Step]:
+    """How events are cut into steps makes no difference: where they have the same columns, they are taken at once."""
+    events = [step.events for step in steps if step.events is not None]
+    if len(steps) < 2 or any(step.bound is None for step in steps) or any(e.schema != events[0].schema for e in events):
+        return steps
+    start = next((step.start for step in reversed(steps) if step.start is not None), None)
+    return [Step(pa.concat_tables(events) if events else None, steps[-1].bound, start)]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A step that was taken, and by row of its events the hashes of their keys; None: these are not to be told."""
+
+    step: Step
+    rows: Hashes | None
+
+    def of_keys(self, hashes: Hashes) -> Step:
+        step, events = self.step, self.step.events
+        if events is None or self.rows is None:
+            return step
+        some = of_keys(self.rows, hashes)
+        return Step(events.take(pa.array(some)) if len(some) else None, step.bound, step.start)
+
+
+@dataclass
+class Stored:
+    """What is stored of a page, read once for many portions; the steps are those after the last change that was told."""
+
+    state: DividedSnapshot
+    steps: list[Taken]
 
 
 @dataclass
@@ -160,10 +198,14 @@ class Work(Protocol):
 
 @dataclass(frozen=True)
 class Portion:
-    """The state of some keys of a page, which have these hashes."""
+    """The state of some keys of a page, which have these hashes; `rows`: those of the events that it is read for. `following`: no
+    other key has a timer that is due before, if that was asked."""
 
     state: Any
     hashes: Hashes
+    stored: Stored
+    rows: Hashes
+    following: int | None = None
 
 
 class Pages:
@@ -188,8 +230,9 @@ class Pages:
         remembered = MEMORY.take(page.token, self.graph)
         return self._rebuilt(number, page) if remembered is None else remembered
 
-    def load_touched(self, number: int, events: Any) -> Portion | None:
-        """The state of the keys that these events have; None: the whole is to be loaded."""
+    def load_touched(self, number: int, events: Any, due: int | None = None) -> Portion | None:
+        """The state of the keys that these events have, or with timers that are due before an instant; None: the whole is to be
+        loaded."""
         page, graph = self.known.get(number), self.graph
         if page is None or page.token in MEMORY.states or page.rules != self._digest or page.base < LARGE:
             return None
@@ -197,24 +240,58 @@ class Pages:
             return None
         if not isinstance(graph, Graph) or not graph.is_divided_by(self.key):
             return None
-        hashes = touched(events, self.key)
-        if hashes is None or SHARE * len(hashes) > page.base:
+        rows = row_hashes(events, self.key) if len(events) else NO_KEYS
+        if rows is None or (due is None and not len(rows)):
             return None
         remembered: Portion | None = MEMORY.take(page.token + PORTION, graph)
-        if remembered is not None and np.isin(hashes, remembered.hashes).all():
-            return remembered
-        return self._portion(graph, number, page, hashes)
-
-    def _portion(self, graph: Graph, number: int, page: Page, hashes: Hashes) -> Portion | None:
-        with reading_state(CHECKPOINT), all_is_kept():
-            changes, steps = self._log(number, page)
-            data = self.store.base(number)
-            if data is None or len(steps) >= 2 + number % TURNS:
+        stored = self._stored_page(graph, number, page) if remembered is None else remembered.stored
+        if stored is None:
+            return None
+        hashes, following = touched(rows), None
+        if due is not None:
+            waiting = self._due(graph, stored, due)
+            if waiting is None:
                 return None
-            state = graph.portion(data, changes, hashes, len(self.key))
-            for step in steps if state is not None else ():
-                self._take_again(graph, state, step, hashes)
-            return None if state is None else Portion(state, hashes)
+            hashes, following = np.union1d(hashes, waiting[0]), waiting[1]
+        if SHARE * len(hashes) > page.base:
+            return None
+        if remembered is not None and np.isin(hashes, remembered.hashes).all():
+            return replace(remembered, rows=rows, following=following)
+        if len(stored.steps) >= PATIENCE * (2 + number % TURNS):
+            return None
+        state = self._portion(graph, stored, hashes)
+        return None if state is None else Portion(state, hashes, stored, rows, following)
+
+    def _due(self, graph: Graph, stored: Stored, instant: int) -> tuple[Hashes, int] | None:
+        """The keys that may have timers which are due before; and when others are due, at the earliest. Those of later steps may
+        all have some."""
+        rows = [taken.rows for taken in stored.steps if taken.rows is not None]
+        if not graph.stores_due(stored.state) or len(rows) < len(stored.steps):
+            return None
+        with reading_state(CHECKPOINT):
+            keys, following = stored.state.due(instant)
+        return touched(np.concatenate([NO_KEYS, *keys, *rows])), following
+
+    def _stored_page(self, graph: Graph, number: int, page: Page) -> Stored | None:
+        with reading_state(CHECKPOINT), all_is_kept():
+            data = self.store.base(number)
+            changes, steps = self._log(number, page)
+            state = None if data is None else graph.divided(data, changes, len(self.key))
+            return None if state is None else Stored(state, [*map(self._taken, steps)])
+
+    def _taken(self, step: Step) -> Taken:
+        return Taken(step, NO_KEYS if step.events is None else row_hashes(self.task.logged(step.events), self.key))
+
+    def _portion(self, graph: Graph, stored: Stored, hashes: Hashes) -> Any:
+        with reading_state(CHECKPOINT), all_is_kept():
+            state = graph.portion(stored.state, hashes)
+            if state is not None and stored.steps:
+                consumed, hi = state.consumed, state.hi
+                self._take_again(graph, state, [taken.of_keys(hashes) for taken in stored.steps])
+                events = [taken.step.events for taken in stored.steps if taken.step.events is not None]
+                state.consumed = consumed + sum(map(len, events))  # as far as all of the events have led
+                state.hi = max([hi, *(some.column("hi")[-1].as_py() for some in events)])
+            return state
 
     def _rebuilt(self, number: int, page: Page) -> Any:
         """Under changed rules, events of the log are none of the new definitions' business."""
@@ -222,8 +299,7 @@ class Pages:
             graph = self.graph if page.rules == self._digest else self.task.graph_of_rules(self.store.rules(page.rules))
             changes, steps = self._log(number, page)
             state = self._stored(graph, number, changes)
-            for step in steps:
-                self._take_again(graph, state, step)
+            self._take_again(graph, state, steps)
             return state if graph is self.graph else self.graph.decode(graph.encode(state))
 
     def _log(self, number: int, page: Page) -> tuple[list[bytes], list[Step]]:
@@ -232,17 +308,12 @@ class Pages:
         changes = [entry.removeprefix(CHANGED) for entry in entries if entry.startswith(CHANGED)]
         return changes, [Step.from_bytes(entry) for entry in entries[_first_step(entries) :]]
 
-    def _take_again(self, graph: Stepping, state: Any, step: Step, hashes: Hashes | None = None) -> None:
-        """A step that was taken before; of some keys alone, it goes as far as all of its events did."""
-        if step.start is not None:
-            state.start = step.start
-        events = self.task.batch(None) if step.events is None else self.task.logged(step.events)
-        if hashes is None or not len(events):
-            graph.advance(state, events, step.bound)
-            return
-        consumed = state.consumed + len(events)
-        graph.advance(state, of_keys(events, self.key, hashes), step.bound)
-        state.consumed, state.hi = consumed, max(state.hi, int(events.table.hi[-1]))
+    def _take_again(self, graph: Stepping, state: Any, steps: Sequence[Step]) -> None:
+        """Steps that were taken before."""
+        for step in as_one(steps):
+            if step.start is not None:
+                state.start = step.start
+            graph.advance(state, self.task.batch(None) if step.events is None else self.task.logged(step.events), step.bound)
 
     def _stored(self, graph: Stepping, number: int, changes: Sequence[bytes]) -> Any:
         """The state of the base, and what has changed after it."""
@@ -274,8 +345,10 @@ class Pages:
         """Keep what a step has led to that was taken without the whole state."""
         page = self.known[number]
         self._append(number, page, step.to_bytes())
+        portion.stored.steps.append(Taken(step, portion.rows))
         page.token = os.urandom(8)
-        MEMORY.put(page.token + PORTION, self.graph, portion, SHARE * len(portion.hashes) // TABLES)
+        size = page.base + page.size + SHARE * len(portion.hashes)
+        MEMORY.put(page.token + PORTION, self.graph, portion, size // TABLES)
 
     def _append(self, number: int, page: Page, data: bytes) -> None:
         self.store.put_entry(number, page.next, data)
