@@ -115,6 +115,10 @@ class Wrapped:
         return self.plan.timed
 
     @property
+    def stores_due(self) -> bool:
+        return False  # the limits have parts of their own
+
+    @property
     def rests(self) -> bool:
         return self.plan.rests
 

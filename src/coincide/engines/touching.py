@@ -27,8 +27,8 @@ def row_hashes(events: EventBatch, key: Sequence[str]) -> Hashes | None:
 
 def touched(rows: Hashes) -> Hashes:
     """The keys that there are, in order."""
-    found = np.unique(rows)
-    return found[found != ANY]
+    found: Hashes = np.unique(rows[rows != ANY])
+    return found
 
 
 def of_keys(rows: Hashes, hashes: Hashes) -> npt.NDArray[np.int64]:

@@ -134,7 +134,8 @@ class Memory:
     def _due(self, runs: Numbers) -> Numbers:
         """When the first timer is due that each of these runs waits for."""
         held = self.runs.rows[runs, RUN.parts :]
-        return np.where(held >= 0, self.timers.rows[held, TIMER.due], NEVER).min(axis=1, initial=NEVER)
+        due: Numbers = np.where(held >= 0, self.timers.rows[held, TIMER.due], NEVER).min(axis=1, initial=NEVER)
+        return due
 
     def paths(self, runs: Numbers, above: int = 0) -> Numbers:
         """The nodes on the paths of these runs, from a number on."""

@@ -53,8 +53,8 @@ class Dues:
 
     def _before(self, lot: Lot, instant: int) -> Numbers:
         here = slice(lot.begin, int(np.searchsorted(lot.due, instant)))
-        rows: Numbers = lot.rows[here]
-        return rows[self.of[rows] == lot.due[here]]
+        found: Numbers = lot.rows[here][self.of[lot.rows[here]] == lot.due[here]]
+        return found
 
     def _pass_over(self, lot: Lot) -> bool:
         """What has been noted anew; is there anything left?"""
