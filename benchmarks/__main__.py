@@ -25,6 +25,7 @@ QUESTIONS = (
     "amit_worlds",
     "snapshots",
     "memory",
+    "timers",
     "spark_pages",
     "spark_flat",
     "spark_sizes",

@@ -327,6 +327,7 @@ class Pages:
         page = self.known.setdefault(number, Page(b"", self._digest))
         tells = self.graph.tells_changes(state)
         growth, entries = (1, ENTRIES) if tells else (GROWTH, STEPS)
+        entries = entries * (2 * TURNS - number % TURNS) // (2 * TURNS)  # not all pages at once
         if page.rules != self._digest or page.size > ROOM + growth * page.base or len(page.log) >= entries:
             self._renew(number, page, state)
         elif tells:
