@@ -98,7 +98,7 @@ PACKAGE = {
         from __future__ import annotations
 
         from collections.abc import Iterator, Sequence
-        from hashlib import sha256
+        from functools import partial
 
         from follow.definition import Following
         from follow.parse import parse
@@ -151,7 +151,7 @@ PACKAGE = {
                 inputs=Inputs(types, types),
                 outputs=(following.name,),
                 partition=None,
-                digest=sha256(repr(following).encode()).hexdigest(),
+                text=partial(print_file, (following,)),
                 span=following.span,
             )
 

@@ -15,6 +15,7 @@ from coincide.analysis.partition import depths
 from coincide.expr.tree import Expr
 from coincide.lang.ecl.definition import File, Predicate
 from coincide.lang.ecl.names import mentions, outputs
+from coincide.lang.ecl.print import definition_text
 
 LIMITED: dict[str, object] = {"limit": True}
 
@@ -147,5 +148,5 @@ def one_key_list(*files: File) -> bool:
 
 def unchanged(this: File, other: File) -> list[str]:
     """The monitors that would keep their state if the other file replaced this one (section 11)."""
-    digests = {definition.digest for definition in other.detectors}
-    return sorted(definition.name for definition in this.detectors if definition.digest in digests)
+    texts = {definition_text(definition) for definition in other.detectors}
+    return sorted(definition.name for definition in this.detectors if definition_text(definition) in texts)

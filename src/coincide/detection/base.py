@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 import msgspec
 
 from coincide.expr.tree import Expr, Literal
+from coincide.lang.shared.digest import digest_of
 from coincide.model.batch import EventBatch
 from coincide.model.stamp import OrderKey
 from coincide.source import Span
@@ -134,7 +135,8 @@ class Detector:
     inputs: Inputs
     outputs: tuple[str, ...]
     partition: tuple[str, ...] | None
-    digest: str  # of its text: a definition that is unchanged keeps its state when rules change
+    text: Callable[[], str] = field(default=str, compare=False, repr=False)  # printed, with all names resolved
+    printed_in: str | None = None  # the language of that text, where it is not its own
     span: Span | None = field(default=None, compare=False, repr=False)
     order: int = 0  # among all definitions of all files
     kind: str = "detector"  # what its language calls it
@@ -145,10 +147,21 @@ class Detector:
     null_keys: bool = False  # is null a key like any other? If not, events with a null among them are ignored
     former: Callable[[], str] | None = field(default=None, compare=False, repr=False)  # digest, in older snapshots
 
+    @cached_property
+    def digest(self) -> str:
+        """Of its text: a definition that is unchanged keeps its state when rules change."""
+        return digest_of(self.printed_in or self.language, self.text())
+
+    def name_in(self, parts: Mapping[str, bytes]) -> str | None:
+        """Under which its own is among the parts of a snapshot; None: it has none."""
+        if not parts or self.digest in parts:
+            return self.digest if parts else None
+        former = None if self.former is None else self.former()
+        return former if former in parts else None
+
     def part_of(self, parts: Mapping[str, bytes]) -> bytes | None:
-        """Its own among the parts of a snapshot; None: it has none."""
-        found = parts.get(self.digest)
-        return parts.get(self.former()) if found is None and self.former is not None else found
+        name = self.name_in(parts)
+        return None if name is None else parts[name]
 
 
 class Policy(Protocol):

@@ -62,13 +62,16 @@ def tables_named(parts: Mapping[str, bytes], name: str, version: int = TABLES) -
     return decoded(parts[name], TablesPart, version), [parts[more] for more in additions(parts, name)]
 
 
-def own_tables(detectors: Sequence[Detector], about: list[int], parts: Mapping[str, bytes]) -> tuple[bytes, list[bytes]] | None:
-    """The tables of exactly these definitions and what was added to them; None: their state is kept otherwise."""
+def own_tables(
+    kind: str, detectors: Sequence[Detector], about: list[int], parts: Mapping[str, bytes]
+) -> tuple[bytes, list[bytes]] | None:
+    """The tables of exactly these definitions and what was added to them, to which more can be added; None: their state is kept
+    otherwise."""
+    name = tables_name(kind, detectors)
     found = [reference_of(detector.part_of(parts)) for detector in detectors]
-    names = {None if reference is None else reference.name for reference in found}
-    if len(names) != 1 or None in names or any(r is None or r.number != n for n, r in enumerate(found)):
+    if any(r is None or r.name != name or r.number != n for n, r in enumerate(found)):
         return None
-    tables, later = tables_named(parts, names.pop() or "")
+    tables, later = tables_named(parts, name)
     return (tables.base, later) if tables.about == about else None
 
 
@@ -99,10 +102,10 @@ def is_tables(data: bytes, version: int = TABLES) -> bool:
 
 def tables_of(detector: Detector, parts: Mapping[str, bytes], version: int = TABLES) -> tuple[bytes, list[bytes]] | None:
     """A definition's own tables and what was added to them; None: its state is not kept in tables."""
-    data = detector.part_of(parts)
-    if data is None or not is_tables(data, version):
+    name = detector.name_in(parts)
+    if name is None or not is_tables(parts[name], version):
         return None
-    tables, later = tables_named(parts, detector.digest, version)
+    tables, later = tables_named(parts, name, version)
     return tables.base, later
 
 

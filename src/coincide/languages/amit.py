@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.situation.plan import plans as situation_plans
@@ -19,7 +20,6 @@ from coincide.lang.amit.resolve import Resolved, resolve
 from coincide.lang.amit.templates import expand
 from coincide.lang.amit.wants import wants_of
 from coincide.lang.amit.warnings import warnings_of
-from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import Reads
 from coincide.lang.shared.wants import Wants
 from coincide.languages.base import Language
@@ -102,7 +102,7 @@ def _detector(situation: Resolved, partition: tuple[str, ...] | None) -> Detecto
         inputs=Inputs(situation.reads, situation.reads),
         outputs=(situation.name,),
         partition=partition,
-        digest=digest_of("amit", resolved_text(situation)),
+        text=partial(resolved_text, situation),
         former=situation.former_digest,
         kind="situation",
         span=situation.situation.span,

@@ -107,8 +107,7 @@ class Language(ABC):
         return About(detector.name)
 
     def printed_digest(self, detector: Detector) -> str:
-        """Of what the printer makes of a definition with all names resolved: how it is written does not count. The digest by
-        which state is kept will do where it is made of resolved data."""
+        """By which keys of detections know the definition that made them: that of its text, where all of a text counts."""
         return detector.digest
 
     def explained(self, detector: Detector) -> Iterable[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.correlation.plan import plans as correlation_plans
@@ -72,7 +73,7 @@ class Cdl(Language):
         return correlation_plans(detectors)
 
     def printed_digest(self, detector: Detector) -> str:
-        """In the one form that both can be written in."""
+        """In the one form that both can be written in. Versions count."""
         cd: Description = detector.definition
         return digest_of("cdl", print_xml(File((cd,), cd.shared, single=not cd.shared)))
 
@@ -102,6 +103,12 @@ def _linked(inputs: Inputs, made: frozenset[str]) -> Inputs:
     return Inputs(external, inputs.detections & made)
 
 
+def _text_kept(cd: Description) -> str:
+    """A version that says the same as the one before goes on from its state; so does a description for which only the providers
+    change that its file gives to all."""
+    return print_xml(File((replace(cd, version=(1,)),), single=True))
+
+
 def _detector(cd: Description) -> Detector:
     return Detector(
         name=cd.id,
@@ -110,7 +117,8 @@ def _detector(cd: Description) -> Detector:
         inputs=Inputs(external_classes(cd), detected_classes(cd)),
         outputs=tuple(dict.fromkeys(event.message_class for event in cd.events)),
         partition=partition_of(cd),
-        digest=cd.digest,
+        text=partial(_text_kept, cd),
+        former=lambda: cd.document_digest,
         kind="cd",
         span=cd.span,
     )

@@ -24,7 +24,6 @@ from coincide.lang.ecco.print import print_file as print_text
 from coincide.lang.ecco.wants import wants_of
 from coincide.lang.ecco.warnings import unbounded, unbounded_duplicates
 from coincide.lang.ecco.warnings import warnings as definition_warnings
-from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, keys_of, mentions_of
 from coincide.lang.shared.wants import Wants
 from coincide.languages.base import Language
@@ -112,7 +111,6 @@ def _of_file(file: File, setting: Setting) -> list[Detector]:
             inputs=Inputs(None),
             outputs=() if definition.hidden else (definition.name,),
             partition=None,
-            digest="",
             kind="let" if definition.hidden else "detector",
             span=definition.span,
         )
@@ -152,8 +150,8 @@ def _linked(detector: Detector, item: Linked, foreign: frozenset[str], key: tupl
     everything = any(reads_any(used.definition.body) for used in item.together)
     types = frozenset().union(*(referred(used.definition.body) for used in item.together))
     inputs = Inputs(None if everything else types, foreign)
-    digest, former = digest_of("ecco", linked_text(item)), partial(former_digest, item)
-    return replace(detector, definition=item, inputs=inputs, partition=key, digest=digest, former=former)
+    text, former = partial(linked_text, item), partial(former_digest, item)
+    return replace(detector, definition=item, inputs=inputs, partition=key, text=text, former=former)
 
 
 def _downstream(names: set[str], others: Sequence[Detector]) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from coincide.analysis.settle import check_settles
 from coincide.analysis.warnings import monitor_warnings
@@ -15,7 +16,6 @@ from coincide.lang.ecl.parse import mentions, outputs
 from coincide.lang.ecl.parse import parse as parse_text
 from coincide.lang.ecl.print import definition_text
 from coincide.lang.ecl.print import print_file as print_text
-from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import Reads, keys_of, mentions_of
 from coincide.lang.shared.wants import Slot, Wants
 from coincide.languages.base import Language
@@ -48,9 +48,6 @@ class Ecl(Language):
     def plans(self, detectors: Sequence[Detector]) -> list[DetectorPlan]:
         return machine_plans(detectors)
 
-    def printed_digest(self, detector: Detector) -> str:
-        return digest_of("ecl", definition_text(detector.definition))
-
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
         return [warning for d in detectors for warning in monitor_warnings(d.definition)]
 
@@ -77,7 +74,8 @@ def _detector(definition: Monitor | Machine) -> Detector:
         inputs=Inputs(None, mentions(definition)),
         outputs=outputs(definition),
         partition=definition.keys or None,
-        digest=definition.digest,
+        text=partial(definition_text, definition),
+        former=lambda: definition.token_digest,
         kind="monitor",
         prompt=True,
         span=definition.span,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from coincide.adapters.mapping import CATEGORY
 from coincide.detection.base import Detector, DetectorPlan, Inputs
@@ -14,7 +15,6 @@ from coincide.lang.eql.parse import parse as parse_text
 from coincide.lang.eql.print import print_file as print_text
 from coincide.lang.eql.print import print_query
 from coincide.lang.shared.about import About
-from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, is_attribute
 from coincide.lang.shared.wants import Slot, Wants
 from coincide.languages.base import Language
@@ -103,7 +103,7 @@ def _detector(query: Query) -> Detector:
         outputs=(query.name,),
         partition=tuple(shared) or None,
         null_keys=any(shared.values()),
-        digest=digest_of(NAME, print_query(query)),
+        text=partial(print_query, query),
         stateless=query.kind == FILTER and not query.pipes,
         kind="rule",
         span=query.span,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
@@ -12,6 +13,7 @@ from coincide.lang.matchrecognize.check import endless_faults, query_warnings, s
 from coincide.lang.matchrecognize.definition import HELD, Column, File, OrderKey, Query
 from coincide.lang.matchrecognize.parse import parse as parse_text
 from coincide.lang.matchrecognize.print import print_file as print_text
+from coincide.lang.matchrecognize.print import print_query
 from coincide.lang.matchrecognize.wants import wants_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute, mentions_of
 from coincide.lang.shared.wants import Wants
@@ -91,7 +93,7 @@ def _detector(query: Query) -> Detector:
         inputs=Inputs(None, frozenset()) if everything else Inputs(frozenset({table}), frozenset({table})),
         outputs=(query.name,),
         partition=tuple(c.name for c in query.clause.partition if is_attribute(c.name)) or None,
-        digest=query.digest,
+        text=partial(print_query, query),
         kind="query",
         span=query.span,
         null_keys=True,

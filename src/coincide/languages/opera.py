@@ -34,7 +34,6 @@ from coincide.lang.opera.parse import parse as parse_text
 from coincide.lang.opera.print import definition_text
 from coincide.lang.opera.print import print_file as print_text
 from coincide.lang.opera.times import Duration
-from coincide.lang.shared.digest import digest_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute, mentions_of
 from coincide.lang.shared.wants import Slot, Wants, present
 from coincide.languages.base import Language
@@ -114,7 +113,7 @@ def _detector(definition: Definition) -> Detector:
         inputs=Inputs(None if every else types, types),
         outputs=(definition.name,),
         partition=partition(definition),
-        digest=digest_of("opera", definition_text(definition)),
+        text=partial(definition_text, definition),
         former=partial(_former_digest, definition),
         policy=definition.policy,
         prompt=definition.policy is None,

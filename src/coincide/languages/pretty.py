@@ -27,7 +27,7 @@ class Pretty(Opera):
         return print_text(file, start_can_fail)
 
     def detectors(self, files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
-        return [[replace(d, language=self.name) for d in some] for some in super().detectors(files)]
+        return [[replace(d, language=self.name, printed_in=d.language) for d in some] for some in super().detectors(files)]
 
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
         found = [(d.definition, warning) for d in detectors for warning in definition_warnings(d.definition)]

@@ -106,7 +106,7 @@ def _detector(linked: Linked) -> Detector:
         inputs=Inputs(external),
         outputs=(linked.name,) if linked.shown else (),
         partition=_grouping(linked) or None,
-        digest=linked.digest,
+        text=linked.text,
         span=linked.rule.head.span,
         kind="rule",
         stateless=isinstance(linked.rule, DetectionRule),

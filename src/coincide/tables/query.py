@@ -72,12 +72,12 @@ class TableQuery:
 
     @cached_property
     def program(self) -> Program:
-        detector = Detector(self.query.name, "matchrecognize", self.query, Inputs(None), (), None, "")
+        detector = Detector(self.query.name, "matchrecognize", self.query, Inputs(None), (), None)
         return Program(detector, self.steps)
 
     @cached_property
     def _object_program(self) -> Program:
-        detector = Detector(self.query.name, "matchrecognize", without_envelope(self.query), Inputs(None), (), None, "")
+        detector = Detector(self.query.name, "matchrecognize", without_envelope(self.query), Inputs(None), (), None)
         program = Program(detector, self.steps)
         program.searching = program.searching._replace(automaton=self.program.searching.automaton)  # states have one number
         return program

@@ -28,9 +28,10 @@ def test_correlations_of_version_1(tier: str) -> None:
 
 
 @pytest.mark.parametrize("tier", ["interpreter", "kernel"])
-@pytest.mark.parametrize("rules", ["pair.amit.xml", "pair.ce", "pair.ecco"])
+@pytest.mark.parametrize("rules", ["pair.amit.xml", "pair.ce", "pair.ecco", "pair.ecl", "pair.cdl.xml"])
 def test_state_kept_by_a_digest_of_older_releases(rules: str, tier: str) -> None:
-    """Written after `a` with k = 0, 1, 2, a millisecond apart, when digests were not yet made of the printed text."""
+    """Written after `a` with k = 0, 1, 2, a millisecond apart, when digests were not yet made of the printed text;
+    the last two as tables."""
     engine = Engine(load(SNAPSHOTS / rules), tier)
     engine.restore((SNAPSHOTS / f"pair-{rules.split('.')[1]}-v1.snapshot").read_bytes())
     made = [*engine.process([{"type": "b", "time": 5, "k": 2, "id": "e"}]).events, *engine.finish().events]
@@ -84,3 +85,19 @@ def test_monitors_of_version_1(tier: str) -> None:
     later.restore((SNAPSHOTS / "ecl-pairs-v1.snapshot").read_bytes())
     expected, found = ([record(d) for d in engine.process(more).events] for engine in (whole, later))
     assert found == expected != []
+
+
+@pytest.mark.parametrize("rules", ["pair.ecl", "pair.cdl.xml"])
+def test_what_changes_after_a_state_kept_by_an_older_digest(rules: str) -> None:
+    """What is told then does not add to tables of another name."""
+    graph = Graph(load(SNAPSHOTS / rules).plans("kernel"))
+    old = (SNAPSHOTS / f"pair-{rules.split('.')[1]}-v1.snapshot").read_bytes()
+    state = graph.decode(old)
+    told = []
+    for n in (3, 4):
+        graph.advance(state, EventBatch([primitive("a", n * 1000, n * 1000, f"a{n}", {"k": float(n)})]))
+        told.append(graph.changes(state))
+    later = graph.with_changes(old, told)
+    events = [primitive("b", 9000, 9000, f"b{n}", {"k": float(n)}) for n in range(6)]
+    found = [record(d)["from"][-1] for d in graph.advance(later, EventBatch(events)).events]  # type: ignore[index]
+    assert found == [f"b{n}" for n in range(5)]

@@ -181,6 +181,7 @@ class CorrelationPlan(PlanOfOne):
             if self._reasons:
                 damaged("it holds messages only, but instances do not follow from them")
             found = self._kernel.read(*tables)
+            found.compact.renewed |= self.detector.digest not in parts
             return self._kernel.objects(found) if self._interpreted else found
         state, partial = encoding.decode(self.program, data)
         if self._interpreted and not partial:

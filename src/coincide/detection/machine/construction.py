@@ -75,7 +75,7 @@ def construct(monitor: Monitor) -> Construction:
     builder = _Builder()
     module = builder.module(monitor.body)
     transitions, order = tuple(builder.transitions), tuple(builder.order)
-    machine = Machine(monitor.name, monitor.keys, module.initial, transitions, order, monitor.digest, span=monitor.span)
+    machine = Machine(monitor.name, monitor.keys, module.initial, transitions, order, span=monitor.span)
     return Construction(machine, module.success, module.failure)
 
 

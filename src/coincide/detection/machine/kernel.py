@@ -136,9 +136,9 @@ class Kernel:
 
     def decode(self, parts: Mapping[str, bytes]) -> KernelState:
         """Tables of just these monitors are taken as they are."""
-        from coincide.detection.machine.relations import Stored, about, read
+        from coincide.detection.machine.relations import KIND, Stored, about, read
 
-        tables = own_tables(self.group.detectors, about(self.group), parts)
+        tables = own_tables(KIND, self.group.detectors, about(self.group), parts)
         if tables is None:
             return self.state(decode(self.group, parts))
         stored = Stored(self.group, *tables)

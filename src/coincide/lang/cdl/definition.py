@@ -167,7 +167,7 @@ class Description(Node):
     disjoint: bool = False
     providers: tuple[Provider, ...] = ()
     shared: tuple[Provider, ...] = ()
-    digest: str = field(default="", compare=False, repr=False)
+    document_digest: str = field(default="", compare=False, repr=False)  # in older snapshots its name
     installed: Installed = field(default_factory=Installed, compare=False, repr=False)
     replaced: tuple[Description, ...] = field(default=(), compare=False, repr=False)  # lower versions of it that were loaded
 

@@ -92,7 +92,7 @@ def _description(element: Element, shared: tuple[Provider, ...]) -> Description:
         disjoint=_flag(element, "disjoint") or False,
         providers=_providers(element),
         shared=shared,
-        digest=digest_of(element),
+        document_digest=document_digest(element),
         installed=installed(),
         span=element.span,
     )
@@ -247,7 +247,7 @@ def _flag(element: Element, name: str) -> bool | None:
     return None if text is None else text == "true"
 
 
-def digest_of(element: Element) -> str:
+def document_digest(element: Element) -> str:
     """Of the id and the document without id and version: attributes in any order, white space collapsed (section 8)."""
     data = "\x00".join(canonical(element, ("id", "version")))
     return blake2b(f"cdl\x00{element.attributes['id']}\x00{data}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -120,7 +120,7 @@ class Monitor:
     name: str
     keys: tuple[str, ...]
     body: Correlation
-    digest: str = field(compare=False)  # of its tokens, with named predicates in their places (section 11)
+    token_digest: str = field(default="", compare=False, repr=False)  # its name in older snapshots
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)  # of the name
 
 
@@ -146,7 +146,7 @@ class Machine:
     initial: tuple[str, ...]
     transitions: tuple[Transition, ...]
     order: tuple[tuple[str, ...], ...]  # as written: chains of names, most urgent first
-    digest: str = field(compare=False)
+    token_digest: str = field(default="", compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 

@@ -88,7 +88,7 @@ class _Resolver:
 
     def monitor(self, syntax: MonitorSyntax) -> Monitor:
         body = self.correlation(syntax.body)
-        return Monitor(self.name.text, self.keys, body, self._digest(syntax.tokens), span=self._span(self.name))
+        return Monitor(self.name.text, self.keys, body, self._token_digest(syntax.tokens), span=self._span(self.name))
 
     def machine(self, syntax: MachineSyntax) -> Machine:
         states = _states(syntax)
@@ -99,7 +99,7 @@ class _Resolver:
             hint = "add an item 'initial STATE;'"
             raise self.expansion.error(self.name, f"machine '{self.name.text}' has no initial state", hint)
         order = tuple(tuple(token.text for token in chain) for chain in syntax.order)
-        digest = self._digest(syntax.tokens)
+        digest = self._token_digest(syntax.tokens)
         return Machine(self.name.text, self.keys, syntax.initial, transitions, order, digest, span=self._span(self.name))
 
     # Expressions.
@@ -180,9 +180,8 @@ class _Resolver:
     def _phrase_span(self, phrase: Phrase) -> Span:
         return self.source.span(phrase.tokens[0].start, phrase.tokens[-1].end)
 
-    def _digest(self, tokens: Iterable[Token]) -> str:
-        """Two definitions have one digest when they are the same but for space, comments and names of predicates (ECL-34).
-        No token has a line break in it, so the text that is hashed stands for one sequence only."""
+    def _token_digest(self, tokens: Iterable[Token]) -> str:
+        """No token has a line break in it, so the text that is hashed stands for one sequence only."""
         text = "\n".join(self.expansion.flat(tokens))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

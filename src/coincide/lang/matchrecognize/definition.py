@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from coincide.expr.tree import Expr
-from coincide.lang.shared.digest import digest_of
 from coincide.source import Span
 from coincide.syntax import Node, walk
 
@@ -245,12 +244,6 @@ class Query(Placed):
     """Rules that make rows of its table, when all rules are known. They tell how far back their next rows may lie: `rows` another
     query, which says so itself; `now` one whose detections end when they are made; `end` one that may go back to any time."""
     is_read: bool = field(default=False, compare=False, repr=False)  # by another query
-
-    @cached_property
-    def digest(self) -> str:
-        from coincide.lang.matchrecognize.print import print_query
-
-        return digest_of("matchrecognize", print_query(self))
 
 
 @dataclass(frozen=True)

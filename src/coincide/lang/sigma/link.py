@@ -27,11 +27,14 @@ class Linked:
     shown: bool = True
     mapping: str = ""
 
+    def text(self) -> str:
+        """Of all that takes part."""
+        needs = (need.digest for need in self.needs)
+        return "\0".join([self.name, str(self.shown), print_rule(self.rule), self.mapping, *needs])
+
     @cached_property
     def digest(self) -> str:
-        """Of the texts of all that takes part."""
-        parts = [self.name, str(self.shown), print_rule(self.rule), self.mapping, *(need.digest for need in self.needs)]
-        return digest_of("sigma", "\0".join(parts))
+        return digest_of("sigma", self.text())
 
     @cached_property
     def together(self) -> tuple[Linked, ...]:

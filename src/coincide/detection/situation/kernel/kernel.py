@@ -94,7 +94,8 @@ class Kernel:
 
     def decode(self, parts: Mapping[str, bytes]) -> KernelState:
         """Tables of just these situations are taken as they are."""
-        tables = None if self._program is None else own_tables(self.group.detectors, encoding.about(self.group), parts)
+        own = self.group.detectors, encoding.about(self.group)
+        tables = None if self._program is None else own_tables(encoding.KIND, *own, parts)
         if tables is None:
             return self.state(encoding.decode(self.group, parts))
         from coincide.detection.situation.kernel.relations import read
