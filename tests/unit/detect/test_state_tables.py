@@ -3,6 +3,7 @@ reference is to a row that is there."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coincide.adapters.read import open_events
 from coincide.detection.columns.codec import (
     Relations,
     Written,
@@ -27,7 +29,9 @@ from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.event import caused, detection, primitive, record, timer_place
 from coincide.model.table import EventTable, table_of
-from coincide.rulebook import loads
+from coincide.rulebook import load, loads
+
+CASES = Path(__file__).parents[2] / "conformance/cases"
 
 KEYS = Shape("keys", "definition", "first last", valued=True)
 ITEMS = Shape("items", "key>keys event>events before>items?", parts="size")
@@ -262,3 +266,21 @@ def test_numbers_few_or_many_are_each_there_once(numbers: list[int], size: int) 
     used, index = numbered(some, size)
     assert used[index].tolist() == numbers
     assert used.tolist() == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("case", ["key-local", "after", "mode-delayed", "every"])
+def test_both_tiers_write_situations_as_the_same_tables(case: str) -> None:
+    (file,) = (CASES / "amit" / case).glob("rules.*")
+    rules = load(file)
+    events = [event for batch in open_events(CASES / "amit" / case / "events.jsonl") for event in batch.events]
+    written = []
+    for tier in ("interpreter", "kernel"):
+        graph = Graph(rules.plans(tier))
+        state = graph.initial()
+        graph.advance(state, EventBatch(events[: len(events) // 2]))
+        parts = {
+            name: data for plan, own in zip(graph.plans, state.states, strict=True) for name, data in plan.encode(own).items()
+        }
+        written.append(sorted(name.partition(" ")[0] for name in parts))
+    assert written[0] == written[1]
+    assert "situations" in written[0]

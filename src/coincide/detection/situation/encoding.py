@@ -1,7 +1,8 @@
-"""The state of situations as bytes: for each situation its lifespans, with what it has in them.
+"""The state of situations as bytes: as the tables of the compiled loop, if these can hold it.
 
-A lifespan that several situations share is written with each of them and made one again when the parts are read: it is
-known by its definition, its key and the place of what opened it."""
+Otherwise (states that have not begun; situations that the loop cannot do; places with timers in them) they hold for each
+situation its lifespans, with what it has in them. A lifespan that several situations share is written with each of them and made
+one again when the parts are read: it is known by its definition, its key and the place of what opened it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 
 from coincide.detection.eventwise import Timer
-from coincide.detection.parts import by_tables, tables_named
+from coincide.detection.parts import by_tables, own_tables, tables_named, with_references
 from coincide.detection.situation.interpreter import fitted
 from coincide.detection.situation.program import Group, KeyReader, OperandProgram, SituationProgram
 from coincide.detection.situation.scope import Selection
@@ -94,7 +95,7 @@ def _as_objects(group: Group, parts: Mapping[str, bytes]) -> Mapping[str, bytes]
 
         tables, later = tables_named(parts, name)
         situations = {there: group.situations[here] for there, here in numbers.items()}
-        found.update(encode(*of_tables(situations, tables.about, tables.base, later)))
+        found.update(_encode_objects(*of_tables(situations, tables.about, tables.base, later)))
     return found
 
 
@@ -153,6 +154,21 @@ def _values(key: Key) -> list[Value]:
 
 
 def encode(group: Group, state: SituationState) -> dict[str, bytes]:
+    if not group.loop_reasons and not state.fresh:
+        from coincide.detection.columns.codec import encode as encoded
+        from coincide.detection.situation.objects import relations_of
+
+        relations = relations_of(group, state)
+        if relations is not None:
+            return tables_parts(group, encoded(relations))
+    return _encode_objects(group, state)
+
+
+def tables_parts(group: Group, base: bytes) -> dict[str, bytes]:
+    return with_references(KIND, group.detectors, about(group), base)
+
+
+def _encode_objects(group: Group, state: SituationState) -> dict[str, bytes]:
     return {s.detector.digest: msgspec.msgpack.encode(_situation(group, state, s)) for s in group.situations}
 
 
@@ -168,6 +184,11 @@ def _situation(group: Group, state: SituationState, situation: SituationProgram)
 
 def decode(group: Group, parts: Mapping[str, bytes]) -> SituationState:
     """A situation without a part starts afresh: it joins the lifespans that are open, with no candidates."""
+    tables = None if group.loop_reasons else own_tables(KIND, group.detectors, about(group), parts)
+    if tables is not None:
+        from coincide.detection.situation.kernel.objects import objects_of
+
+        return objects_of(group, *tables)
     parts = _as_objects(group, parts)
     state = SituationState(
         open=[{} for _ in group.lifespans],
@@ -234,6 +255,7 @@ class _Reader:
             if part.tick is not None and not self.situation.behaviour.ticks:
                 damaged("a situation without a clock has one")
             content.tick = self._timer(part.tick, Tick(span, self.situation.number))
+        _check_alike(self.state.open[self.situation.lifespan])
 
     def _local(self, values: list[Value]) -> Key:
         return self._key(values, self.situation.local_key)
@@ -256,7 +278,6 @@ class _Reader:
         span = Lifespan(self.situation.lifespan, key, place, part.opened, part.due, part.initiator, event)
         span.expiration = self._expiration(part, span)
         spans.append(span)
-        _check_alike(self.state.open[self.situation.lifespan])
         return span
 
     def _initiating(self, part: LifespanPart, place: Place) -> Event | None:

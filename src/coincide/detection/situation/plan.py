@@ -122,7 +122,7 @@ class SituationPlan(PlanOfSeveral):
 
     def loop_reasons(self) -> tuple[str, ...]:
         """Why, in the kernel tier, the rows that are left are interpreted; empty: a compiled loop runs over them."""
-        return loop_reasons(d.definition for d in self.detectors)
+        return self.group.loop_reasons
 
     @property
     def stores_due(self) -> bool:

@@ -11,6 +11,7 @@ from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.detection.situation.quantifiers import QUANTIFIERS, Quantifier
 from coincide.detection.situation.scope import SituationScope, View
 from coincide.detection.situation.state import Key, key_part
+from coincide.detection.situation.support import loop_reasons
 from coincide.expr.functions import FUNCTIONS, Function
 from coincide.expr.scalar import Evaluate, EventScope, compile_scalar, condition
 from coincide.expr.tree import And, Expr, Literal, Reference
@@ -241,6 +242,28 @@ class Group:
             lifespan = self.lifespans[situation.lifespan]
             lifespan.situations.append(situation)
             lifespan.counts |= situation.resolved.counts_lifespan
+
+    @cached_property
+    def loop_reasons(self) -> tuple[str, ...]:
+        """Why the compiled loop cannot do them; empty: it can."""
+        return loop_reasons(d.definition for d in self.detectors)
+
+    @cached_property
+    def among(self) -> list[int]:
+        """The number of each situation among those of its lifespan that have no local key; -1: it has one."""
+        found = []
+        for situation in self.situations:
+            others = [s.number for s in self.lifespans[situation.lifespan].situations if not s.local_key.size]
+            found.append(others.index(situation.number) if situation.number in others else -1)
+        return found
+
+    @cached_property
+    def most_cells(self) -> int:
+        return 1 + max(self.among)
+
+    @cached_property
+    def most_operands(self) -> int:
+        return max(len(s.operands) for s in self.situations)
 
     @cached_property
     def readers(self) -> dict[str, Readers]:

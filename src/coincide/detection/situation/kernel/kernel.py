@@ -14,13 +14,12 @@ import numpy as np
 
 from coincide.detection.base import Changes, Clock, Pending
 from coincide.detection.eventwise import Timers
-from coincide.detection.parts import changes_of_several, own_tables, with_references
+from coincide.detection.parts import changes_of_several, own_tables
 from coincide.detection.situation import encoding
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.prefilter import Prefilter
 from coincide.detection.situation.program import Group
 from coincide.detection.situation.state import SituationState
-from coincide.detection.situation.support import loop_reasons
 from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.table import EventTable
 
@@ -69,7 +68,7 @@ class Kernel:
         self.group = group
         self._prefilter = Prefilter(group)
         self._interpreter = Interpreter(group)
-        self._program = None if loop_reasons(s.resolved for s in group.situations) else _program(group)
+        self._program = None if group.loop_reasons else _program(group)
 
     def state(self, objects: SituationState) -> KernelState:
         """Made numbers at once where it can be: what is wrong with a state shows when it is read."""
@@ -83,7 +82,7 @@ class Kernel:
             return encoding.encode(self.group, state.objects)
         from coincide.detection.situation.kernel.relations import whole
 
-        return with_references(encoding.KIND, self.group.detectors, encoding.about(self.group), whole(state.tables))
+        return encoding.tables_parts(self.group, whole(state.tables))
 
     def changes(self, state: KernelState, everything: bool) -> Changes:
         from coincide.detection.situation.kernel.relations import changes
@@ -136,12 +135,14 @@ class Kernel:
         return self._load(state)
 
     def _load(self, state: KernelState) -> bool:
-        from coincide.detection.situation.kernel.objects import Loader, loadable
+        from coincide.detection.situation.kernel.relations import taken_up
+        from coincide.detection.situation.objects import relations_of
 
-        if not loadable(self.group, state.objects):
+        relations = relations_of(self.group, state.objects)
+        if relations is None:
             return False
         assert self._program is not None
-        state.tables = Loader(self._program, state.objects).load()
+        state.tables = taken_up(self._program, relations)
         state.objects.open = [{} for _ in self.group.lifespans]
         state.objects.timers = Timers()
         return True

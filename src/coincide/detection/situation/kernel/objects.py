@@ -1,10 +1,9 @@
-"""The compiled loop's state from and to the interpreter's: one encoding serves both tiers."""
+"""Tables as the interpreter's state; the other way: objects.py of the model."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -12,19 +11,18 @@ import numpy as np
 from coincide.detection.columns.codec import decode
 from coincide.detection.columns.tables import distinct
 from coincide.detection.eventwise import Timer, Timers
+from coincide.detection.situation.encoding import KIND
 from coincide.detection.situation.interpreter import fitted
 from coincide.detection.situation.kernel import layout as at
-from coincide.detection.situation.kernel.relations import KIND, load, of_some
-from coincide.detection.situation.kernel.rows import note_events, types_of
+from coincide.detection.situation.kernel.relations import load, of_some
 from coincide.detection.situation.kernel.state import Tables
 from coincide.detection.situation.kernel.tables import Program
-from coincide.detection.situation.kernel.ticks import first_number, is_known
+from coincide.detection.situation.objects import WORK, is_timed
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.detection.situation.state import (
     Content,
     Delayed,
     Expire,
-    Key,
     Lifespan,
     Partition,
     Passed,
@@ -33,185 +31,7 @@ from coincide.detection.situation.state import (
     fresh_content,
     partition_in,
 )
-from coincide.model.event import Event, Place, timer_place
-from coincide.model.table import EventTable, table_of
-
-WORK = ("conditions", "accesses")
-
-
-def loadable(group: Group, state: SituationState) -> bool:
-    """Places with timers in them are no plain numbers, and recurring timers are marked: such a state stays as it is."""
-    if not all(place[1] == 0 for place in _events(state)):
-        return False
-    actions = [(timer, timer.payload) for timer in state.timers.live()]
-    if any(timer.recurring for timer, action in actions if not isinstance(action, Tick)):
-        return False
-    ticks = [(timer, action) for timer, action in actions if isinstance(action, Tick)]
-    return all(is_known(group.situations[action.situation], action.lifespan, timer) for timer, action in ticks)
-
-
-def _is_timed(situation: SituationProgram) -> bool:
-    """Has it timers, and no candidates?"""
-    return situation.behaviour.delays or situation.behaviour.ticks
-
-
-def _spans(state: SituationState) -> list[Lifespan]:
-    spans = [span for by_key in state.open for spans in by_key.values() for span in spans]
-    return sorted(spans, key=lambda span: (span.place, span.definition))
-
-
-def _events(state: SituationState) -> dict[Place, Event]:
-    """All events that the state refers to, by place; a startup has a place but no event."""
-    found: dict[Place, Event] = {}
-    for span in _spans(state):
-        found[span.place] = span.event or Event("", span.opened, span.opened, None, {}, (), place=span.place)
-    for span in _spans(state):
-        for content in span.contents.values():
-            for partition in content.partitions.values():
-                found.update((event.place, event) for events in partition.candidates for event in events)
-                for timer in partition.timers:
-                    found.update((event.place, event) for _, event in timer.payload.selection)
-            for delayed in content.delayed:
-                found.update((event.place, event) for _, event in delayed.selection)
-    return found
-
-
-class Loader:
-    """An interpreter's state as tables."""
-
-    def __init__(self, program: Program, state: SituationState) -> None:
-        self.program = program
-        self.state = state
-        found = _events(state)
-        places = sorted(found)
-        self.refs = {place: ref for ref, place in enumerate(places)}
-        self.tables = Tables(program)
-        self.candidates: list[tuple[int, int, int]] = []  # operand, cell, ref
-        if places:
-            self._add_events(table_of([found[place] for place in places]))
-
-    def _add_events(self, table: EventTable) -> None:
-        self.tables.reserve_events(len(table))
-        note_events(self.program, self.tables, table, types_of(self.program, table), 0)
-        self.tables.add_events(table)
-
-    def load(self) -> Tables:
-        tables = self.tables
-        self._count()
-        spans = _spans(self.state)
-        if not spans:
-            return tables
-        numbers = tables.spans.add(len(spans))
-        for number, span in zip(numbers.tolist(), spans, strict=True):
-            (key,) = tables.key_rows(span.definition, [span.key])
-            due = at.NEVER if span.due is None else span.due
-            initiator = -1 if span.initiator is None else span.initiator
-            row = (span.definition, key, self.refs[span.place], due, initiator)
-            tables.spans.rows[number, at.SPAN.definition : at.SPAN.definition + len(row)] = row
-        partitions = []
-        for number, span in zip(numbers.tolist(), spans, strict=True):
-            for situation, content in span.contents.items():
-                partitions += self._content(self.program.group.situations[situation], number, span, content)
-        self._records(partitions)
-        tables.link()
-        return tables
-
-    def _content(
-        self, situation: SituationProgram, span: int, of: Lifespan, content: Content
-    ) -> list[tuple[int, int, int, Partition]]:
-        """Timers and what is held are noted at once; partitions are returned, with where they belong."""
-        found = []
-        for key, partition in content.partitions.items():
-            cell = self._cell(situation, span, key)
-            seen = self.tables.cells.rows[cell, at.CELL.seen]
-            self.tables.cells.rows[cell, at.CELL.seen] = max(seen, self.refs[of.place] + 1)
-            if not _is_timed(situation):
-                found.append((span, situation.number, cell, partition))
-            for timer in partition.timers:
-                if not timer.cancelled:
-                    self._timer(timer, span, cell)
-        if content.tick is not None and not content.tick.cancelled:
-            self._tick(situation, content.tick, span, of)
-        for delayed in content.delayed:
-            self._held(situation, span, delayed)
-        return found
-
-    def _cell(self, situation: SituationProgram, span: int, local: Key) -> int:
-        key = int(self.tables.spans.rows[span, at.SPAN.key])
-        if situation.local_key.size:
-            return self.tables.cell_rows(situation.number, [(key, local)])[0]
-        return int(self.tables.keys.rows[key, at.KEY.parts + self.program.among[situation.number]])
-
-    def _timer(self, timer: Timer, span: int, cell: int) -> None:
-        action = timer.payload
-        ((operand, event),) = action.selection
-        self._add_timer(span, action.situation, cell, operand, self.refs[event.place], timer.due, timer.place[2][-2])
-
-    def _tick(self, situation: SituationProgram, timer: Timer, span: int, of: Lifespan) -> None:
-        which = (timer.due - of.opened) // situation.operator.interval
-        cell, opened, number = self._cell(situation, span, ()), self.refs[of.place], first_number(timer.place)
-        self._add_timer(span, situation.number, cell, which, opened, timer.due, number)
-
-    def _add_timer(self, *row: int) -> None:
-        (number,) = self.tables.timers.add(1)
-        self.tables.timers.rows[number, at.TIMER.span : at.TIMER.span + len(row)] = row
-
-    def _held(self, situation: SituationProgram, span: int, delayed: Delayed) -> None:
-        tables = self.tables
-        (number,) = tables.held.add(1)
-        first, more = tables.chosen, [(operand, self.refs[event.place]) for operand, event in delayed.selection]
-        tables.held_events = np.concatenate((tables.held_events, np.array(more, np.int64).reshape(-1, 2)))
-        tables.chosen += len(more)
-        row = (span, situation.number, self._cell(situation, span, delayed.key), first, tables.chosen)
-        tables.held.rows[number, at.WAITING.span : at.WAITING.span + len(row)] = row
-
-    def _records(self, partitions: list[tuple[int, int, int, Partition]]) -> None:
-        """The candidates of all partitions of a cell together; what one lacks after its first, it has consumed."""
-        tables, bits, entries = self.tables, [0], []
-        for cell, group in groupby(sorted(partitions, key=lambda p: (p[2], p[0])), key=lambda p: p[2]):
-            some = list(group)
-            operands = len(some[0][3].candidates)
-            lists = [[[self.refs[e.place] for e in p.candidates[n]] for n in range(operands)] for *_, p in some]
-            streams = [sorted({ref for own in lists for ref in own[n]}) for n in range(operands)]
-            for operand, stream in enumerate(streams):
-                column = at.CELL.parts + operand * at.STREAM.width
-                tables.cells.rows[cell, column + at.STREAM.filled] = len(stream)
-                entries += [(operand, cell, position, ref) for position, ref in enumerate(stream)]
-            for (span, situation, _, partition), own in zip(some, lists, strict=True):
-                (record,) = tables.records.add(1)
-                row = tables.records.rows[record]
-                row[at.RECORD.span : at.RECORD.span + 4] = span, situation, cell, partition.done
-                for operand, (stream, refs) in enumerate(zip(streams, own, strict=True)):
-                    part = row[at.RECORD.parts + operand * at.TAKEN.width :][: at.TAKEN.width]
-                    self._take(part, stream, refs, bits)
-        flat = np.array(sorted(entries), np.int64).reshape(-1, 4)
-        tables.put_streams(tables.cells.live(), flat[:, 1], flat[:, 0], flat[:, 2], flat[:, 3])
-        tables.pool = np.array(bits, np.uint64).view(np.int64)
-        tables.pooled = len(bits)
-
-    def _take(self, part: Any, stream: list[int], refs: list[int], bits: list[int]) -> None:
-        start = stream.index(refs[0]) if refs else len(stream)
-        part[:] = start, -1, -1, 0
-        present = set(refs)
-        lacking = [n for n, ref in enumerate(stream[start:]) if ref not in present]
-        if lacking:
-            words = [0] * (1 + lacking[-1] // 64)
-            for n in lacking:
-                words[n >> 6] |= 1 << (n & 63)
-            part[:] = start, len(bits), start, len(words)
-            bits += words
-
-    def _count(self) -> None:
-        tables = self.tables
-        for name, rows, at_column, parts in (
-            ("candidates", tables.situations, at.SITUATION.candidates, self.state.situations),
-            ("detections", tables.situations, at.SITUATION.detections, self.state.situations),
-            ("initiated", tables.lifespans, at.LIFESPAN.initiated, self.state.lifespans),
-            ("terminated", tables.lifespans, at.LIFESPAN.terminated, self.state.lifespans),
-        ):
-            rows[:, at_column] = [part[name] for part in parts]
-        both = (*self.state.situations, *self.state.lifespans)
-        tables.conditions, tables.accesses = (sum(counter[name] for counter in both) for name in WORK)
+from coincide.model.event import Event, timer_place
 
 
 def of_tables(
@@ -221,10 +41,18 @@ def of_tables(
     group = Group([situations[number].detector for number in sorted(situations)])
     program = Program(group)
     relations = decode(at.SHAPES, KIND, base, *later)
-    tables = load(program, of_some(relations, program, sorted(situations), lifespans))
+    return group, _objects(load(program, of_some(relations, program, sorted(situations), lifespans)))
+
+
+def objects_of(group: Group, base: bytes, later: Sequence[bytes]) -> SituationState:
+    """The same of exactly the situations of a group."""
+    return _objects(load(Program(group), decode(at.SHAPES, KIND, base, *later)))
+
+
+def _objects(tables: Tables) -> SituationState:
+    group = tables.program.group
     counts = [Counter[str]() for _ in group.situations], [Counter[str]() for _ in group.lifespans]
-    state = SituationState([{} for _ in group.lifespans], set(), False, Timers(), *counts)
-    return group, Saver(tables, state).save()
+    return Saver(tables, SituationState([{} for _ in group.lifespans], set(), False, Timers(), *counts)).save()
 
 
 class Saver:
@@ -305,7 +133,7 @@ class Saver:
             span.due = row[at.SPAN.due]
             place = timer_place(span.due, opened.place, lifespan.order, 0)
             span.expiration = self.state.timers.add(Timer(place, Expire(span)))
-        span.contents = {s.number: fresh_content(s) if _is_timed(s) else Content() for s in lifespan.situations}
+        span.contents = {s.number: fresh_content(s) if is_timed(s) else Content() for s in lifespan.situations}
         self.state.open[d].setdefault(span.key, []).append(span)
         return span
 

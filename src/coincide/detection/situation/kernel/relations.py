@@ -12,6 +12,7 @@ import numpy as np
 from coincide.detection.columns.codec import Relations, Rows, compact, decode, encode, encode_whole, owned_rows, put_rows, rows_of
 from coincide.detection.columns.store import spread
 from coincide.detection.columns.tables import Numbers, distinct, numbered, taken
+from coincide.detection.situation.encoding import KIND
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.rows import note_events, types_of
 from coincide.detection.situation.kernel.state import Tables
@@ -21,7 +22,6 @@ from coincide.detection.situation.state import Key
 from coincide.detection.snapshots import damaged
 from coincide.model.bounds import FURTHEST, Finite, Whole
 
-KIND = "situations"
 COUNTED = {
     "candidates": ("situations", at.SITUATION.candidates),
     "detections": ("situations", at.SITUATION.detections),
@@ -95,6 +95,14 @@ def read(program: Program, base: bytes, later: Sequence[bytes] = ()) -> Tables:
     """The state, ready for the loop; what changes from then on can be told in addition to these. Raises ValueError."""
     tables = load(program, decode(at.SHAPES, KIND, base, *later))
     tables.link()
+    return tables
+
+
+def taken_up(program: Program, relations: Relations) -> Tables:
+    """Likewise, of relations that were not written yet."""
+    tables = load(program, relations)
+    tables.link()
+    tables.renewed = True
     return tables
 
 

@@ -58,9 +58,7 @@ class Program:
         self.instruction_list: list[tuple[int, int, int, int]] = []
         self.constant_list: list[float] = [np.nan]
         self.indexes: list[Index] = []
-        self.most_operands = max(len(s.operands) for s in group.situations)
-        self.among = _among(group)
-        self.most_cells = 1 + max(self.among)
+        self.most_operands, self.most_cells, self.among = group.most_operands, group.most_cells, group.among
         self.lifespans = self._lifespans()
         self.roles = self._roles()
         self.situations = self._situations()
@@ -174,15 +172,6 @@ def _roles_of(situation: SituationProgram, slot: str) -> list[tuple[int, str]]:
     roles: Sequence[Initiator | Terminator] = lifespan.initiators if starts else lifespan.terminators
     label = slot.removeprefix(INITIATOR if starts else TERMINATOR)
     return [(number, role.event) for number, role in enumerate(roles) if (role.alias or role.event) == label]
-
-
-def _among(group: Group) -> list[int]:
-    """The number of each situation among those of its lifespan that have no local key; -1: it has one."""
-    found = []
-    for situation in group.situations:
-        others = [s.number for s in group.lifespans[situation.lifespan].situations if not s.local_key.size]
-        found.append(others.index(situation.number) if situation.number in others else -1)
-    return found
 
 
 def _number(named: Behaviour | Quantifier) -> int:
