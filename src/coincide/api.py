@@ -103,9 +103,7 @@ def detect(
 
 
 def _bounded(book: Rulebook, most: int, engine: str, policy: str | None) -> Rulebook:
-    from coincide.engines.policies import names_policies
-
-    if engine != "embedded" or policy is not None or names_policies(book):
+    if engine != "embedded" or policy is not None or book.names_policies:
         raise InputError("max_detections= is for the embedded engine, without policies")
     return replace(book, max_detections=most)
 
@@ -141,7 +139,6 @@ def run(
     """
     from coincide.adapters.write import KEY
     from coincide.engines.identity import Keys, digests_of
-    from coincide.engines.policies import names_policies
 
     book = rulebook(rules)
     told = Keys(digests_of(book))
@@ -151,7 +148,7 @@ def run(
         and not _is_table(events)
         and engine == "embedded"
         and policy is None
-        and not names_policies(book)
+        and not book.names_policies
     ):
         made = _live(
             book, events, until_microseconds(until), tier, mapping, strict, end == "closed", duration_microseconds(delay)
@@ -324,12 +321,11 @@ def observed(
 ) -> Causes:
     """A run in this process of which everything is kept: events, detections, and why each was made."""
     from coincide.causes import Observed
-    from coincide.engines.policies import names_policies
 
     book, kept = rulebook(rules), Observed()
     for _ in _detected(book, events, until, kept, "embedded", tier, policy, mapping, strict, end):
         pass
-    return kept.causes(book, whole=policy is None and not names_policies(book))
+    return kept.causes(book, whole=policy is None and not book.names_policies)
 
 
 def _detected(
@@ -347,7 +343,6 @@ def _detected(
 ) -> Iterator[EventBatch]:
     from coincide.adapters.order import in_total_order
     from coincide.adapters.seen import Seen
-    from coincide.engines.policies import names_policies
     from coincide.errors import warn
     from coincide.unmet import Unmet
 
@@ -357,7 +352,7 @@ def _detected(
     if reader.kinds is not None:
         warn(unmet.in_table(reader.kinds))
     batches = reader if kept is None else kept.reading(reader)
-    if policy is not None or names_policies(book):
+    if policy is not None or book.names_policies:
         made = _as_they_arrived(book, seen.watch(batches), bound, policy, engine, tier)
     else:
         made = detections(book, in_total_order(seen.watch(batches)), bound, engine, tier, end == "closed", jobs)

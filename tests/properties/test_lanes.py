@@ -13,7 +13,6 @@ from test_ranges_of_time import cases, drawn
 
 from coincide.engines.choice import detections
 from coincide.engines.lanes import are_divided
-from coincide.engines.policies import names_policies
 from coincide.errors import RunError
 from coincide.model.batch import EventBatch
 from coincide.model.event import record
@@ -22,7 +21,7 @@ from coincide.testing.fuzz.corpus import Example
 
 @cache
 def keyed() -> list[Example]:
-    return [e for e in cases() if e.is_accepted and not names_policies(e.book) and are_divided(e.book)]
+    return [e for e in cases() if e.is_accepted and not e.book.names_policies and are_divided(e.book)]
 
 
 def told(example: Example, batches: list[EventBatch], tier: str, jobs: int) -> Iterator[object]:

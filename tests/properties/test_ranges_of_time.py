@@ -16,7 +16,6 @@ from coincide.adapters.read import open_events
 from coincide.adapters.tableorder import sliced
 from coincide.detection.base import in_tier
 from coincide.engines.graph import Graph
-from coincide.engines.policies import names_policies
 from coincide.engines.ranges import Digests, Ending, Range, Stretch, run_range, settled
 from coincide.errors import RunError
 from coincide.model.batch import EventBatch, merged
@@ -89,7 +88,7 @@ def compare(seed: int) -> int:
     """How many ranges ran again."""
     random = Random(seed)
     example = random.choice(cases())
-    if not example.is_accepted or names_policies(example.book):
+    if not example.is_accepted or example.book.names_policies:
         return 0
     events = drawn(example, random)
     graph = Graph(in_tier(example.book.compiled.plans, random.choice(["interpreter", "kernel"])))

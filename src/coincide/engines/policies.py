@@ -87,11 +87,6 @@ def policies_of(rules: Rulebook, default: StabilityPolicy = IN_ORDER) -> dict[st
     return {output: policy for policy, own in by_policy.items() for detector in own for output in detector.outputs}
 
 
-def names_policies(rules: Rulebook) -> bool:
-    """Does any definition say under which policy it is detected?"""
-    return rules.names_policies
-
-
 class PolicyEngine:
     """Detects in records that arrive one by one, each policy with its stage and its graph. State can be taken (`snapshot`)
     and given back (`restore`) between any two calls; a policy that the snapshot does not have starts afresh."""

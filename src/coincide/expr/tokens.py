@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from coincide.errors import Diagnostic, RuleError
 from coincide.expr.quantities import QuantityError, number_of
@@ -97,12 +97,15 @@ class Wording:
 class Tokens:
     """Tokens of a text, one at a time, with as much look-ahead as is asked for."""
 
+    scanner: ClassVar[re.Pattern[str] | None] = None
+    """Of a language whose tokens are others."""
+
     def __init__(
         self, source: SourceText, operators: Iterable[str] = EXPRESSION_OPERATORS, wording: Wording = Wording(), offset: int = 0
     ) -> None:
         self.source = source
         self.wording = wording
-        self._scanner = _scanner(tuple(operators))
+        self._scanner = self.scanner or _scanner(tuple(operators))
         self._offset = offset
         self._ahead: list[Token] = []
         self.last: Token | None = None
@@ -159,15 +162,16 @@ class Tokens:
             return Token(match.lastgroup, match.group(match.lastgroup), start, self._offset)
         if start == len(text):
             return Token("end", "", start, start)
-        bad = Token("op", text[start], start, start + 1)
+        raise self.fail(Token("op", text[start], start, start + 1), self._wrong(text, start))
+
+    def _wrong(self, text: str, start: int) -> str:
+        """What is said of a place where no token begins."""
         if text[start] in "'\"":
-            raise self.fail(bad, self.wording.unclosed)
-        if text[start] == "`":
-            raise self.fail(bad, self.wording.unclosed_name)
-        raise self.fail(bad, self.wording.bad_character.format(_visible(text[start])))
+            return self.wording.unclosed
+        return self.wording.unclosed_name if text[start] == "`" else self.wording.bad_character.format(visible(text[start]))
 
 
-def _visible(character: str) -> str:
+def visible(character: str) -> str:
     """Control characters and lone surrogates would spoil, or break, the message that shows them."""
     return character if character.isprintable() else ascii(character)[1:-1]
 

@@ -16,7 +16,7 @@ from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.detection.base import Detector
 from coincide.engines.graph import Graph, GraphState
 from coincide.engines.identity import maker
-from coincide.engines.policies import PolicyEngine, names_policies
+from coincide.engines.policies import PolicyEngine
 from coincide.errors import RunError
 from coincide.expr.scalar import event_field
 from coincide.misses.edits import Add, Change, Edit, Edits, Move, edited
@@ -204,7 +204,7 @@ class Trial:
 
     @cached_property
     def _in_order(self) -> bool:
-        return not names_policies(self.book)
+        return not self.book.names_policies
 
     @cached_property
     def graph(self) -> Graph:

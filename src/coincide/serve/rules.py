@@ -15,7 +15,6 @@ import msgspec
 
 from coincide.adapters.files import CompleteFile
 from coincide.detection.base import Detector
-from coincide.engines.policies import names_policies
 from coincide.errors import CoincideError, Diagnostic, RuleError, nearest
 from coincide.languages.registry import is_rule_file
 from coincide.rulebook import Rulebook, load, rule_files
@@ -59,7 +58,7 @@ class RuleSet:
 
     @property
     def under_policies(self) -> bool:
-        return names_policies(self.book)
+        return self.book.names_policies
 
     def with_text(self, text: SourceText) -> RuleSet:
         """A file replaced, or added."""

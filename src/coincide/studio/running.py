@@ -16,7 +16,6 @@ import numpy as np
 
 from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.engines.embedded import Engine
-from coincide.engines.policies import names_policies
 from coincide.errors import CoincideError, Diagnostic, RunError
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
@@ -91,7 +90,7 @@ class Run:
         self.warnings = [*Unmet(self.book, self.mapping).after(self.store.seen), *self._under_policies()]
 
     def _under_policies(self) -> list[Diagnostic]:
-        if not names_policies(self.book):
+        if not self.book.names_policies:
             return []
         return [Diagnostic("rules name stability policies: here events are taken in total order", severity="warning")]
 

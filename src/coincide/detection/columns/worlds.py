@@ -76,9 +76,8 @@ def _replace(context: Any, builder: Any, signature: Any, arguments: Any, name: s
     builder.store(arguments[1], slot)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def share(typing: Any, arrays: Any) -> Any:
-    """A record of the arrays of a named tuple, in the frame of the caller, who calls `collected` in the end."""
+def record_of(arrays: Any, owned: bool) -> Any:
+    """What an intrinsic returns that makes a record of the arrays of a named tuple."""
     world = WorldType(tuple(zip(arrays.fields, arrays.types, strict=True)))
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -86,11 +85,18 @@ def share(typing: Any, arrays: Any) -> Any:
         address = cgutils.alloca_once(builder, record)
         for number, kind in enumerate(arrays.types):
             array = builder.extract_value(arguments[0], number)
-            context.nrt.incref(builder, kind, array)
+            if owned:
+                context.nrt.incref(builder, kind, array)
             builder.store(array, cgutils.gep_inbounds(builder, address, 0, number))
         return builder.bitcast(address, cgutils.voidptr_t)
 
     return world(arrays), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def share(typing: Any, arrays: Any) -> Any:
+    """A record of the arrays of a named tuple, in the frame of the caller, who calls `collected` in the end."""
+    return record_of(arrays, owned=True)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

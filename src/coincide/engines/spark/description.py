@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from coincide.detection.base import DetectorPlan
-from coincide.engines.policies import names_policies
 from coincide.engines.spark.groups import Cutting, Group, groups, is_cut
 from coincide.expr.print import expression_text
 from coincide.rulebook import Rulebook, RuleSource, rulebook
@@ -72,7 +71,7 @@ class Description:
 def explain_spark(rules: Rulebook | RuleSource | Sequence[RuleSource], streaming: bool = False) -> Description:
     """How the rules' detectors are divided, and what is read and moved for that."""
     book = rulebook(rules)
-    if names_policies(book):
+    if book.names_policies:
         return Description((_by_arrival(book),), streaming)
     divided = groups(book, cutting=Cutting(streaming=streaming))
     planned = [(group, group.plans(book)) for group in divided]

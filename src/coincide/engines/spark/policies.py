@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from coincide.engines.instance import IN_ORDER, StabilityPolicy
-from coincide.engines.policies import names_policies, policies_of
+from coincide.engines.policies import policies_of
 from coincide.engines.spark import pushdown
 from coincide.engines.spark.arrival import Arrivals, Job, advance
 from coincide.engines.spark.bucket import Arrived
@@ -29,7 +29,7 @@ from coincide.rulebook import Rulebook
 
 def goes_by_arrival(rules: Rulebook, policy: StabilityPolicy | None) -> bool:
     """Does the order of arrival count?"""
-    return policy is not None or names_policies(rules)
+    return policy is not None or rules.names_policies
 
 
 def sources_by_key(rules: Rulebook, divided: Sequence[Group], policy: StabilityPolicy | None) -> tuple[str, ...]:

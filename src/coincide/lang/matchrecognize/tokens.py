@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from coincide.expr.tokens import Token, Tokens, _visible
+from coincide.expr.tokens import Token, Tokens, visible
 from coincide.source import SourceText
 
 OPERATORS = (
@@ -28,17 +28,14 @@ _SCANNER = re.compile(
 class SqlScanner(Tokens):
     """Tokens as they come."""
 
-    def _scan(self) -> Token:
-        text = self.source.text
-        match = _SCANNER.match(text, self._offset)
-        assert match is not None  # the pattern accepts the empty text
-        start = match.start(match.lastgroup) if match.lastgroup else match.end()
-        self._offset = match.end()
-        if match.lastgroup is not None:
-            return Token(match.lastgroup, match.group(match.lastgroup), start, self._offset)
-        if start == len(text):
-            return Token("end", "", start, start)
-        raise self.fail(Token("op", text[start], start, start + 1), _wrong(text, start))
+    scanner = _SCANNER
+
+    def _wrong(self, text: str, start: int) -> str:
+        if text[start] == "'":
+            return "text is not closed"
+        if text[start] in '"`':
+            return "name is not closed"
+        return "comment is not closed" if text.startswith("/*", start) else f"unexpected character '{visible(text[start])}'"
 
 
 class SqlTokens(SqlScanner):
@@ -68,11 +65,3 @@ class SqlTokens(SqlScanner):
     def at_words(self, *words: str) -> bool:
         """Do these words follow one another here?"""
         return all(self.is_one(self.peek(n), word) for n, word in enumerate(words))
-
-
-def _wrong(text: str, start: int) -> str:
-    if text[start] == "'":
-        return "text is not closed"
-    if text[start] in '"`':
-        return "name is not closed"
-    return "comment is not closed" if text.startswith("/*", start) else f"unexpected character '{_visible(text[start])}'"

@@ -18,7 +18,7 @@ from coincide.adapters.order import in_total_order
 from coincide.adapters.read import open_events
 from coincide.engines.choice import arrivals_on_spark, detections
 from coincide.engines.instance import StabilityPolicy
-from coincide.engines.policies import PolicyEngine, PolicyRun, names_policies
+from coincide.engines.policies import PolicyEngine, PolicyRun
 from coincide.errors import RunError
 from coincide.model.batch import EventBatch
 from coincide.model.event import record
@@ -96,7 +96,7 @@ def answer(name: str, example: Example, engine: str, tier: str, block: int, poli
     reader = open_events(name, block_size=block)
     out: list[Record] = []
     try:
-        if policy is not None or names_policies(example.book):
+        if policy is not None or example.book.names_policies:
             out += _under_policies(reader, example, engine, tier, policy)
         else:
             for batch in detections(example.book, in_total_order(reader), example.until, engine, tier):
