@@ -63,11 +63,15 @@ def _events(spans: Sequence[Lifespan]) -> dict[Place, Event]:
     for content in (content for span in spans for content in span.contents.values()):
         for partition in content.partitions.values():
             found.update((event.place, event) for events in partition.candidates for event in events)
-            for timer in partition.timers:
+            for timer in _live(partition):
                 found.update((event.place, event) for _, event in timer.payload.selection)
         for delayed in content.delayed:
             found.update((event.place, event) for _, event in delayed.selection)
     return found
+
+
+def _live(partition: Partition) -> Iterator[Timer]:
+    return (timer for timer in partition.timers if not timer.cancelled)
 
 
 class _Writer:
@@ -151,11 +155,10 @@ class _Writer:
             self.seen[cell] = max(self.seen.get(cell, 0), self.refs[span.place] + 1)
             if not is_timed(situation):
                 yield cell, number, situation, partition
-            for timer in partition.timers:
-                if not timer.cancelled:
-                    ((operand, event),) = timer.payload.selection
-                    row = (number, of, cell, operand, self.refs[event.place], timer.due, timer.place[2][-2])
-                    self.rows["timers"].append(row)
+            for timer in _live(partition):
+                ((operand, event),) = timer.payload.selection
+                row = (number, of, cell, operand, self.refs[event.place], timer.due, timer.place[2][-2])
+                self.rows["timers"].append(row)
         if content.tick is not None and not content.tick.cancelled:
             self._tick(number, span, situation, content.tick)
         for delayed in content.delayed:
