@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator, _CacheLocator
+from numba.core.runtime import rtsys
 
 from coincide.detection.columns.stamps import archive_of, kept_in, source_stamp
 
@@ -62,6 +63,13 @@ class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
 
 class _Cache(FunctionCache):  # type: ignore[misc]
     _impl_class = _Implementation
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """What is kept is machine code: it needs the runtime, and none of Numba's declarations, which take longer to load than it
+        does. Whatever has to be compiled loads them."""
+        rtsys.initialize(context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, context)
 
     def _index_key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
         file = Path(self._py_func.__code__.co_filename)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -68,9 +69,11 @@ def _names(match: re.Match[str]) -> Iterator[str]:
         yield from (f"{match[1]}.{name.split()[0]}" for name in match[2].strip("( ").split(",") if name.strip())
 
 
+@lru_cache(maxsize=4096)
 def _file_of(root: Path, name: str) -> Path | None:
-    path = root.joinpath(*name.split("."))
-    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
+    """Paths as texts: a run asks for hundreds before its first event."""
+    path = os.path.join(root, *name.split("."))
+    return next((Path(p) for p in (f"{path}.py", os.path.join(path, "__init__.py")) if os.path.isfile(p)), None)
 
 
 @lru_cache(maxsize=1024)
