@@ -16,6 +16,10 @@ def call(x):
 run = compiled(call)
 print(run(1), sum(run.stats.cache_hits.values()))
 """
+HEAVY = """
+import sys
+print("numba.np.linalg" in sys.modules)
+"""
 MIDDLE = "from deep.two import value\n"
 INNER = """
 import numba
@@ -54,3 +58,12 @@ def test_a_copy_of_the_same_files_need_not_compile(tmp_path: Path) -> None:
     assert answer(here, cache) == ["2", "0"]
     shutil.copytree(here, there)
     assert answer(there, cache) == ["2", "1"]
+
+
+def test_what_is_kept_loads_none_of_the_declarations(tmp_path: Path) -> None:
+    """They take longer than all the rest."""
+    here, cache = tmp_path / "here", tmp_path / "cache"
+    write(here, 1)
+    (here / "outer.py").write_text(OUTER + HEAVY)
+    assert answer(here, cache) == ["2", "0", "True"]
+    assert answer(here, cache) == ["2", "1", "False"]
