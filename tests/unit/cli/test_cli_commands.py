@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from cli_support import RULES, Coincide, written
 
 from coincide import __version__
+from coincide.cli import commands
 
 COMMANDS = ["run", "test", "check", "analyse", "explain", "draw", "debug"]
 
@@ -142,3 +145,13 @@ def test_check_of_a_vocabulary(coincide: Coincide, tmp_path: Path, name: str, te
     (tmp_path / name).write_text(text)
     outcome = coincide("check", tmp_path / name)
     assert (outcome.code, outcome.out, outcome.err) == (0, "0 detectors, 0 warnings\n", "")
+
+
+def test_each_command_is_found_by_its_name() -> None:
+    assert [commands._command(name).name for name in commands.COMMANDS] == [*commands.COMMANDS]
+
+
+def test_a_command_is_set_up_without_the_others() -> None:
+    code = "import sys; from coincide.cli.commands import parsed; parsed(['check', 'r.ecl'])"
+    code += "; print('coincide.cli.run' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
