@@ -28,15 +28,17 @@ class Blocks:
     def __init__(self, stream: Readable, size: int) -> None:
         self._stream = stream
         self._size = size
-        self._rest = b""  # read, not yet given out
+        self._rest = b""  # the beginning of a line
+        self._back = b""  # lines that were put back
         self._ended = False
         self._started = False
 
     def next(self) -> bytes:
         """The next block; empty at the end."""
+        if self._back:
+            back, self._back = self._back, b""
+            return back
         before, self._rest = self._rest, b""
-        if before.endswith(b"\n"):  # lines that were put back
-            return before
         parts: list[bytes | memoryview] = [before]
         while not self._ended:
             chunk = self._read(max(1, self._size // 2, self._size - len(before)))
@@ -49,7 +51,7 @@ class Blocks:
         return b"".join(parts)
 
     def put_back(self, lines: bytes) -> None:
-        self._rest = lines + self._rest
+        self._back = lines + self._back
 
     def _read(self, size: int) -> bytes:
         chunk = self._stream.read(size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -36,9 +36,14 @@ class _Unclear(Exception):
 
 
 class CsvColumns:
-    def __init__(self, mapping: FieldMapping, header: list[str], types: Mapping[str, str], unread: Kinds) -> None:
+    """Columns of these types; of those that are `guessed` every block has to bear it out."""
+
+    def __init__(
+        self, mapping: FieldMapping, header: list[str], types: Mapping[str, str], unread: Kinds, guessed: Container[str] = ()
+    ) -> None:
         self._mapping = mapping
         self._types = types
+        self._guessed = guessed
         self._header = header
         self._instants = {mapping.time, mapping.end, mapping.arrival}
         self._texts = {mapping.type, mapping.source, f"{mapping.space}.zone"}
@@ -87,8 +92,11 @@ class CsvColumns:
 
     def note(self, block: bytes, types: ColumnTypes) -> bool:
         """What a block says of the types of columns; false: only the way row by row can tell. Often its first rows say it all."""
-        head = _first_rows(block)
-        return (len(head) == len(block) or self._note(head, types)) and (not types.undecided or self._note(block, types))
+        return self.note_head(block, types) and (not types.undecided or self._note(block, types))
+
+    def note_head(self, block: bytes, types: ColumnTypes) -> bool:
+        """The same of its first rows alone."""
+        return self._note(_first_rows(block), types)
 
     def _note(self, block: bytes, types: ColumnTypes) -> bool:
         try:
@@ -125,6 +133,8 @@ class CsvColumns:
         if kind == "boolean":
             return _flags(cells)
         typed = _whole_numbers(cells)
+        if name in self._guessed and not (typed is not None and _are_plain(typed, cells)) and not _are_numbers(cells):
+            raise _Unclear
         if typed is None:
             typed = _numbers(cells)
         if typed is None and kind == "number":
@@ -143,11 +153,14 @@ def _finite(numbers: pa.Array) -> pa.Array:
 
 
 def _plain_numbers(cells: pa.Array) -> pa.Array:
-    """Whole numbers, if all are spelt as we would spell them; that takes the fewest bytes."""
+    """Whole numbers, if all are spelt as we would spell them."""
     numbers = _whole_numbers(cells)
-    if numbers is None or _spelling(numbers) != (pc.sum(pc.binary_length(cells)).as_py() or 0):
-        return cells
-    return numbers
+    return cells if numbers is None or not _are_plain(numbers, cells) else numbers
+
+
+def _are_plain(numbers: pa.Array, cells: pa.Array) -> bool:
+    """Whether whole numbers are spelt in as few bytes as they can be."""
+    return bool(_spelling(numbers) == (pc.sum(pc.binary_length(cells)).as_py() or 0))
 
 
 def _spelling(cells: pa.Array) -> int:

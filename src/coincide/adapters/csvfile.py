@@ -8,12 +8,14 @@ or ISO-8601 by itself. Columns `space.x`, `space.y`,
 from __future__ import annotations
 
 import csv
+import os
 import re
 from collections.abc import Container, Iterator, Mapping
+from io import BufferedReader, FileIO
 from typing import IO, TYPE_CHECKING
 
 from coincide.adapters.blocks import Allowance, Blocks, Readable
-from coincide.adapters.csvtypes import FLAGS, ColumnTypes, Kinds, matches_number, readable_twice
+from coincide.adapters.csvtypes import FLAGS, HELD, ColumnTypes, Kinds, matches_number, readable_twice
 from coincide.adapters.mapping import FieldMapping, read_by
 from coincide.adapters.records import BadRecord, event_of
 from coincide.adapters.report import Intake
@@ -45,6 +47,9 @@ def read_csv(
     unread: Kinds = {}
     if attributes is not None and not intake.keeps_rejects:
         unread = _unread(stream, name, mapping, allowance.size, read_by(mapping, attributes) | mapping.column_types.keys())
+    if _can_be_held(stream, allowance.size) and (held := _held(stream, name, mapping, intake, allowance, unread)) is not None:
+        yield from held
+        return
     types = _types(stream, name, mapping, allowance.size, unread)
     stream.seek(0)
     reader = _CsvReader(Blocks(stream, allowance.size), name, mapping, intake, types)
@@ -62,6 +67,38 @@ def read_csv(
             types.update(_types(stream, name, mapping, allowance.size))
             unread, columns = {}, None
         yield EventBatch(reader.events(block))
+
+
+def _can_be_held(stream: IO[bytes], least: int) -> bool:
+    """Is it a plain file that is large enough for columns, and not too large to be held?"""
+    is_plain = isinstance(stream, BufferedReader) and isinstance(stream.raw, FileIO)
+    return is_plain and least < os.fstat(stream.fileno()).st_size < HELD
+
+
+def _held(
+    stream: IO[bytes], name: str, mapping: FieldMapping, intake: Intake, allowance: Allowance, unread: Kinds
+) -> list[EventBatch] | None:
+    """All events of an input that is read once: they are held until its last row has borne out what the first rows say of the
+    types of columns. None: it has not, or a row is bad."""
+    stream.seek(0)
+    reader = _CsvReader(Blocks(stream, allowance.size), name, mapping, Intake(), {})
+    own = Intake(before=intake.position - 1)
+    columns: CsvColumns | None = None
+    batches = []
+    while block := reader.next_block():
+        columns = columns or _guessed_columns(block, mapping, reader.header, unread)
+        if allowance.covers(block, PRICE) or columns is None or (batch := columns.batch(block, own)) is None:
+            return None
+        batches.append(batch)
+    intake.report.add(own.report)
+    return batches
+
+
+def _guessed_columns(block: bytes, mapping: FieldMapping, header: list[str], unread: Kinds) -> CsvColumns | None:
+    types = _column_types(mapping, header, unread)
+    if not _columns(mapping, header, {}).note_head(block, types):
+        return None
+    return _columns(mapping, header, types.found, unread, types.undecided)
 
 
 def read_growing_csv(stream: Readable, name: str, mapping: FieldMapping, intake: Intake, size: int) -> Iterator[EventBatch]:
@@ -89,8 +126,7 @@ def _types(stream: IO[bytes], name: str, mapping: FieldMapping, size: int, unrea
     columns: CsvColumns | None = None
     first = True
     while block := reader.next_block():
-        looked_at = (n for n in reader.header if n not in mapping.envelope and n not in unread)
-        types = types or ColumnTypes(looked_at, mapping.column_types)
+        types = types or _column_types(mapping, reader.header, unread)
         small, first = first and PRICE * len(block) < size, False
         if small or not (columns := columns or _columns(mapping, reader.header, {})).note(block, types):
             reader.note(block, types)
@@ -100,10 +136,16 @@ def _types(stream: IO[bytes], name: str, mapping: FieldMapping, size: int, unrea
     return types.found if types is not None else {}
 
 
-def _columns(mapping: FieldMapping, header: list[str], types: dict[str, str], unread: Kinds | None = None) -> CsvColumns:
+def _column_types(mapping: FieldMapping, header: list[str], unread: Container[str]) -> ColumnTypes:
+    return ColumnTypes((n for n in header if n not in mapping.envelope and n not in unread), mapping.column_types)
+
+
+def _columns(
+    mapping: FieldMapping, header: list[str], types: dict[str, str], unread: Kinds | None = None, guessed: Container[str] = ()
+) -> CsvColumns:
     from coincide.adapters.csvcolumns import CsvColumns
 
-    return CsvColumns(mapping, header, types, unread or {})
+    return CsvColumns(mapping, header, types, unread or {}, guessed)
 
 
 class _CsvReader:

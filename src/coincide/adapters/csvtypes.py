@@ -1,6 +1,7 @@
 """One type for a column of CSV: number, if all its cells are numbers; boolean, if all are true or false; else text.
 
-So the whole input is looked at before the first cell is read. That costs a second pass and no time to the first detection: events
+So the whole input is looked at before the first event is given out. Of a file that can be held, events are made by what its first
+rows say and held until the last row bears it out; else it takes a second pass. It costs no time to the first detection: events
 are put in order before any of them is consumed."""
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ PADDED = r"[+-]?0[0-9]"
 """How a number begins that would lose digits as one: `007`, `01234`."""
 
 HELD = 64 << 20
-"""Bytes of an input that cannot be read twice that are held in memory; more go to a temporary file."""
+"""Bytes of an input that are held in memory: more of one that cannot be read twice go to a temporary file."""
 
 Kinds = dict[str, str]
 """Columns that are `text` or `number`."""

@@ -346,6 +346,21 @@ def test_a_column_of_csv_has_one_type(tmp_path: Path, cells: list[str], values: 
     assert [event.attributes.get("v") for event in events] == values
 
 
+@pytest.mark.parametrize("last", ["8", "x", "007", "true", "nan", "9007199254740993"])
+def test_the_last_row_of_csv_decides_the_types_of_columns(tmp_path: Path, last: str) -> None:
+    text = "".join(["type,time,v\n", *(f"a,{n},{n}\n" for n in range(100)), f"a,100,{last}\n"]).encode()
+    same_both_ways(tmp_path / "e.csv", text)
+    same_both_ways(tmp_path / "f.csv", text + b"a,no time,1\n")
+
+
+def test_csv_whose_first_rows_tell_its_types_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coincide.adapters.csvfile._types", None)
+    text = "".join(["type,time,v,w\n", *(f"a,{n},{n / 2},{n % 2 == 0}\n" for n in range(100))]).encode()
+    events, (report, _) = read(tmp_path / "e.csv", text, 400)
+    assert [event.attributes for event in events] == [{"v": n / 2, "w": n % 2 == 0} for n in range(100)]
+    assert report.read == 100
+
+
 def test_types_of_csv_columns_that_are_given(tmp_path: Path) -> None:
     mapping = FieldMapping(types=(("v", "text"), ("w", "number")))
     events, (report, _) = same_both_ways(tmp_path / "e.csv", b"type,time,v,w\na,1,7,007\na,2,8,x\n", mapping)
