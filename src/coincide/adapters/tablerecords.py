@@ -4,15 +4,16 @@ become text column by column."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, groupby
 from math import isnan
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coincide.model.column import Column
+from coincide.model.column import Column, Numbers
 from coincide.model.event import OWN_TYPE, plain
 from coincide.model.numbers import EXACT, plain_number
 from coincide.model.space import Space
@@ -22,6 +23,8 @@ from coincide.model.table import EventTable, Instants
 MANY = 200
 """So many rows are worth it to go by columns."""
 TEXT = pa.large_string()
+Text: TypeAlias = "pa.Array | str"
+"""Of each row, or of all."""
 PLAIN = bytes(code for code in range(32, 256) if chr(code) not in '"\\')
 """What texts may have inside for JSON to take them as they are."""
 _encode_lines = msgspec.json.Encoder().encode_lines
@@ -35,27 +38,31 @@ def table_lines(table: EventTable) -> bytes:
     names = [name for name in table.attributes if name != OWN_TYPE]
     envelope = [_member("{", "type", types), _member(",", "id", table.column("id")), _times(table), _made_of(table)]
     others = [_member(",", name, table.column(name)) for name in ("source", *names)]
-    parts = [part if part.null_count == 0 else part.fill_null("") for part in (*envelope, *others) if part is not None]
-    lines = _beside(*parts, "}\n")
+    lines = _beside(*chain(*envelope, *others), "}\n")
     ends, text = lines.buffers()[1:]
     return bytes(text[: int(np.frombuffer(ends, np.int64)[len(lines)])])
 
 
-def _beside(*parts: pa.Array | str) -> pa.Array:
-    """Texts, one beside the other, row by row; null where one of them is."""
-    return pc.binary_join_element_wise(*(pa.scalar(p, TEXT) if isinstance(p, str) else p for p in (*parts, "")))
+def _beside(*parts: Text) -> pa.Array:
+    """Texts, one beside the other, row by row; null where one of them is. What is the same in all rows is one text."""
+    runs = [list(run) for _, run in groupby(parts, lambda part: isinstance(part, str))]
+    together = chain(*(["".join(run)] if isinstance(run[0], str) else run for run in runs))
+    return pc.binary_join_element_wise(*(pa.scalar(p, TEXT) if isinstance(p, str) else p for p in (*together, "")))
 
 
-def _member(before: str, name: str, column: Column) -> pa.Array | None:
-    """A member of each record, null where it has none; None: nowhere."""
+def _member(before: str, name: str, column: Column) -> list[Text]:
+    """A member of each record, as texts that stand beside each other; none: no record has it."""
     null = column.is_null if column.compounds is None else np.array([column.value(row) is None for row in range(len(column))])
     if null.all():
-        return None
+        return []
+    before += f"{msgspec.json.encode(name).decode()}:"
     if column.codes is None or any(part is not None for part in (column.numbers, column.flags, column.compounds)):
-        spelt = pc.if_else(pa.array(null), pa.scalar(None, TEXT), _spelt(plain_values(column)))
+        spelt = _spelt(plain_values(column))
+    elif len(column.texts) == 1 and not null.any():
+        return [before, msgspec.json.encode(column.texts[0]).decode()]
     else:
         spelt = _spelt([*column.texts]).take(pa.array(column.codes, mask=null))
-    return _beside(f"{before}{msgspec.json.encode(name).decode()}:", spelt)
+    return [before, spelt] if not null.any() else [pc.if_else(pa.array(null), "", _beside(before, spelt))]
 
 
 def _spelt(values: list[Any]) -> pa.Array:
@@ -66,22 +73,29 @@ def _spelt(values: list[Any]) -> pa.Array:
     return pa.LargeStringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(text[~breaks]))
 
 
-def _times(table: EventTable) -> pa.Array:
-    lo, hi = (_spelt(_milliseconds(ends)) for ends in (table.lo, table.hi))
-    return _beside(',"time":', pc.if_else(pa.array(table.lo == table.hi), lo, _beside("[", lo, ",", hi, "]")))
+def _times(table: EventTable) -> list[Text]:
+    lo = _spelt_times(table.lo)
+    if (is_point := table.lo == table.hi).all():
+        return [',"time":', lo]
+    return [',"time":', pc.if_else(pa.array(is_point), lo, _beside("[", lo, ",", _spelt_times(table.hi), "]"))]
 
 
-def _made_of(table: EventTable) -> pa.Array | None:
+def _spelt_times(instants: Instants) -> pa.Array:
+    wholes = instants // MILLISECOND
+    return _spelt(_milliseconds(instants)) if (wholes * MILLISECOND != instants).any() else pa.array(wholes).cast(TEXT)
+
+
+def _made_of(table: EventTable) -> list[Text]:
     """Ids of what detections were made of; external events are made of nothing."""
     if table.places is None or not (made := table.places[:, 2] > 0).any():
-        return None
+        return []
     ids = table.origin().lists()
     text = ids.values.buffers()[2]
     if np.diff(ids.offsets.to_numpy()).all() and not (text is not None and text.to_pybytes().translate(None, PLAIN)):
-        spelt = _beside(',"from":["', pc.binary_join(ids, '","').cast(TEXT), '"]')
+        spelt: list[Text] = [',"from":["', pc.binary_join(ids, '","').cast(TEXT), '"]']
     else:
-        spelt = _beside(',"from":', _spelt(ids.to_pylist()))
-    return spelt if made.all() else pc.if_else(pa.array(made), spelt, pa.scalar(None, TEXT))
+        spelt = [',"from":', _spelt(ids.to_pylist())]
+    return spelt if made.all() else [pc.if_else(pa.array(made), _beside(*spelt), "")]
 
 
 def table_records(table: EventTable) -> Iterator[dict[str, Any]]:
@@ -124,6 +138,20 @@ def _milliseconds(instants: Instants) -> list[int | float]:
     return [t // MILLISECOND if t % MILLISECOND == 0 else t / MILLISECOND for t in instants.tolist()]
 
 
+def _plain_numbers(numbers: Numbers) -> list[Any]:
+    """Whole ones without a fraction; what is no number is null."""
+    if (np.abs(numbers) > EXACT).any():
+        return [None if isnan(number) else plain_number(number) for number in numbers.tolist()]
+    none = np.isnan(numbers)
+    wholes = np.where(none, 0.0, numbers).astype(np.int64)
+    if (whole := wholes == numbers).all():
+        return list(wholes.tolist())
+    values = numbers.astype(np.object_)
+    values[whole] = wholes[whole]
+    values[none] = None
+    return list(values.tolist())
+
+
 def plain_values(column: Column) -> list[Any]:
     """The values of a column as JSON spells them."""
     parts = [part is not None for part in (column.numbers, column.codes, column.flags)]
@@ -135,7 +163,5 @@ def plain_values(column: Column) -> list[Any]:
         return [texts[code] for code in column.codes.tolist()]
     if parts == [True, False, False]:
         assert column.numbers is not None
-        if (np.abs(column.numbers) <= EXACT).all() and ((whole := column.numbers.astype(np.int64)) == column.numbers).all():
-            return list(whole.tolist())
-        return [None if isnan(number) else plain_number(number) for number in column.numbers.tolist()]
+        return _plain_numbers(column.numbers)
     return [plain(column.value(row)) for row in range(len(column))] if any(parts) else [None] * len(column)

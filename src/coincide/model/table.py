@@ -56,14 +56,25 @@ class Origins:
         ids = self.ids.cast(pa.string())
         if len(ids) < len(offsets):  # at most one a row
             return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids)
-        codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
         rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        codes = _distinct(self.ids, len(offsets))
         keys = rows * (int(codes.max(initial=0)) + 1) + codes
         ordered = np.sort(keys)
         if (ordered[1:] == ordered[:-1]).any():
             first = np.sort(np.unique(keys, return_index=True)[1])
             ids, offsets = ids.take(pa.array(first)), np.searchsorted(rows[first], np.arange(len(offsets)))
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), ids)
+
+
+def _distinct(ids: pa.Array, rows: int) -> Rows:
+    """A small number for each of these ids: itself, if that leaves room for so many rows."""
+    if ids.type == pa.int64() and not ids.null_count:
+        numbers: Rows = ids.to_numpy()
+        least, most = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+        if (most - least + 1) * rows < 1 << 62:
+            return numbers - least
+    codes: Rows = ids.cast(pa.string()).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    return codes
 
 
 Places = npt.NDArray[np.int64]

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+from math import isnan, nan
 from pathlib import Path
 from random import Random
 from threading import Thread
 
 import msgspec
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coincide.adapters.tablerecords import MANY, table_lines, table_records
+from coincide.adapters.tablerecords import MANY, plain_values, table_lines, table_records
 from coincide.adapters.write import open_detections
 from coincide.errors import InputError
 from coincide.model.batch import EventBatch
+from coincide.model.column import Column
 from coincide.model.compound import ValueSet
 from coincide.model.event import Event, Value, detection, primitive
+from coincide.model.numbers import plain_number
 from coincide.model.space import Space
 
 ORIGIN = ((1000, 1000, 1, 0, "q1"), (61_000_000, 61_000_000, 0, 9, "9"))
@@ -80,6 +84,12 @@ def test_many_detections_go_by_columns(
         events.append(event if is_made else primitive("c", time, time, str(number), values).placed(number))
     table = EventBatch(events).table
     assert table_lines(table) == msgspec.json.Encoder().encode_lines(table_records(table))
+
+
+@pytest.mark.parametrize("numbers", [[0.5, nan, 3.0, -0.0], [1.0, nan], [1e300, 2.0, nan], [2.0**53, 0.5], [7.0, -8.0], [nan]])
+def test_numbers_by_columns_are_those_by_themselves(numbers: list[float]) -> None:
+    expected = [None if isnan(number) else plain_number(number) for number in numbers]
+    assert repr(plain_values(Column(len(numbers), numbers=np.array(numbers)))) == repr(expected)
 
 
 def test_generated_ids(tmp_path: Path) -> None:
