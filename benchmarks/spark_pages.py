@@ -50,7 +50,8 @@ def bucket_of(language: str) -> tuple[Any, Callable[[str, np.ndarray, int], None
     from support import Memory
 
     rules = loads(LANGUAGES[language], language)
-    task = Task(sources_of(rules), tuple(d.order for d in rules.detectors), "kernel", Layout(FIELDS), Outputs(()))
+    keyed = tuple(d.order for d in rules.detectors if d.partition)  # rules of single events keep no state
+    task = Task(sources_of(rules), keyed, "kernel", Layout(FIELDS), Outputs(()))
     store = Memory()
 
     def take(kind: str, keys: np.ndarray, second: int) -> None:
