@@ -53,8 +53,8 @@ SHARE = 1_000
 TURNS = 8
 """Pages are read whole in so many turns, one after another …"""
 PATIENCE = 8
-"""… after so many steps each that were taken without the whole, and the first after twice as many: by then these have cost about
-what it costs to read the whole."""
+"""… after so many steps each that were taken without the whole, and the first after twice as many: by the last of these, what
+portions cost more than a state that is held has come to about what it costs to read the whole."""
 PORTION = b" portion"
 """Behind the token of a page of which only that is remembered."""
 TABLES = 8
