@@ -48,12 +48,21 @@ class Stream:
 def stream(events: int, types: Sequence[str] = tuple(f"t{n}" for n in range(TYPES)), keys: int = KEYS, seed: int = 1) -> Stream:
     """Types and keys are drawn evenly, values from 0 to 99; a millisecond apart in the mean."""
     random = np.random.default_rng(seed)
-    times = np.cumsum(random.integers(0, 3, events)).astype(np.int64)
+    times = _times(random.integers(0, 3, events), keys // 2)  # so that a key that is free is found soon
     drawn = random.integers(0, keys, events)
     while len(twice := _repeated(times, drawn, keys)):
         drawn[twice] = random.integers(0, keys, len(twice))
     kinds = random.integers(0, len(types), events)
     return _stream(np.array(types)[kinds], times, np.char.add("k", drawn.astype(str)), random.integers(0, 100, events), types[0])
+
+
+def _times(steps: np.ndarray, most: int) -> np.ndarray:
+    """Those of one time are at most so many: the next comes later."""
+    while True:
+        times = np.cumsum(steps).astype(np.int64)
+        if not (crowded := times[most:] == times[:-most]).any():
+            return times
+        steps[most:][crowded] = 1
 
 
 def _stream(types: np.ndarray, times: np.ndarray, keys: np.ndarray, values: np.ndarray, last: str) -> Stream:
