@@ -145,8 +145,9 @@ class Rulebook:
     ) -> list[DetectorPlan]:
         """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier, or
         whose loop is not ready, is interpreted."""
-        plans = [p if self.steps is None else p.with_steps(self.steps) for p in self.compiled.plans]
-        return in_tier(plans, tier, size, is_ready)
+        with all_is_kept():
+            plans = [p if self.steps is None else p.with_steps(self.steps) for p in self.compiled.plans]
+            return in_tier(plans, tier, size, is_ready)
 
 
 def _of_streams(message: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from coincide.source import Span
@@ -27,26 +28,36 @@ class Node(Generic[Family]):
     def children(self) -> tuple[Family, ...]:
         """The nodes of its family directly inside, left to right."""
         found: list[Any] = []
-        for name in self.__dataclass_fields__:
+        kind: Any = type(self)
+        family = self._family
+        for name in _parts(kind):
             value = getattr(self, name)
-            if isinstance(value, self._family):
+            if isinstance(value, tuple):
+                found += [item for item in value if isinstance(item, family)]
+            elif isinstance(value, family):
                 found.append(value)
-            elif isinstance(value, tuple):
-                found.extend(item for item in value if isinstance(item, self._family))
         return tuple(found)
+
+
+@cache
+def _parts(kind: Any) -> tuple[str, ...]:
+    return tuple(part.name for part in fields(kind) if part.name != "span")
 
 
 def walk(node: Node[Family]) -> Iterator[Family]:
     """The node and all of its family below it, parents first, left to right."""
-    yield cast(Family, node)
-    for child in node.children:
-        yield from walk(child)
+    waiting: list[Any] = [node]
+    while waiting:
+        found: Any = waiting.pop()
+        yield found
+        waiting.extend(reversed(found.children))
 
 
 def rebuilt(node: Data, change: Callable[[Any], Any], parts: type | tuple[type, ...] | None = None) -> Data:
     """The node with `change` made to what is directly inside it: to nodes of its family, or to such `parts`."""
-    of, changes = parts or cast(Any, node)._family, dict[str, Any]()
-    for name in cast(Any, node).__dataclass_fields__:
+    kind: Any = type(node)
+    of, changes = parts or kind._family, dict[str, Any]()
+    for name in _parts(kind):
         value = getattr(node, name)
         if isinstance(value, of):
             changes[name] = change(value)

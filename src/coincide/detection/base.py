@@ -442,7 +442,10 @@ class Tiered:
         return frozenset()
 
     def kernel(self) -> Self:
-        return replace(self, tier="kernel")
+        """What is known of the plan already is true in both tiers, but for what runs it."""
+        found = replace(self, tier="kernel")
+        vars(found).update((name, value) for name, value in vars(self).items() if name not in ("tier", "_runner"))
+        return found
 
 
 @dataclass(frozen=True)

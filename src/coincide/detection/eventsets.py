@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from coincide.detection.keys import key_part
 from coincide.expr.scalar import EventScope, condition, event_field
@@ -25,7 +26,7 @@ from coincide.lang.opera.definition import (
     Union,
 )
 from coincide.lang.opera.functions import FILTER_FUNCTIONS
-from coincide.model.event import Event
+from coincide.model.event import Event, Value
 
 Assignment = frozenset[tuple[str, object]]
 """Values of parameters; those that it does not name have any value that no event has shown so far."""
@@ -50,8 +51,14 @@ class Leaf:
         self.external_only = external_only
         self.tests = [term.test for term in terms if isinstance(term, Condition)]
         self.bindings = [(term.attribute, term.parameter) for term in terms if isinstance(term, Bind)]
-        self._conditions = [condition(test, EventScope(), FILTER_FUNCTIONS) for test in self.tests]
-        self._fields = [(parameter, event_field(attribute)) for attribute, parameter in self.bindings]
+
+    @cached_property
+    def _conditions(self) -> list[Callable[[Event], bool]]:
+        return [condition(test, EventScope(), FILTER_FUNCTIONS) for test in self.tests]
+
+    @cached_property
+    def _fields(self) -> list[tuple[str, Callable[[Event], Value]]]:
+        return [(parameter, event_field(attribute)) for attribute, parameter in self.bindings]
 
     def needs(self, event: Event) -> Assignment | None:
         """The values that parameters must have for the event to be held; None if it is not whatever they are."""

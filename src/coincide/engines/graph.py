@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from coincide.collecting import all_is_kept
 from coincide.detection.base import Changes, Clock, DetectorPlan, State, Unfinished
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.gaps import Gaps
@@ -89,7 +90,8 @@ class Graph:
         self._timed = frozenset(number for number, plan in enumerate(self.plans) if plan.rests and plan.timed)
 
     def initial(self) -> GraphState:
-        return GraphState([plan.initial() for plan in self.plans])
+        with all_is_kept():
+            return GraphState([plan.initial() for plan in self.plans])
 
     def advance(
         self,

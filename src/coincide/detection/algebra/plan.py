@@ -16,7 +16,7 @@ from coincide.detection.algebra.nodes.aggregate import WindowNode
 from coincide.detection.algebra.nodes.prefix import Prefix
 from coincide.detection.algebra.occurrence import SPACE_FIELDS, Occurrence
 from coincide.detection.algebra.program import Program
-from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons, shape
+from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons
 from coincide.detection.algebra.shape.shapes import Operators
 from coincide.detection.algebra.state import PlanState
 from coincide.detection.base import (
@@ -130,7 +130,7 @@ class AlgebraPlan(PlanOfSeveral):
     @cached_property
     def loop(self) -> str:
         """Windows need none."""
-        operators = not self._reasons and any(isinstance(shape(program), Operators) for program in self.programs)
+        operators = not self._reasons and any(isinstance(program.shape, Operators) for program in self.programs)
         return self.LOOP if operators else ""
 
     @cached_property
@@ -254,7 +254,7 @@ def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
     """Detectors of one stage with the same key go together: each event is then looked at once. Those that have a kernel tier
     are apart from those that would keep them from it."""
     groups: dict[tuple[tuple[str, ...] | None, bool], list[Detector]] = {}
-    known: dict[str, bool] = {}
+    known: dict[str, Program | None] = {}
     covered = {d.name for d in detectors if _has_kernel(d.definition, known)}
     below = {(d.partition, used.name) for d in detectors if d.name in covered for used in d.definition.uses}
     for detector in detectors:
@@ -262,15 +262,20 @@ def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
             detector.definition.definition.hidden and (detector.partition, detector.name) in below
         )
         groups.setdefault((detector.partition, has_kernel), []).append(detector)
-    return [AlgebraPlan(tuple(group)) for group in groups.values()]
+    found = [AlgebraPlan(tuple(group)) for group in groups.values()]
+    for program in (program for plan in found for program in plan.programs):
+        if (built := known.get(program.name)) is not None:
+            program.take_over(built)
+    return [*found]
 
 
-def _has_kernel(linked: Linked, known: dict[str, bool]) -> bool:
-    """Have it and all that it refers to? `known`: of single definitions."""
+def _has_kernel(linked: Linked, known: dict[str, Program | None]) -> bool:
+    """Have it and all that it refers to? `known`: single definitions, as far as they have."""
     names = Names({item.name: item.definition for item in linked.together}, linked.foreign)
     if not may_have_kernel(linked):
         return False
     for item in linked.together:
         if item.name not in known:
-            known[item.name] = not reasons(Program(item, names))
-    return all(known[item.name] for item in linked.together)
+            program = Program(item, names)
+            known[item.name] = None if reasons(program) else program
+    return all(known[item.name] is not None for item in linked.together)

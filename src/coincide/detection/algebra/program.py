@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from coincide.detection.algebra.construction.build import Builder
 from coincide.detection.algebra.nodes.base import Node
@@ -20,6 +21,9 @@ from coincide.lang.ecco.link import Linked, reads_any, referred
 from coincide.lang.ecco.print import definition_text, linked_text
 from coincide.lang.shared.digest import digest_of
 from coincide.model.event import Value, source_of
+
+if TYPE_CHECKING:
+    from coincide.detection.algebra.shape.shapes import Operators, Window
 
 CERTAINTY = "certainty"
 
@@ -56,6 +60,17 @@ class Program:
     @property
     def nodes(self) -> tuple[Node, ...]:
         return self._built[1]
+
+    @cached_property
+    def shape(self) -> Operators | Window:
+        """As the kernel sees it. Raises Unsupported if it has none."""
+        from coincide.detection.algebra.shape.coverage import shape_of
+
+        return shape_of(self)
+
+    def take_over(self, other: Program) -> None:
+        """What has been built of the same definition is not built again."""
+        vars(self).update((name, vars(other)[name]) for name in ("_built", "shape") if name in vars(other))
 
     # What it reads.
 

@@ -17,7 +17,7 @@ from coincide.detection.algebra.interpreter import INSTANT, WAKE
 from coincide.detection.algebra.objects import Uncovered, copies_of, relations_of
 from coincide.detection.algebra.program import Program, former_digest
 from coincide.detection.algebra.relations import read
-from coincide.detection.algebra.shape.coverage import shape
+from coincide.detection.algebra.shape.coverage import reasons
 from coincide.detection.algebra.shape.keys import Unsupported
 from coincide.detection.algebra.shape.shapes import Operators, Window
 from coincide.detection.algebra.state import Copy, PlanState, decoded_part, merge, part_name
@@ -68,7 +68,7 @@ class Tables(Common):
 def shape_of(program: Program) -> Operators | Window:
     """Of a definition whose state is in tables."""
     try:
-        return shape(program)
+        return program.shape
     except Unsupported:
         damaged("it is of another kind of rule")
 
@@ -92,7 +92,7 @@ def tables_of(programs: Sequence[Program], state: PlanState) -> Tables | None:
     events = [event for some in state.waiting.values() for event in some]
     if any(event.place[1] != 0 or event.place[0] != event.hi for event in events) or len(state.waiting) > 1:
         return None
-    shapes = [shape(program) for program in programs]
+    shapes = [program.shape for program in programs]
     try:
         relations = [relations_of(own, copies) for own, copies in zip(shapes, state.copies, strict=True)]
     except Uncovered:
@@ -172,7 +172,7 @@ def decode(programs: Sequence[Program], order: int, parts: Mapping[str, bytes]) 
     tables = {n: decoded(parts[name], TablesPart, TABLES) for n, name in names.items() if _is_tables(parts[name])}
     commons = {part.common for part in tables.values()}
     own = all(names[number] == part_name(programs[number]) for number in tables)
-    if own and len(tables) == len(names) and len(commons) <= 1 and not any(map(_unshaped, programs)):
+    if own and len(tables) == len(names) and len(commons) <= 1 and not any(map(reasons, programs)):
         common = _common(parts, commons.pop()) if commons else Common()
         relations = [
             _relations(program, tables[n], names[n], parts) if n in tables else relations_of(shape_of(program), {})
@@ -189,14 +189,6 @@ def decode(programs: Sequence[Program], order: int, parts: Mapping[str, bytes]) 
         one = _joined([program], common, [_relations(program, tables[number], name, parts)])
         found[number] = objects_of([program], order, one)
     return merge(programs, found)
-
-
-def _unshaped(program: Program) -> bool:
-    try:
-        shape(program)
-    except Unsupported:
-        return True
-    return False
 
 
 def _found(program: Program, parts: Mapping[str, bytes]) -> str | None:

@@ -121,7 +121,7 @@ def _field(text: str) -> Field:
     return Field(name, into or None, text.endswith("?"), among or None)
 
 
-def empty_rows(width: int, room: int = 16) -> Numbers:
+def empty_rows(width: int, room: int = 4) -> Numbers:
     return np.zeros((room, width), np.int64)
 
 
@@ -264,7 +264,9 @@ def distinct(numbers: Numbers, size: int | None = None) -> Numbers:
     them before it sorts, which takes several times as long."""
     if size is None or 8 * len(numbers) < size:
         ordered: Numbers = np.sort(numbers, axis=None)
-        return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]
+        first = np.ones(len(ordered), np.bool_)
+        np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+        return ordered[first]
     marks = np.zeros(size, np.bool_)
     marks[numbers] = True
     return np.flatnonzero(marks)

@@ -19,7 +19,6 @@ from coincide.detection.algebra.kernel.rows import Numbers, Rows
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.sequence import storage as sequence_storage
 from coincide.detection.algebra.sequence.sequences import Memory, SequenceKernel
-from coincide.detection.algebra.shape.coverage import shape
 from coincide.detection.algebra.shape.shapes import Operators
 from coincide.detection.algebra.state import PlanState, part_name
 from coincide.detection.algebra.tables import Common, Tables, common_name, common_part, objects_of, tables_of, tables_part
@@ -203,7 +202,7 @@ class Kernel:
 
 
 def _kernel(program: Program, columns: frozenset[str] | None, is_read: bool) -> SequenceKernel | WindowKernel:
-    found = shape(program)
+    found = program.shape
     if isinstance(found, Operators):
         return SequenceKernel(program, found, columns, is_read)
     return WindowKernel(program, found, columns, is_read)

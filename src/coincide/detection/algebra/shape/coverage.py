@@ -24,7 +24,7 @@ BEYOND = (Iter, Null, Valid)
 def reasons(program: Program) -> tuple[str, ...]:
     """Why the definition has no kernel tier; empty: it has one."""
     try:
-        shape(program)
+        program.shape  # noqa: B018
     except Unsupported as found:
         return (str(found),)
     return ()
@@ -36,7 +36,7 @@ def may_have_kernel(linked: Linked) -> bool:
     return not linked.definition.hidden and not any(isinstance(node, BEYOND) for body in bodies for node in walk(body))
 
 
-def shape(program: Program) -> Operators | Window:
+def shape_of(program: Program) -> Operators | Window:
     for reason in _about_setting(program, program.linked.setting):
         raise Unsupported(reason)
     found = _window(program.root, program.made_types) or Reader(program).operators()
