@@ -7,7 +7,7 @@ cost of a thousand tests over a batch is one pass an attribute, and a thousand t
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -235,7 +235,7 @@ class Classifier:
         texts = Column(len(first), codes=np.where(first < len(column.texts), first, -1).astype(np.int32), texts=column.texts)
         nothing = np.zeros(len(first), np.int64)
         rows = Table(len(first), {name: texts}, nothing, nothing)
-        return Classes(column.codes, numbers, rows, [(0, int(code)) for code in distinct])
+        return Classes(column.codes, numbers, lambda: rows, [(0, int(code)) for code in distinct])
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,8 +245,13 @@ class Classes:
 
     of_row: Codes
     numbers: npt.NDArray[np.int64]
-    representatives: Rows
+    represent: Callable[[], Rows]
     keys: list[tuple[int, ...]]
+
+    @cached_property
+    def representatives(self) -> Rows:
+        """Made if somebody asks: classes that have been met before need no trying."""
+        return self.represent()
 
 
 def _sorted(values: list[object]) -> Constants:
@@ -271,7 +276,7 @@ def _classes(parts: Sequence[tuple[Codes, int]], rows: RowsToTake, external: boo
     columns = [[0] * size] if external else []
     columns += [codes[first].tolist() for codes, _ in parts]
     keys: list[tuple[int, ...]] = list(zip(*columns, strict=True))
-    return Classes(combined, np.arange(size), rows.take(first), keys)
+    return Classes(combined, np.arange(size), lambda: rows.take(first), keys)
 
 
 def _dense(codes: Codes, size: int) -> tuple[Codes, int]:

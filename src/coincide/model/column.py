@@ -33,7 +33,7 @@ Rests = npt.NDArray[np.int16]
 MIXED = pa.struct([("number", pa.float64()), ("text", pa.string()), ("flag", pa.bool_())])
 """A column of mixed types in Arrow, Parquet and Spark: a struct with at most one field that is not null."""
 
-SPARSE = 1000
+SPARSE = 16
 """With so many times more texts than rows, sorting the rows costs less than marking the texts."""
 
 COMPOUNDS = {ValueSet, ValueRange, ValueList}
@@ -101,8 +101,8 @@ class Column:
         if self.codes is None or len(self.texts) <= len(self):
             return self
         if len(self.texts) > SPARSE * len(self):
-            used = np.unique(self.codes)
-            used = used[used >= 0]
+            ordered = np.sort(self.codes)
+            used = ordered[np.append(ordered[:-1] != ordered[1:], True) & (ordered >= 0)]
             codes = np.where(self.codes < 0, -1, np.searchsorted(used, self.codes)).astype(np.int32)
         else:
             number = np.full(len(self.texts) + 1, -1, np.int32)

@@ -121,6 +121,8 @@ class Kernel:
             memory.make_room(len(cells.starts))
 
     def _report_ends(self, memory: Memory, table: EventTable) -> None:
+        if not memory.n[FAILED]:
+            return
         found = memory.failed[: memory.n[FAILED]]
         failed = list(zip(*(found[name].tolist() for name in ("row", "start")), strict=True))
         memory.n[FAILED] = 0

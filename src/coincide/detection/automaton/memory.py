@@ -101,14 +101,16 @@ class Memory:
     def slots(self, keys: list[Key]) -> Numbers:
         """The numbers of these keys, and room for all configurations in each."""
         known = self.numbers
-        new = [key for key in keys if key not in known]
-        if new:
+        found = list(map(known.get, keys))
+        if None in found:
+            new = [key for key in keys if key not in known]
             rows = self.keys.add(len(new))
             self.keys.rows[rows, KEY.ended], self.keys.rows[rows, KEY.live] = 0, 0
             for row, key in zip(rows.tolist(), new, strict=True):
                 known[key], self.keys.values[row] = row, key
+            found = list(map(known.get, keys))
         self._widen()
-        return np.array([known[key] for key in keys], np.int64)
+        return np.array(found, np.int64)
 
     def _widen(self) -> None:
         shape = len(self.keys.rows), max(len(self.tables.configurations), self.firsts.shape[1])

@@ -166,14 +166,9 @@ def picked(table: EventTable, rows: Numbers, columns: frozenset[str] | None, pla
     index = pa.array(rows)
     fields = {name: table.fields[name].take(index) for name in table.fields if columns is None or name in columns}
     foreign = None if table.foreign_places is None else tuple(table.foreign_places[row] for row in rows.tolist())
-    return EventTable(
-        table.lo[rows],
-        table.hi[rows],
-        fields,
-        given_places=table.place_rows(rows),
-        origins=None if table.origins is None else table.origins.take(rows),
-        foreign_places=foreign,
-    )
+    places, external = table.place_rows(rows), table.origins is None and "id" in fields
+    origins = None if external else table.origin().take(rows)
+    return EventTable(table.lo[rows], table.hi[rows], fields, given_places=places, origins=origins, foreign_places=foreign)
 
 
 def _without_places(table: EventTable, rows: Numbers, columns: frozenset[str] | None) -> EventTable:

@@ -240,6 +240,8 @@ def slots_of(shape: Operators | Window, keys: tuple[str, ...], rows: Rows, some:
         if (known := slots.of_wholes(numbers)) is not None:
             return known
         codes, found = _numbered(numbers)
+    elif len(columns) == 1 and len(columns[0].texts) > len(some) and _is_plain_text(columns[0]):
+        return _text_slots(columns[0], slots)
     else:
         codes, found = key_codes([column.singles.compact() for column in columns])
     return np.concatenate((slots.of(found), [-1]))[codes]
@@ -262,6 +264,19 @@ def stable_order(*keys: Numbers) -> Numbers:
 def _plain_numbers(column: Column) -> npt.NDArray[np.float64] | None:
     """Those of a column that has nothing else."""
     return column.numbers if column.codes is None and column.flags is None and column.rests is None else None
+
+
+def _is_plain_text(column: Column) -> bool:
+    return column.codes is not None and column.numbers is None and column.flags is None
+
+
+def _text_slots(column: Column, slots: Slots) -> Numbers:
+    """Of few rows with texts out of many."""
+    assert column.codes is not None
+    used = distinct(column.codes.astype(np.int64))
+    found = [-1] * int(len(used) > 0 and used[0] < 0)
+    found += slots.of([(column.texts[code],) for code in used[len(found) :].tolist()]).tolist()
+    return np.array(found, np.int64)[np.searchsorted(used, column.codes)]
 
 
 def _numbered(numbers: npt.NDArray[np.float64]) -> tuple[Codes, list[Key]]:
