@@ -4,6 +4,7 @@ event concerns a rule while its timers are due."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from coincide import loads
 from coincide.engines.embedded import run
 from coincide.model.batch import EventBatch
-from coincide.model.event import primitive
+from coincide.model.event import Event, primitive
+from coincide.testing.check import check_detector
 
 TYPES = "abcdef"
 SECOND = 1_000_000
@@ -101,6 +103,41 @@ def test_rules_together_find_what_each_finds_alone(
     table = EventBatch(table=batch.table)
     for cut in (size, len(batch)):
         assert found(write(numbered), ending, "kernel", table, cut) == together
+
+
+FORMS = (
+    "detect {name} per k = ({a} ; {b}{{v > {least}}}) within 10s with recent",
+    "detect {name} per k, v = ({a} + {b}) within 4s with chronicle",
+    "detect {name} = ({a} ; {b} ; {c}{{v <= {least}}}) within 6s with continuous",
+    "detect {name} per v = (({a} | {c}) ; {b}{{v >= {least}}}) within 5s",
+    "detect {name} per k = ({a} as x ; {b} as y) within 8s give first = x.v, second = y.v + {least}, k",
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_definitions_of_one_form_are_stepped_together(form: str) -> None:
+    """Wherever it is cut, and whatever is told of each in between."""
+    made = []
+    for seed in range(3):
+        random = Random(seed)
+        read = enumerate(random.sample("abc", 3) for _ in range(9))
+        texts = [form.format(name=f"x{n}", a=a, b=b, c=c, least=random.choice((1, 2))) for n, (a, b, c) in read]
+        book = loads("\n".join(texts), "ecco")
+        (plan,) = book.plans("kernel")
+        assert [family.numbers for family in plan._kernel.families] == [tuple(range(9))]
+        made += check_detector(book, _dense(random), [4, 8], 60.0 * SECOND)
+    assert made
+
+
+def _dense(random: Random) -> list[Event]:
+    now, events = 0, []
+    for number, kind in enumerate(random.sample("abc" * 6, 16)):
+        now += random.choice((0, SECOND // 2, SECOND))
+        attributes = {"k": random.choice("xxxy"), "v": random.choice((1.0, 1.0, 3.0, "x"))}
+        if random.random() < 0.1:
+            del attributes[random.choice("kv")]
+        events.append(primitive(kind, now, now, str(number), attributes))
+    return events
 
 
 @pytest.mark.parametrize("tier", ["interpreter", "kernel"])

@@ -31,10 +31,11 @@ Groups = tuple[Numbers, Numbers]
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Detections of one definition, in order: `table` has no places yet."""
+    """Detections of one definition, in order: `table` has no places yet. Of several definitions it says `whose` each is."""
 
     table: EventTable
     tells_source: bool = False
+    whose: Numbers | None = None
 
     @property
     def instants(self) -> Numbers:
@@ -237,14 +238,14 @@ class Instants:
         return self.timers.get(instant) or instant_place(instant, (instant, 0, 0, 0), self.order)
 
 
-def published(found: Sequence[tuple[int, Found]], instants: Instants) -> EventBatch:
-    """Detections of all definitions (by their numbers), at their places."""
+def published(found: Sequence[tuple[int | Numbers, Found]], instants: Instants) -> EventBatch:
+    """Detections of all definitions (by their orders, or by that of each), at their places."""
     some = [(order, one.shown) for order, one in found if len(one.table)]
     if not some:
         return EMPTY
     table = _merged(some) if len(some) > 1 else some[0][1]
-    orders = np.concatenate([np.full(len(one), order) for order, one in some])
-    if len(some) > 1:
+    orders = np.concatenate([np.broadcast_to(order, len(one)) for order, one in some])
+    if (orders[1:] != orders[:-1]).any():
         index = np.lexsort((orders, table.hi))  # stable: of one definition as they are
         table, orders = table.take(index), orders[index]
     here, ones = np.arange(len(table)), np.ones(len(table), np.int64)
@@ -259,7 +260,7 @@ def published(found: Sequence[tuple[int, Found]], instants: Instants) -> EventBa
     return EventBatch(table=EventTable(table.lo, table.hi, table.fields, 0, matrix, table.origins, foreign))
 
 
-def _merged(some: Sequence[tuple[int, EventTable]]) -> EventTable:
+def _merged(some: Sequence[tuple[object, EventTable]]) -> EventTable:
     """Tables one after another."""
     tables = [table for _, table in some]
     names = dict.fromkeys(name for table in tables for name in table.fields)

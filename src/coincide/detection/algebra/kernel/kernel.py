@@ -18,6 +18,7 @@ from coincide.detection.algebra.kernel.feeds import is_plain, rows_for
 from coincide.detection.algebra.kernel.rows import Numbers, Rows
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.sequence import storage as sequence_storage
+from coincide.detection.algebra.sequence.families import Family, families, is_empty
 from coincide.detection.algebra.sequence.sequences import Memory, SequenceKernel
 from coincide.detection.algebra.shape.shapes import Operators
 from coincide.detection.algebra.state import PlanState, part_name
@@ -37,9 +38,11 @@ NEVER = -(2**63)
 
 @dataclass
 class Columns(Common):
-    """The state: one memory a definition, and what they have in common."""
+    """The state: one memory a definition, and what they have in common. `together` are memories of whole families, whose
+    definitions have none of their own then; None: it is still to be decided."""
 
     memories: list[Any] = field(default_factory=list)
+    together: list[Memory | None] | None = None
 
 
 State = Columns | PlanState
@@ -55,6 +58,8 @@ class Kernel:
         kept = None if read is None else read | KEPT
         self._made: frozenset[str] = frozenset().union(*(program.made_types for program in self.programs))
         self.kernels = [_kernel(program, kept, program.name in self._made) for program in self.programs]
+        self.families = families(self.kernels)
+        self._orders = np.array([-1 if program.order is None else program.order for program in self.programs], np.int64)
         self._exact = any(isinstance(kernel, SequenceKernel) for kernel in self.kernels)
         self._fills = any(isinstance(kernel, WindowKernel) and kernel.fills for kernel in self.kernels)
 
@@ -121,13 +126,18 @@ class Kernel:
         state.timers = {due: place for due, place in instants.timers.items() if due >= rows.limit}
         return state, published(found, instants)
 
-    def _found(self, state: Columns, rows: Rows, instants: Instants) -> list[tuple[int, Found]]:
+    def _found(self, state: Columns, rows: Rows, instants: Instants) -> list[tuple[int | Numbers, Found]]:
         asks: list[Ask] = []
-        found = []
+        found: list[tuple[int | Numbers, Found]] = []
         tables: dict[str, EventTable] = {}
-        for program, kernel, memory in zip(self.programs, self.kernels, state.memories, strict=True):
+        together = self._step_families(state, rows, found)
+        for number, (program, kernel) in enumerate(zip(self.programs, self.kernels, strict=True)):
+            memory = state.memories[number]
             own = rows_for(program.types, self.interpreter.foreign, rows, tables) if program.made_types else rows
-            if isinstance(kernel, WindowKernel):
+            made: Found | None
+            if memory is None:
+                made = together.get(number)
+            elif isinstance(kernel, WindowKernel):
                 made = kernel.step(memory, own, state.start, asks)
             else:
                 made = kernel.step(memory, own, state.start)
@@ -137,6 +147,41 @@ class Kernel:
                     found.append((program.order, made))
                 state.serials[program.name] = state.serials.get(program.name, 0) + len(made.table)
         self._set_timers(state, asks, instants)
+        return found
+
+    # Families. They are together from the start or not at all: what has been written is added to definition by definition.
+
+    def _step_families(self, state: Columns, rows: Rows, found: list[tuple[int | Numbers, Found]]) -> dict[int, Found]:
+        """Adds what is found of several definitions at once; returns the rest, by definition."""
+        if state.together is None:
+            state.together = [self._joined(state, family) for family in self.families]
+        rest: dict[int, Found] = {}
+        own = [(family, memory) for family, memory in zip(self.families, state.together, strict=True) if memory is not None]
+        for made in (made for family, memory in own for made in family.step(memory, rows)):
+            assert made.whose is not None
+            numbers, counts = np.unique(made.whose, return_counts=True)
+            if len(numbers) == 1:
+                rest[int(numbers[0])] = made
+                continue
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+                name = self.programs[number].name
+                state.serials[name] = state.serials.get(name, 0) + count
+            found.append((self._orders[made.whose], made))
+        return rest
+
+    def _joined(self, state: Columns, family: Family) -> Memory | None:
+        if not all(is_empty(state.memories[number]) for number in family.numbers):
+            return None
+        for number in family.numbers:
+            state.memories[number] = None
+        return family.fresh()
+
+    def _memories(self, state: Columns) -> list[Any]:
+        """Of each definition."""
+        found = [*state.memories]
+        for family, memory in zip(self.families, state.together or (), strict=False):
+            for number, part in family.apart(memory) if memory is not None else ():
+                found[number] = part
         return found
 
     # Timers: one for each time at which a window closes.
@@ -166,7 +211,7 @@ class Kernel:
         return objects_of(self.programs, self.interpreter.order, self.tables(state))
 
     def tables(self, state: Columns) -> Tables:
-        found = Tables(relations=[_relations(*pair) for pair in zip(self.kernels, state.memories, strict=True)])
+        found = Tables(relations=[_relations(*pair) for pair in zip(self.kernels, self._memories(state), strict=True)])
         found.take_over(state)
         return found
 
@@ -178,6 +223,7 @@ class Kernel:
 
     def changes(self, state: Columns, everything: bool) -> Changes:
         """What has changed since this was called last; of definitions for which this is as much, or if it is wanted, all."""
+        state.memories, state.together = self._memories(state), [None] * len(self.families)
         replaced, added = {common_name(self.programs): common_part(state)}, {}
         for program, kernel, memory in zip(self.programs, self.kernels, state.memories, strict=True):
             whole = everything or memory.renewed
@@ -193,7 +239,7 @@ class Kernel:
     def pending(self, state: State) -> Pending | None:
         if isinstance(state, PlanState):
             return self.interpreter.pending(state)
-        own = list(zip(self.kernels, state.memories, strict=True))
+        own = [pair for pair in zip(self.kernels, state.memories, strict=True) if pair[1] is not None]
         found = [kernel.due(memory) for kernel, memory in own if isinstance(kernel, SequenceKernel)]
         dues = [*state.timers, *([] if state.waiting is None else [int(state.waiting.hi[0])])]
         dues += [due for due in found if due is not None]

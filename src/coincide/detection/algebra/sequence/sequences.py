@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,7 @@ class SequenceKernel:
         self.table = np.zeros(len(shape.operators), OPERATOR)
         for name in OPERATOR.names or ():
             self.table[name] = [int(getattr(operator, name)) for operator in shape.operators]
+        self.is_read = is_read
         self._read = read_by(program, is_read)
         self._room = (np.zeros(4 * MOST_LEAVES, np.int64), np.zeros(4 * MOST_LEAVES, np.int64))
 
@@ -107,9 +108,11 @@ class SequenceKernel:
         known = int(memory.pools.n[OCCURRENCES])
         if self.shape.reads_detections:
             self._code(memory, rows)
-        self._run(memory, groups, rows.limit, distinct(np.concatenate((groups.slot, due))))
-        found = self._found(memory, rows)
-        self._retain(memory, rows, base, known)
+        self.run(memory, groups, rows.limit, distinct(np.concatenate((groups.slot, due))))
+        count = int(memory.pools.n[MADE])
+        made, slot = memory.pools.made[:count].T.copy()
+        found = self.found(memory, rows, made, slot, memory.slots) if count else None
+        self.retain(memory, rows, base, known)
         memory.below = None
         return found
 
@@ -147,17 +150,9 @@ class SequenceKernel:
         seen = [rows.of_type(leaf.type) for leaf in self.shape.leaves] if self.shape.is_absence else []
         some, held = held_by_parts(parts, seen, rows.length)
         slot = slots_of(self.shape, self.program.keys, rows, some, memory.slots) if len(some) else some
-        if len(slot) and slot.min() < 0:
-            some, slot, held = some[slot >= 0], slot[slot >= 0], held[slot >= 0]
-        hi = rows.hi[some]
-        if (hi[1:] == hi[:-1]).any():
-            order = np.lexsort((slot, hi))
-            some, slot, hi, held = some[order], slot[order], hi[order], held[order]
-        new = (hi[1:] != hi[:-1]) | (slot[1:] != slot[:-1])
-        starts = np.concatenate(([0], np.flatnonzero(new) + 1, [len(some)])) if len(some) else np.zeros(1, np.int64)
-        return Groups(starts, rows.lo[some], np.ascontiguousarray(hi), slot, held, some + base)
+        return grouped(rows, some, slot, held, base)
 
-    def _run(self, memory: Memory, groups: Groups, limit: int, slots: Numbers) -> None:
+    def run(self, memory: Memory, groups: Groups, limit: int, slots: Numbers) -> None:
         """`slots`: of the groups, and those in which something is due."""
         p = memory.pools
         if len(memory.slots) > len(p.waiting):
@@ -175,17 +170,17 @@ class SequenceKernel:
 
     # What is made.
 
-    def _found(self, memory: Memory, rows: Rows) -> Found | None:
+    def found(
+        self, memory: Memory, rows: Rows, made: Numbers, slot: Numbers, slots: Slots, whose: Numbers | None = None
+    ) -> Found:
+        """Of these occurrences, each in a slot, and of one of several definitions where it is said `whose` they are."""
         p = memory.pools
-        count = int(p.n[MADE])
-        if not count:
-            return None
-        made, slot = p.made[:count, 0].copy(), p.made[:count, 1].copy()
-        events = np.full((count, len(self.shape.leaves)), -1, np.int64)
+        events = np.full((len(made), len(self.shape.leaves)), -1, np.int64)
         leaves_of(p.occurrences, self.table, made, events, self._room[0])
         index = self._ascending(memory, made, slot, events)
         if index is not None:
             made, slot, events = made[index], slot[index], events[index]
+            whose = None if whose is None else whose[index]
         ordered = np.sort(events, axis=1)
         there = ordered >= 0
         tables = [*memory.events.chunks, *rows.tables]
@@ -199,7 +194,9 @@ class SequenceKernel:
             for alias in leaf.aliases
         }
         ends = p.occurrences["lo"][made], p.occurrences["hi"][made]
-        found = composed(self.program, table, (flat, offsets), ends, memory.slots, slot, aliases)
+        found = composed(self.program, table, (flat, offsets), ends, slots, slot, aliases)
+        if whose is not None:
+            return replace(found, whose=whose)
         return without_copies(found) if self.shape.reads_detections or self.shape.is_absence else found
 
     def _ascending(self, memory: Memory, made: Numbers, slot: Numbers, events: Numbers) -> Numbers | None:
@@ -219,7 +216,7 @@ class SequenceKernel:
 
     # What is kept.
 
-    def _retain(self, memory: Memory, rows: Rows, base: int, known: int) -> None:
+    def retain(self, memory: Memory, rows: Rows, base: int, known: int) -> None:
         """The events that occurrences refer to go to the store, under new numbers. The first `known` were there before."""
         if memory.pools.n[OCCURRENCES] > memory.swept and rows.length:
             self.compact(memory, int(rows.hi[-1]))
@@ -251,6 +248,19 @@ class SequenceKernel:
         memory.pools = p._replace(occurrences=kept)
         memory.pools.n[OCCURRENCES] = count
         memory.renew()
+
+
+def grouped(rows: Rows, some: Numbers, slot: Numbers, held: Numbers, base: int) -> Groups:
+    """Rows by instant and slot; those without a slot are left out."""
+    if len(slot) and slot.min() < 0:
+        some, slot, held = some[slot >= 0], slot[slot >= 0], held[slot >= 0]
+    hi = rows.hi[some]
+    if (hi[1:] <= hi[:-1]).any():
+        order = np.lexsort((slot, hi))
+        some, slot, hi, held = some[order], slot[order], hi[order], held[order]
+    new = (hi[1:] != hi[:-1]) | (slot[1:] != slot[:-1])
+    starts = np.concatenate(([0], np.flatnonzero(new) + 1, [len(some)])) if len(some) else np.zeros(1, np.int64)
+    return Groups(starts, rows.lo[some], np.ascontiguousarray(hi), slot, held, some + base)
 
 
 def _ranks(slots: Slots, slot: Numbers) -> Numbers:

@@ -1,0 +1,169 @@
+"""Definitions of one form, stepped as one: they differ in the types and tests of their references, and in what they give.
+
+A row that a definition reads is a row of its own, and a key begins with the number of the definition. So what a batch costs
+grows with such rows; what there are of definitions costs next to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from coincide.detection.algebra.kernel.emission import Found
+from coincide.detection.algebra.kernel.rows import Numbers, Rows, Slots
+from coincide.detection.algebra.sequence.pools import COUNTERS, MADE, OCCURRENCE, OCCURRENCES, Groups, empty_pools, sweep
+from coincide.detection.algebra.sequence.sequences import LITTLE, NOTHING, Memory, SequenceKernel, grouped
+from coincide.detection.algebra.shape.shapes import UNBOUNDED
+from coincide.detection.columns.keys import key_codes
+from coincide.detection.columns.store import Store, gathered
+from coincide.detection.columns.tables import distinct
+from coincide.detection.keys import Key
+from coincide.model.table import EventTable
+
+SEVERAL = 8
+"""Fewer definitions are stepped one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Some of a plan's definitions, by their numbers there."""
+
+    numbers: tuple[int, ...]
+    kernels: tuple[SequenceKernel, ...]
+
+    @property
+    def _any(self) -> SequenceKernel:
+        return self.kernels[0]
+
+    def fresh(self) -> Memory:
+        one = self._any.fresh()
+        return replace(one, slots=Slots(1 + one.slots.parts))
+
+    def step(self, memory: Memory, rows: Rows) -> list[Found]:
+        """What is found; it says whose it is."""
+        base, known = len(memory.events), int(memory.pools.n[OCCURRENCES])
+        groups = self._groups(memory, rows, base)
+        if not len(groups.event):
+            return []
+        self._any.run(memory, groups, rows.limit, groups.slot)
+        found = list(self._found(memory, rows)) if memory.pools.n[MADE] else []
+        self._any.retain(memory, rows, base, known)
+        return found
+
+    def _groups(self, memory: Memory, rows: Rows, base: int) -> Groups:
+        held = [
+            (some, number, 1 << leaf)
+            for number, kernel in enumerate(self.kernels)
+            for leaf, reference in enumerate(kernel.shape.leaves)
+            if len(some := rows.held_by(reference))
+        ]
+        if not held:
+            return NOTHING
+        parts, numbers, bits = zip(*held, strict=True)
+        sizes = [*map(len, parts)]
+        owned = np.repeat(np.array(numbers, np.int64), sizes) * rows.length + np.concatenate(parts)
+        order = np.argsort(owned, kind="stable")
+        owned = owned[order]
+        first = np.flatnonzero(np.concatenate(([True], owned[1:] != owned[:-1])))
+        owner, some = np.divmod(owned[first], rows.length)
+        leaves = np.bitwise_or.reduceat(np.repeat(np.array(bits, np.int64), sizes)[order], first)
+        return grouped(rows, some, self._slots(memory, rows, owner, some), leaves, base)
+
+    def _slots(self, memory: Memory, rows: Rows, owner: Numbers, some: Numbers) -> Numbers:
+        names = self._any.program.keys
+        codes, keys = key_codes([rows.column(name).take(some).singles for name in names]) if names else (owner * 0, [()])
+        pairs = np.where(codes < 0, -1, owner * len(keys) + codes)
+        used, index = np.unique(pairs, return_inverse=True)
+        absent = int(used[0] < 0)
+        whose, which = (numbers.tolist() for numbers in np.divmod(used[absent:], len(keys) or 1))
+        slots = memory.slots.of([(number, *keys[key]) for number, key in zip(whose, which, strict=True)])
+        return np.concatenate((np.full(absent, -1), slots))[index]
+
+    def _found(self, memory: Memory, rows: Rows) -> Iterator[Found]:
+        made, slot = memory.pools.made[: memory.pools.n[MADE]].T.copy()
+        owner = _owners(memory, slot)
+        if self._alike:
+            found = self._any.found(memory, rows, made, *self._slots_of(memory, slot), owner)
+            yield replace(found, table=self._named(found), whose=np.array(self.numbers)[found.whose])
+            return
+        for number, own in _by_number(owner):
+            whose = np.full(len(own), self.numbers[number])
+            yield self.kernels[number].found(memory, rows, made[own], *self._slots_of(memory, slot[own]), whose)
+
+    @property
+    def _alike(self) -> bool:
+        """Do detections of one definition differ from those of another by their type only?"""
+        return self._any.program.given is None and self._any.program.order is not None and not self._any.is_read
+
+    def _named(self, found: Found) -> EventTable:
+        assert found.whose is not None
+        names = pa.array([kernel.program.name for kernel in self.kernels], pa.string())
+        kind = pa.DictionaryArray.from_arrays(pa.array(found.whose.astype(np.int32)), names)
+        return replace(found.table, fields={**found.table.fields, "type": kind}, _columns={})
+
+    def _slots_of(self, memory: Memory, slots: Numbers) -> tuple[Numbers, Slots]:
+        """Slots as a definition has them by itself: of these, which may be of several."""
+        keys, numbers = memory.slots.keys(), dict[Key, int]()
+        used, index = np.unique(slots, return_inverse=True)
+        own = [numbers.setdefault(keys[slot][1:], len(numbers)) for slot in used.tolist()]
+        return np.array(own, np.int64)[index], Slots(memory.slots.parts - 1, numbers)
+
+    # Each by itself.
+
+    def apart(self, memory: Memory) -> Iterator[tuple[int, Memory]]:
+        """What each definition remembers, by its number."""
+        slots = dict(_by_number(_owners(memory, np.arange(len(memory.slots)))))
+        for number, kernel in enumerate(self.kernels):
+            own = slots.get(number)
+            yield self.numbers[number], kernel.fresh() if own is None else self._part(memory, kernel, own)
+
+    def _part(self, memory: Memory, kernel: SequenceKernel, own: Numbers) -> Memory:
+        p, shape = memory.pools, kernel.shape
+        pools = p._replace(waiting=p.waiting[own], registers=p.registers[own], n=np.zeros(COUNTERS, np.int64))
+        kept = np.empty(int(pools.waiting["count"].sum()) * len(shape.operators), OCCURRENCE)
+        kept = kept[: sweep(pools, kernel.table, -UNBOUNDED, kept)]  # nothing is too old then
+        pools.n[OCCURRENCES] = len(kept)
+        there = kept["event"] >= 0
+        used, index = np.unique(kept["event"][there], return_inverse=True)
+        kept["event"][there] = index
+        chunks = [gathered(memory.events.chunks, used, kernel.columns, placed=False)] if len(used) else []
+        empty = empty_pools(len(shape.operators), shape.stores, shape.registers)
+        pools = empty._replace(occurrences=kept, waiting=pools.waiting, registers=pools.registers, n=pools.n)
+        return Memory(self._slots_of(memory, own)[1], pools, Store(kernel.columns, chunks, placed=False), LITTLE)
+
+
+def _owners(memory: Memory, slots: Numbers) -> Numbers:
+    """Of which definition each slot is."""
+    keys = memory.slots.keys()
+    return np.array([keys[slot][0] for slot in slots.tolist()], np.int64)
+
+
+def _by_number(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
+    """Where each number stands."""
+    order, used = np.argsort(numbers, kind="stable"), distinct(numbers)
+    ends = np.searchsorted(numbers[order], used, "right")
+    return zip(used.tolist(), np.split(order, ends), strict=False)
+
+
+def families(kernels: Sequence[object]) -> list[Family]:
+    """Those of several definitions."""
+    forms: dict[object, list[tuple[int, SequenceKernel]]] = {}
+    for number, kernel in enumerate(kernels):
+        if isinstance(kernel, SequenceKernel) and (form := _form(kernel)) is not None:
+            forms.setdefault(form, []).append((number, kernel))
+    return [Family(*zip(*members, strict=True)) for members in forms.values() if len(members) >= SEVERAL]
+
+
+def _form(kernel: SequenceKernel) -> object | None:
+    """All that definitions of a family have in common. None: there is more to it than types and tests."""
+    shape, program = kernel.shape, kernel.program
+    if shape.is_timed or shape.tied or program.made_types:
+        return None
+    told = program.given is None, kernel.is_read, program.order is None
+    return *told, program.keys, kernel.columns, len(shape.leaves), shape.stores, shape.registers, kernel.table.tobytes()
+
+
+def is_empty(memory: Memory) -> bool:
+    return not len(memory.slots)
