@@ -115,6 +115,34 @@ def test_equalities_divide_as_keys_do(body: str, policy: str, events: list[Event
     check(rules, events, cuts, None, covered="where" not in body or "subset" not in policy)
 
 
+COMPARISONS = (
+    "(a as x ; b as y where x.v < y.v) within 9  give x.v, w = y.v",
+    "a as x ; b as y where x.v <= y.v and x.k = y.k",
+    "(a as x + b as y where y.v > 2 * x.v) within 7",
+    "a{duration() = 0} as x ; b{duration() = 0} as y ; c{duration() = 0} as z where x.v < z.v and z.v >= y.v",
+    "(a as x ; not c ; b as y where y.v - 1 >= -x.v) within 9",
+    "((a as x + b as y where x.v >= y.v) ; c as z where z.v > x.v) within 12",
+    "((a as x ; b as y where x.v < y.v) within 5) - c",
+    "(a as x ; b as y ; not c over 3 where x.v < y.v) within 9",
+    "(a as x ; b as y where x.m < y.m) within 9",
+    "(a as x ; b as y where x.time + 2 < y.time) within 9",
+)
+
+
+@slow
+@given(
+    st.sampled_from(COMPARISONS), st.sampled_from(KEYS), st.sampled_from((*POLICIES, "unrestricted, subset")),
+    keyed_events(), CUTS, ENDS,
+)  # fmt: skip
+def test_operands_are_compared(
+    body: str, keys: tuple[str, ...], policy: str, events: list[Event], cuts: list[int], until: float | None
+) -> None:
+    expression, _, given_list = body.partition("  give ")
+    per = f"per {', '.join(keys)} " if keys else ""
+    rules = f"detect found {per}= ({expression}) with {policy}" + (f" give {given_list}" if given_list else "")
+    check(rules, events, cuts, until, covered=".k =" not in body or "subset" not in policy)
+
+
 PLACES = (
     "(a @ 'z1' ; b @ box(0, 0, 3, 3)) within 9", "(a + b) @ circle(1, 1, 2)", "a @ group('n1', 'n2') - b @ 'z2'",
     "(a @ zone('z1', 'z2'))^COUNT over 4", "((a | b)^AVG(v) over 4) @ box(0, 0, 1, 10, 10, 6)",

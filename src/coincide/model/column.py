@@ -88,6 +88,12 @@ class Column:
         """As languages see it that know nothing of several values."""
         return self if self.compounds is None else replace(self, compounds=None)
 
+    @property
+    def is_numeric(self) -> bool:
+        """Is whatever is not null a number, and its double all of it?"""
+        others = ((self.codes, -1), (self.flags, -1), (self.rests, 0))
+        return all(some is None or bool((some == none).all()) for some, none in others)
+
     def take(self, rows: Rows) -> Column:
         numbers = None if self.numbers is None else self.numbers[rows]
         codes = None if self.codes is None else self.codes[rows]

@@ -1,8 +1,8 @@
 """The kernel tier: definitions over columns. Each is a window of events (windows.py) or operators over them (sequences.py).
 
 Batches are cut at instants: the events of the last one wait until the clock has passed it. What columns do not cover (events
-whose stamps are ranges, two records of one event, events as they arrive, detections that timers of other languages make)
-goes through the interpreter, with the same state."""
+whose stamps are ranges, two records of one event, operands compared by more or less that are not numbers, events as they arrive,
+detections that timers of other languages make) goes through the interpreter, with the same state."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Kernel:
         if found is not None:
             rows = self._rows(found, batch, clock)
             concerned = rows.of_types(self.interpreter.types)
-            if self._is_plain(rows, concerned):
+            if self._is_plain(rows, concerned) and self._compares_numbers(found, rows):
                 return self._stepped(found, rows, concerned, batch, clock)
         return self.interpreter.step(self.objects(state), batch, clock)
 
@@ -108,6 +108,11 @@ class Kernel:
                 return False
             events = np.setdiff1d(concerned, made, assume_unique=True)
         return not (self._exact and rows.has_ranges(events)) and not rows.has_copies(events)
+
+    def _compares_numbers(self, state: Columns, rows: Rows) -> bool:
+        own = zip(self.kernels, state.memories, strict=True)
+        comparing = [(k, memory) for k, memory in own if isinstance(k, SequenceKernel) and k.shape.conditions]
+        return all(kernel.measure(memory, rows) for kernel, memory in comparing)
 
     def _stepped(
         self, state: Columns, rows: Rows, concerned: Numbers, batch: EventBatch, clock: Clock

@@ -159,7 +159,7 @@ def families(kernels: Sequence[object]) -> list[Family]:
 def _form(kernel: SequenceKernel) -> object | None:
     """All that definitions of a family have in common. None: there is more to it than types and tests."""
     shape, program = kernel.shape, kernel.program
-    if shape.is_timed or shape.tied or program.made_types:
+    if shape.is_timed or shape.tied or shape.conditions or program.made_types:
         return None
     told = program.given is None, kernel.is_read, program.order is None
     return *told, program.keys, kernel.columns, len(shape.leaves), shape.stores, shape.registers, kernel.table.tobytes()

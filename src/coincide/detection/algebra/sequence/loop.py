@@ -23,6 +23,7 @@ from coincide.detection.algebra.sequence.pools import (
     is_timed,
     keep_one,
     last_hi,
+    meets,
     new_occurrence,
     next_due,
     precedes,
@@ -488,6 +489,8 @@ def _fits(p: Pools, operators: Any, number: Any, partner: Any, x: Any, room: Any
     if new.hi - min(y.lo, new.lo) > o.limit:
         return False
     if o.kind == SEQUENT and not _follows(p, o, y, new):
+        return False
+    if o.conditions > 0 and not meets(p, o, partner, x, room):
         return False
     return not (o.mixed and conflict(p, operators, partner, x, room))
 

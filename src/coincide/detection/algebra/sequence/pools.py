@@ -6,7 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coincide.detection.algebra.shape.shapes import ABSENT, AFTER, DELAYED, NEVER, SILENT, WITHOUT
+from coincide.detection.algebra.shape.shapes import (
+    ABSENT,
+    AFTER,
+    DELAYED,
+    LESS,
+    LESS_OR_EQUAL,
+    MORE,
+    NEVER,
+    SILENT,
+    WITHOUT,
+)
 from coincide.detection.columns.compiling import compiled, inlined, inner
 from coincide.detection.columns.lending import lent
 from coincide.detection.columns.records import record
@@ -15,8 +25,8 @@ OCCURRENCE = record("lo hi left right event operator before after")
 """`event` is a leaf's, by number; `before` and `after` are its neighbours in the list that it waits in."""
 
 OPERATOR = record(
-    "kind left right leaf policy limit operand_limit length horizon gap register position step offset reduces continues mixed"
-    " made best store"
+    "kind left right leaf policy limit operand_limit length horizon gap register position step offset condition conditions"
+    " reduces continues mixed made best store"
 )
 WAITING = record("first last count")
 
@@ -42,6 +52,8 @@ class Pools(NamedTuple):
     codes: Any  # of the primitive events under each event, where detections are read
     offsets: Any
     registers: Any  # by slot: numbers that operators count or remember
+    conditions: Any  # the operators of two leaves, and how their values compare
+    values: Any  # of each event, for both sides of each condition; nan: null
 
 
 class Groups(NamedTuple):
@@ -283,6 +295,44 @@ def _leaves(p: Pools, one: Any, room: Any) -> Any:
     return count
 
 
+# What operands are compared by.
+
+
+@inner
+def meets(p: Pools, o: Any, a: Any, b: Any, room: Any) -> Any:
+    """Do all conditions hold of two occurrences together? What is null is neither more nor less."""
+    for number in range(o.condition, o.condition + o.conditions):
+        x = _value(p, 2 * number, p.conditions[number, 0], a, b, room)
+        y = _value(p, 2 * number + 1, p.conditions[number, 1], a, b, room)
+        comparison = p.conditions[number, 2]
+        if comparison == LESS:
+            fits = x < y
+        elif comparison == LESS_OR_EQUAL:
+            fits = x <= y
+        elif comparison == MORE:
+            fits = x > y
+        else:
+            fits = x >= y
+        if not fits:
+            return False
+    return True
+
+
+@inner
+def _value(p: Pools, side: Any, leaf: Any, a: Any, b: Any, room: Any) -> Any:
+    event = max(_event(p, leaf, a, room[0]), _event(p, leaf, b, room[0]))
+    return p.values[side, event] if event >= 0 else np.nan
+
+
+@inner
+def _event(p: Pools, leaf: Any, one: Any, room: Any) -> Any:
+    """That of a leaf, by the leaf's operator; -1: there is none."""
+    for i in range(_leaves(p, one, room)):
+        if p.occurrences[room[i]].operator == leaf:
+            return p.occurrences[room[i]].event
+    return -1
+
+
 @inlined
 def too_old(occurrences: Any, o: Any, one: Any, now: Any) -> Any:
     """Can whatever comes, which ends now or later, never join it?"""
@@ -431,4 +481,6 @@ def empty_pools(operators: int, stores: int, registers: int) -> Pools:
         np.zeros(0, np.int64),
         np.zeros(0, np.int64),
         np.zeros((0, max(registers, 1)), np.int64),
+        np.zeros((0, 3), np.int64),
+        np.zeros((0, 0)),
     )

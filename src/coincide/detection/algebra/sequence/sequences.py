@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,16 @@ from coincide.detection.algebra.sequence.pools import (
     leaves_of,
     sweep,
 )
-from coincide.detection.algebra.shape.shapes import MOST_LEAVES, NEVER, Operators
+from coincide.detection.algebra.shape.shapes import LEAF, MOST_LEAVES, NEVER, Operators
 from coincide.detection.columns.dues import Dues
 from coincide.detection.columns.origins import Coded, ascending, coded
+from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import Store, gathered
 from coincide.detection.columns.tables import distinct, longer, numbered
+from coincide.expr.vector import Picked, evaluate
 
 NOTHING = Groups(np.zeros(1, np.int64), *(np.zeros(0, np.int64) for _ in Groups._fields[1:]))
+NO_VALUES = np.zeros((0, 0))
 LITTLE = 1 << 15
 """Occurrences that may be there before anybody looks for those that are needed no more."""
 
@@ -88,6 +92,30 @@ class SequenceKernel:
         self._read = read_by(program, is_read)
         self._room = (np.zeros(4 * MOST_LEAVES, np.int64), np.zeros(4 * MOST_LEAVES, np.int64))
 
+    @cached_property
+    def _conditions(self) -> Numbers:
+        """Leaves by their operators, and the comparison."""
+        leaves = {operator.leaf: number for number, operator in enumerate(self.shape.operators) if operator.kind == LEAF}
+        rows = [[*(leaves[leaf] for leaf in one.leaves), one.comparison] for one in self.shape.conditions]
+        return np.array(rows, np.int64).reshape(-1, 3)
+
+    def measure(self, memory: Memory, rows: Rows) -> bool:
+        """Works out the values that conditions compare. Are all of them numbers, as the loop wants them?"""
+        tables = [*memory.events.chunks, *rows.tables]
+        starts = np.cumsum([0, *map(len, tables)])
+        values = np.full((2 * len(self.shape.conditions), starts[-1]), np.nan)
+        sides = [side for one in self.shape.conditions for side in zip(one.leaves, one.trees, strict=True)]
+        for number, (leaf, tree) in enumerate(sides):
+            for table, start in zip(tables, starts.tolist(), strict=False):
+                some = table.rows_of_types(frozenset({self.shape.leaves[leaf].type}))
+                column = evaluate(tree, Picked(TableRows(table), some))
+                if not column.is_numeric:
+                    return False
+                if column.numbers is not None:
+                    values[number, start + some] = column.numbers
+        memory.pools = memory.pools._replace(conditions=self._conditions, values=values)
+        return True
+
     def fresh(self) -> Memory:
         pools = empty_pools(len(self.shape.operators), self.shape.stores, self.shape.registers)
         return Memory(Slots(len(self.program.keys) + len(self.shape.tied)), pools, Store(self.columns, placed=False), LITTLE)
@@ -113,7 +141,7 @@ class SequenceKernel:
         made, slot = memory.pools.made[:count].T.copy()
         found = self.found(memory, rows, made, slot, memory.slots) if count else None
         self.retain(memory, rows, base, known)
-        memory.below = None
+        memory.below, memory.pools = None, memory.pools._replace(values=NO_VALUES)
         return found
 
     def _code(self, memory: Memory, rows: Rows) -> None:

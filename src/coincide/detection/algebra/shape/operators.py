@@ -25,6 +25,7 @@ from coincide.detection.algebra.shape.shapes import (
     BOUND,
     BY_ORDER,
     BY_START,
+    COMPARISONS,
     DELAYED,
     EITHER,
     LEAF,
@@ -38,15 +39,18 @@ from coincide.detection.algebra.shape.shapes import (
     SILENT,
     UNBOUNDED,
     WITHOUT,
+    Condition,
     Leaf,
     Operator,
     Operators,
     check_tree,
     leaf_of,
 )
-from coincide.expr.tree import Expr
+from coincide.expr.tree import Alias, Call, Compare, Expr
+from coincide.expr.tree import Reference as FieldReference
 from coincide.lang.ecco.consumption import DEFAULT
 from coincide.lang.ecco.definition import CONJUNCTION, SEQUENCE
+from coincide.syntax import walk
 
 
 @dataclass
@@ -58,6 +62,7 @@ class Reader:
     leaves: list[Leaf] = field(default_factory=list)
     stores: int = 0
     registers: int = 0
+    conditions: list[Condition] = field(default_factory=list)
 
     def operators(self) -> Operators:
         node = self.program.root
@@ -72,7 +77,7 @@ class Reader:
         if components and self.registers:
             raise Unsupported("compares operands and selects")
         tied = tuple(map(self._by_type, components or []))
-        return Operators(tuple(self.found), tuple(self.leaves), self.stores, tied, self.registers)
+        return Operators(tuple(self.found), tuple(self.leaves), self.stores, tied, self.registers, tuple(self.conditions))
 
     def _add(self, operator: Operator) -> int:
         self.found.append(operator)
@@ -277,7 +282,8 @@ class Reader:
         if one.kind in (WITHOUT, AFTER, SILENT) and tests and is_leaf[0]:
             raise Unsupported("compares a single event with what it negates")
         names = self._names(self.below(one.left)), self._names(self.below(one.right))
-        joined = joined_by_equality(_trees(tests), names, (sides[0], sides[1]), (is_leaf[0], is_leaf[1]))
+        trees = self._without_conditions(operator, _trees(tests), {**names[0], **names[1]})
+        joined = joined_by_equality(trees, names, (sides[0], sides[1]), (is_leaf[0], is_leaf[1]))
         if one.gap < 0:
             return joined
         assert isinstance(one.node, Step)
@@ -285,6 +291,33 @@ class Reader:
         names = self._names([*self.below(one.left), *self.below(one.right)]), self._names(self.below(one.gap))
         gap = self._tied(one.gap), self.found[one.gap].kind == LEAF
         return joined_by_equality(_trees(one.node.between.counts), names, (joined, gap[0]), (False, gap[1]))
+
+    def _without_conditions(self, operator: int, tests: list[Expr], names: dict[str | None, int]) -> list[Expr]:
+        """What is left of the tests where steps try some pair by pair."""
+        if self.found[operator].kind not in (SEQUENT, BOTH):
+            return tests
+        found = [(test, self._condition(test, names)) for test in tests]
+        own = [condition for _, condition in found if condition is not None]
+        self.found[operator] = replace(self.found[operator], condition=len(self.conditions), conditions=len(own))
+        self.conditions += own
+        return [test for test, condition in found if condition is None]
+
+    def _condition(self, test: Expr, names: dict[str | None, int]) -> Condition | None:
+        if not isinstance(test, Compare) or test.op not in COMPARISONS:
+            return None
+        a, b = (self._only_leaf(side, names) for side in (test.left, test.right))
+        if a is None or b is None or a == b:
+            return None
+        return Condition(COMPARISONS[test.op], (a, b), (test.left, test.right))
+
+    def _only_leaf(self, tree: Expr, names: dict[str | None, int]) -> int | None:
+        """The leaf whose event alone the value follows from."""
+        nodes = list(walk(tree))
+        leaves = {names.get(node.alias) for node in nodes if isinstance(node, FieldReference)}
+        if len(leaves) != 1 or any(isinstance(node, Call | Alias) for node in nodes):
+            return None
+        (leaf,) = leaves
+        return None if leaf is None or self.leaves[leaf].made or self.leaves[leaf].optional else leaf
 
     def _names(self, leaves: Iterable[int]) -> dict[str | None, int]:
         return {alias: leaf for leaf in leaves for alias in self.leaves[leaf].aliases}

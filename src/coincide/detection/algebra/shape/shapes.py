@@ -63,11 +63,26 @@ class Operator:
     offset: int = 0
     reduces: bool = False
     continues: bool = False
+    condition: int = -1  # the first of its conditions
+    conditions: int = 0
     mixed: bool = False  # can an event of one side be in a detection of the other?
     made: bool = False  # of a leaf
     best: int = 0
     store: int = -1
     bindings: tuple[str, ...] = ()
+
+
+LESS, LESS_OR_EQUAL, MORE, MORE_OR_EQUAL = range(4)
+COMPARISONS = {"<": LESS, "<=": LESS_OR_EQUAL, ">": MORE, ">=": MORE_OR_EQUAL}
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """`x.v < 2 * y.v`: what follows from one leaf's event alone, compared with what follows from another's."""
+
+    comparison: int
+    leaves: tuple[int, int]
+    trees: tuple[Expr, Expr]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +94,7 @@ class Operators:
     stores: int
     tied: tuple[dict[str, str], ...] = ()  # attribute by type
     registers: int = 0
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def reads_detections(self) -> bool:
