@@ -7,6 +7,9 @@ from functools import cache
 from itertools import pairwise
 from random import Random
 
+import numpy as np
+import pyarrow as pa
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from test_ranges_of_time import cases, drawn
@@ -16,6 +19,8 @@ from coincide.engines.lanes import are_divided
 from coincide.errors import RunError
 from coincide.model.batch import EventBatch
 from coincide.model.event import record
+from coincide.model.table import EventTable
+from coincide.rulebook import loads
 from coincide.testing.fuzz.corpus import Example
 
 
@@ -42,3 +47,19 @@ def test_lanes_give_what_one_gives(seed: int) -> None:
     batches = [events.rows(a, b) for a, b in pairwise(cuts)]
     tier = random.choice(["interpreter", "kernel"])
     assert [*told(example, batches, tier, 3)] == [*told(example, batches, tier, 1)], example.name
+
+
+def test_what_timers_detect_at_one_instant_is_in_order() -> None:
+    """Its places are not numbers that columns could be ordered by."""
+    book, random = loads("detect m = ([t0(k = ?k)], [T in {T, t1(k = ?k)}]) T = 3ms", "ce"), np.random.default_rng(3)
+    time, size = np.sort(random.integers(0, 300, 4_000)) * 1000, 4_000
+    fields = {
+        "type": pa.array([f"t{n}" for n in random.integers(0, 3, size)]),
+        "id": pa.array(np.arange(size)),
+        "k": pa.array([f"k{n}" for n in random.integers(0, 50, size)]),
+    }
+    runs = [[*detections(book, [EventBatch(table=EventTable(time, time, fields))], tier="kernel", jobs=jobs)] for jobs in (1, 4)]
+    one, several = ([record(event) for batch in run for event in batch.events] for run in runs)
+    assert several == one
+    assert len(one) > 100
+    assert any(batch.has_table and not batch.table.sortable for batch in runs[1])

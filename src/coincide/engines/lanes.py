@@ -27,7 +27,7 @@ from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.column import Column, Rows
 from coincide.model.event import ENVELOPE, HEARTBEAT
-from coincide.model.table import EventTable
+from coincide.model.table import EventTable, merged_tables
 from coincide.rulebook import Rulebook
 
 Hashes = npt.NDArray[np.uint64]
@@ -67,7 +67,18 @@ def gathered(steps: Sequence[Step]) -> EventBatch:
         except RunError as error:
             made.append(stop.take(error))
     stop.raise_with(made)
-    return merged(made)
+    tables = [*_tables(made)]
+    columns = len(tables) > 1 and all(table is not None for table in tables)
+    return EventBatch(table=merged_tables([table for table in tables if table is not None])) if columns else merged(made)
+
+
+def _tables(batches: Iterable[EventBatch]) -> Iterator[EventTable | None]:
+    """What they are put together of, each in order; None: objects."""
+    for batch in batches:
+        if batch.parts != (batch,):
+            yield from _tables(batch.parts)
+        elif len(batch):
+            yield batch.table if batch.has_table else None
 
 
 class Lanes:

@@ -189,7 +189,7 @@ class EventTable:
             changed(self.fields, lambda array: array.take(index)),
             given_places=LazyPlaces(lambda: self.place_rows(rows)),
             origins=None if self.origins is None else self.origins.take(rows),
-            foreign_places=None if self.foreign_places is None else tuple(self.foreign_places[row] for row in rows),
+            foreign_places=None if (foreign := self.foreign_places) is None else _taken_places(foreign, rows),
             hidden=None if self.hidden is None else self.hidden[rows],
         )
 
@@ -241,7 +241,12 @@ class EventTable:
     def place_tuples(self) -> list[Place]:
         if self.foreign_places is not None:
             return list(self.foreign_places)
-        return [(r[0], 0, r[1], *r[2 : 3 + 2 * r[2]]) for r in self.place_matrix().tolist()]
+        return [*map(_place_of, self.place_matrix().tolist())]
+
+    def place_tuple(self, row: int) -> Place:
+        if self.foreign_places is not None:
+            return self.foreign_places[row]
+        return _place_of(self.place_rows(np.array([row]))[0].tolist())
 
     def spaces(self) -> list[Space | None]:
         if "space" not in self.fields:
@@ -341,7 +346,8 @@ def merged_tables(tables: Sequence[EventTable]) -> EventTable:
     matrices = [t.place_matrix() for t in tables]
     width = max(m.shape[1] for m in matrices)
     places = np.concatenate([np.pad(m, ((0, 0), (0, width - m.shape[1])), constant_values=-1) for m in matrices])
-    order = np.lexsort(places.T[::-1])
+    foreign = None if all(t.sortable for t in tables) else _places_of_all(tables)
+    order = np.lexsort(places.T[::-1]) if foreign is None else _by_place(places[:, 0], foreign, [*map(len, tables)])
     names = dict.fromkeys(name for t in tables for name in t.fields)
     fields = joined_columns([*names], [t.fields for t in tables], lambda name: _concatenated_field(name, tables))
     joined = EventTable(
@@ -350,9 +356,40 @@ def merged_tables(tables: Sequence[EventTable]) -> EventTable:
         fields,
         given_places=places,
         origins=_concatenated_origins([t.origin() for t in tables]),
+        foreign_places=foreign,
         hidden=_concatenated_hidden(tables),
     )
     return joined.take(order)
+
+
+def _place_of(numbers: list[int]) -> Place:
+    return (numbers[0], 0, numbers[1], *numbers[2 : 3 + 2 * numbers[2]])
+
+
+def _taken_places(places: Sequence[Place], rows: Rows) -> ForeignPlaces:
+    return ForeignPlaces(len(rows), lambda row: places[int(rows[row])])
+
+
+def _places_of_all(tables: Sequence[EventTable]) -> ForeignPlaces:
+    ends = np.cumsum([*map(len, tables)])
+
+    def place(row: int) -> Place:
+        number = int(np.searchsorted(ends, row, "right"))
+        return tables[number].place_tuple(row - int(ends[number]) + len(tables[number]))
+
+    return ForeignPlaces(int(ends[-1]), place)
+
+
+def _by_place(first: npt.NDArray[np.int64], places: Sequence[Place], sizes: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Rows of tables that are each in order, by place. Most differ in the `first` number; only the others are looked at."""
+    order = np.argsort(first, kind="stable")
+    table = np.repeat(np.arange(len(sizes)), sizes)[order]
+    starts = np.flatnonzero(np.diff(first[order], prepend=first[order[:1]] - 1))
+    ends = np.append(starts[1:], len(order))
+    mixed = np.maximum.reduceat(table, starts) != np.minimum.reduceat(table, starts)
+    for start, end in zip(starts[mixed].tolist(), ends[mixed].tolist(), strict=True):
+        order[start:end] = sorted(order[start:end].tolist(), key=places.__getitem__)
+    return order
 
 
 def _concatenated_hidden(tables: Sequence[EventTable]) -> npt.NDArray[np.bool_] | None:
