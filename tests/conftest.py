@@ -43,12 +43,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker takes all that share a Spark, so that there is one; what one function is parametrized for stays together."""
+    """Of those that share a Spark, one worker takes what is about it, and one the rest, so that there are two at most; what one
+    function is parametrized for stays together."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if SHARING.search(nodeid) else nodeid.partition("[")[0]
+            if not SHARING.search(nodeid):
+                return nodeid.partition("[")[0]
+            return "spark" if nodeid.startswith("tests/spark/") else "on spark"
 
     return Scheduling(config, log)
 

@@ -9,7 +9,6 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from test_ranges_of_time import cases, drawn
