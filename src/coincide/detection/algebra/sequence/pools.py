@@ -6,19 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coincide.detection.algebra.shape.shapes import (
-    ABSENT,
-    AFTER,
-    DELAYED,
-    LESS,
-    LESS_OR_EQUAL,
-    MORE,
-    NEVER,
-    SILENT,
-    WITHOUT,
-)
+from coincide.detection.algebra.shape.shapes import ABSENT, AFTER, DELAYED, NEVER, SILENT, WITHOUT
 from coincide.detection.columns.compiling import compiled, inlined, inner
 from coincide.detection.columns.lending import lent
+from coincide.detection.columns.operations import of_two
 from coincide.detection.columns.records import record
 
 OCCURRENCE = record("lo hi left right event operator before after")
@@ -304,16 +295,7 @@ def meets(p: Pools, o: Any, a: Any, b: Any, room: Any) -> Any:
     for number in range(o.condition, o.condition + o.conditions):
         x = _value(p, 2 * number, p.conditions[number, 0], a, b, room)
         y = _value(p, 2 * number + 1, p.conditions[number, 1], a, b, room)
-        comparison = p.conditions[number, 2]
-        if comparison == LESS:
-            fits = x < y
-        elif comparison == LESS_OR_EQUAL:
-            fits = x <= y
-        elif comparison == MORE:
-            fits = x > y
-        else:
-            fits = x >= y
-        if not fits:
+        if of_two(p.conditions[number, 2], x, y) != 1:
             return False
     return True
 

@@ -35,6 +35,7 @@ from coincide.detection.algebra.sequence.pools import (
 )
 from coincide.detection.algebra.shape.shapes import LEAF, MOST_LEAVES, NEVER, Operators
 from coincide.detection.columns.dues import Dues
+from coincide.detection.columns.operations import OF_TWO
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import Store, gathered
@@ -96,7 +97,7 @@ class SequenceKernel:
     def _conditions(self) -> Numbers:
         """Leaves by their operators, and the comparison."""
         leaves = {operator.leaf: number for number, operator in enumerate(self.shape.operators) if operator.kind == LEAF}
-        rows = [[*(leaves[leaf] for leaf in one.leaves), one.comparison] for one in self.shape.conditions]
+        rows = [[*(leaves[leaf] for leaf in one.leaves), OF_TWO[one.comparison]] for one in self.shape.conditions]
         return np.array(rows, np.int64).reshape(-1, 3)
 
     def measure(self, memory: Memory, rows: Rows) -> bool:

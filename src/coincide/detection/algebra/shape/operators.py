@@ -308,7 +308,7 @@ class Reader:
         a, b = (self._only_leaf(side, names) for side in (test.left, test.right))
         if a is None or b is None or a == b:
             return None
-        return Condition(COMPARISONS[test.op], (a, b), (test.left, test.right))
+        return Condition(test.op, (a, b), (test.left, test.right))
 
     def _only_leaf(self, tree: Expr, names: dict[str | None, int]) -> int | None:
         """The leaf whose event alone the value follows from."""

@@ -72,15 +72,14 @@ class Operator:
     bindings: tuple[str, ...] = ()
 
 
-LESS, LESS_OR_EQUAL, MORE, MORE_OR_EQUAL = range(4)
-COMPARISONS = {"<": LESS, "<=": LESS_OR_EQUAL, ">": MORE, ">=": MORE_OR_EQUAL}
+COMPARISONS = ("<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True, eq=False)
 class Condition:
     """`x.v < 2 * y.v`: what follows from one leaf's event alone, compared with what follows from another's."""
 
-    comparison: int
+    comparison: str
     leaves: tuple[int, int]
     trees: tuple[Expr, Expr]
 
