@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class Memory:
         self.failed = longer(self.failed, n[FAILED] + starts)
         self.scratch = np.zeros(len(self.runs.rows) + n[MADE] - n[STEP] + more, np.int64)
 
-    def slots(self, keys: list[Key]) -> Numbers:
+    def slots(self, keys: Sequence[Key]) -> Numbers:
         """The numbers of these keys, and room for all configurations in each."""
         known = self.numbers
         found = list(map(known.get, keys))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -10,16 +13,44 @@ import pyarrow as pa
 
 from coincide.detection.keys import Key, key_part
 from coincide.model.column import Column
-from coincide.model.compound import single
 
 Codes = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
 
-def key_codes(columns: Sequence[Column]) -> tuple[Codes, list[Key]]:
+class Keys(Sequence[Key]):
+    """Keys of the rows of some columns, no part of which is null. They are made when somebody looks at one: that takes longer
+    than to number them, and who steps once never looks."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.made)
+
+    @overload
+    def __getitem__(self, number: int) -> Key: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Key]: ...
+    def __getitem__(self, number: int | slice) -> Key | list[Key]:
+        return self.made[number]
+
+    @cached_property
+    def made(self) -> list[Key]:
+        return list(zip(*map(_key_parts, self._columns), strict=True))
+
+    def take(self, numbers: npt.NDArray[np.int64]) -> Keys:
+        return Keys([column.take(numbers) for column in self._columns])
+
+
+def key_codes(columns: Sequence[Column]) -> tuple[Codes, Keys]:
     """The number of each row's key (-1: some part of it is null), and the keys by number."""
     first = columns[0]
     if len(columns) == 1 and first.codes is not None and first.numbers is None and first.flags is None:
-        return first.codes, [(text,) for text in first.texts]  # a dictionary has done it already
+        every = np.arange(len(first.texts), dtype=np.int32)
+        return first.codes, Keys([Column(len(every), codes=every, texts=first.texts)])  # a dictionary has done it already
     combined, size = _codes(first)
     for column in columns[1:]:
         codes, values = _codes(column)
@@ -71,22 +102,20 @@ def _renumbered(values: pa.Array) -> tuple[Codes, int]:
     return encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), max(len(encoded.dictionary), 1)
 
 
-def _key_parts(column: Column, rows: npt.NDArray[np.int64]) -> list[object]:
+def _key_parts(column: Column) -> Sequence[object]:
     """Parts of keys, none of which is null."""
-    if column.numbers is not None and column.codes is None and column.flags is None and column.rests is None:
-        numbers: list[object] = (column.numbers[rows] + 0.0).tolist()
-        return numbers
-    return [key_part(single(column.value(row))) for row in rows.tolist()]
+    plain = column.singles if column.numbers is None else replace(column.singles, numbers=column.numbers + 0.0)  # -0.0 is 0.0
+    return plain.values() if plain.flags is None else [*map(key_part, plain.values())]
 
 
-def _distinct(combined: Codes, size: int, columns: Sequence[Column]) -> tuple[Codes, list[Key]]:
+def _distinct(combined: Codes, size: int, columns: Sequence[Column]) -> tuple[Codes, Keys]:
     """Numbers without gaps, and the key of each."""
     if size > 4 * len(combined) + 1024:
         combined, size = _renumbered(pa.array(combined, mask=combined < 0))
     rows = np.full(size + 1, -1, np.int64)  # the last one is for -1
     rows[combined[::-1]] = np.arange(len(combined) - 1, -1, -1)
     present = np.flatnonzero(rows[:-1] >= 0)
-    keys = list(zip(*(_key_parts(column, rows[present]) for column in columns), strict=True))
+    keys = Keys([column.take(rows[present]) for column in columns])
     if len(present) == size:
         return combined, keys
     numbers = np.full(size + 1, -1, np.int32)

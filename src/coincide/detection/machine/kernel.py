@@ -4,10 +4,9 @@ Per row and monitor that takes an interest in it, the work is one look-up; a key
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from coincide.detection.machine import emission
 from coincide.detection.machine.interests import Interests
 from coincide.detection.machine.interpreter import Interpreter, report_endless
 from coincide.detection.machine.program import MonitorGroup
+from coincide.detection.machine.slots import Slots
 from coincide.detection.machine.state import Column, decode
 from coincide.detection.machine.tables import IDLE, Tables
 from coincide.detection.parts import changes_of_several, own_tables
@@ -46,10 +46,8 @@ class KernelState:
     interests: Interests
     running: list[Column]
     states: npt.NDArray[np.uint32]
-    slots: dict[Key, int] = field(default_factory=dict)
+    slots: Slots = field(default_factory=Slots)
     swept: int = MANY_KEYS  # number of keys at which those that are back at the start are looked for
-    keys: list[Key] = field(default_factory=lambda: [()])  # by slot
-    used: int = 1  # slots
     touched: list[Any] = field(default_factory=list)  # slots whose states may have changed since they were written last
     renewed: bool = True  # may all have changed?
     epoch: int = 1
@@ -70,17 +68,14 @@ class KernelState:
         for number, column in enumerate(self.running):
             known = self.tables.blocks[column.program].configurations
             states = self.states[:, number].tolist()
-            configurations = {key: known[states[slot]] for key, slot in self.slots.items() if states[slot]}
+            configurations = {key: known[states[slot]] for key, slot in self.slots.by_key.items() if states[slot]}
             out.append(Column(column.program, column.parts, configurations))
         return out
 
-    def reserve(self, keys: list[Key]) -> npt.NDArray[np.uint32]:
+    def reserve(self, keys: Sequence[Key]) -> npt.NDArray[np.uint32]:
         """The slots of these keys, made where there are none."""
-        before, gaps = self.used, self.used - len(self.slots)
-        slots = np.array([self.slots.setdefault(key, len(self.slots) + gaps) for key in keys], np.uint32)
-        self.used = len(self.slots) + gaps
-        self.keys += reversed(list(islice(reversed(self.slots), self.used - before)))
-        self.states = longer(self.states, self.used)
+        slots = self.slots.of(keys)
+        self.states = longer(self.states, self.slots.used)
         return slots
 
     def touch(self, keys: Keys) -> None:
@@ -93,11 +88,9 @@ class KernelState:
         self.states[0] = 0
         if len(self.slots) < self.swept:
             return
-        used = np.any(self.states, axis=1)
-        kept = [(key, slot) for key, slot in self.slots.items() if used.item(slot)]
-        self.states = self.states[[0, *(slot for _, slot in kept)]]
-        self.slots = {key: number for number, (key, _) in enumerate(kept, 1)}
-        self.keys, self.used = [(), *self.slots], len(kept) + 1
+        kept = np.flatnonzero(np.any(self.states, axis=1))
+        self.states = self.states[np.append(0, kept)]
+        self.slots.keep(kept)
         self.touched, self.renewed = [], True
         self.swept = max(MANY_KEYS, 2 * len(kept))
 

@@ -64,8 +64,9 @@ def _relations(state: KernelState, since_last: bool) -> Relations:
     in_use = state.states[slots].any(axis=1)
     live, freed = slots[in_use], slots[~in_use] if since_last else slots[:0]
     columns = {f"state.{n}": _written(state, n, state.states[live, n]) for n in range(len(state.running))}
-    keys = [state.keys[slot] for slot in live.tolist()]
-    rows = {"keys": Rows(KEYS, live, columns, state.used, len(state.running), freed, keys)}
+    by_slot = state.slots.keys
+    keys = [by_slot[slot] for slot in live.tolist()]
+    rows = {"keys": Rows(KEYS, live, columns, state.slots.used, len(state.running), freed, keys)}
     known, first = state.numbering, state.numbering.written if since_last else 0
     numbers = np.arange(first, len(known.programs))
     by_number = {n: (p, s) for p, states in enumerate(known.of_program) for s, n in states.items() if n >= first}
@@ -104,7 +105,7 @@ def about(group: MonitorGroup) -> list[int]:
 
 
 def _used(state: KernelState) -> Numbers:
-    return np.flatnonzero(state.states[: state.used].any(axis=1))
+    return np.flatnonzero(state.states[: state.slots.used].any(axis=1))
 
 
 def _written(state: KernelState, column: int, states: Any) -> Numbers:
@@ -197,11 +198,7 @@ def read(state: KernelState, stored: Stored) -> None:
     state.states = np.zeros((size, len(state.running)), np.uint32)
     for column in range(len(state.running)):
         state.states[shifted, column] = known[stored.rows.columns[f"state.{column}"]]
-    state.keys = [()] * size
-    for slot, key in zip(shifted.tolist(), stored.keys, strict=True):
-        state.keys[slot] = key
-    state.slots = dict(zip(stored.keys, shifted.tolist(), strict=True))
-    state.used = size
+    state.slots.restore(size, stored.keys, shifted.tolist())
     state.renewed = not stored.dense
     state.epoch = stored.relations.epoch
 

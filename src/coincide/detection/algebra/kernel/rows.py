@@ -279,7 +279,7 @@ def _text_slots(column: Column, slots: Slots) -> Numbers:
     return np.array(found, np.int64)[np.searchsorted(used, column.codes)]
 
 
-def _numbered(numbers: npt.NDArray[np.float64]) -> tuple[Codes, list[Key]]:
+def _numbered(numbers: npt.NDArray[np.float64]) -> tuple[Codes, Sequence[Key]]:
     """As `key_codes`, quickly."""
     encoded = pa.array(numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)

@@ -272,7 +272,7 @@ def _cost(tree: Expr | None, rows: FittedRows) -> tuple[int, int]:
     return rows.length, rows.length * references(tree)
 
 
-def _coded(readers: Sequence[KeyReader], event: str, rows: FittedRows) -> tuple[Any, list[Key]]:
+def _coded(readers: Sequence[KeyReader], event: str, rows: FittedRows) -> tuple[Any, Sequence[Key]]:
     names = [name for reader in readers if reader.size for name in reader.attributes[event]]
     if not names:
         return np.zeros(rows.length, np.int64), [()]
