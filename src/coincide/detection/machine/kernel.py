@@ -5,7 +5,7 @@ Per row and monitor that takes an interest in it, the work is one look-up; a key
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from coincide.detection.columns.tables import distinct, longer
 from coincide.detection.keys import Key, key_reader
 from coincide.detection.machine import emission
 from coincide.detection.machine.interests import Interests
-from coincide.detection.machine.interpreter import Interpreter, report_endless
+from coincide.detection.machine.interpreter import Interpreter, in_order, report_endless
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.state import Column, decode
 from coincide.detection.machine.tables import IDLE, Tables
@@ -154,6 +154,25 @@ class Kernel:
         if table.foreign_places is not None:
             return self._interpreted(state, batch, clock)
         state = self._within_limit(state)
+        made = self._run(state, table)
+        return state, emission.detections(self.group, state.running, state.tables, table, made)
+
+    def step_apart(self, columns: list[Column], batch: EventBatch) -> tuple[list[Column], dict[int, EventBatch]]:
+        """From a state of the interpreter to the next one, with detections by the number of the column."""
+        table = batch.table
+        if table.foreign_places is not None:
+            apart = Interpreter(self.group).step_apart(columns, batch)
+            return columns, {number: in_order(events) for number, events in apart.items()}
+        state = self._within_limit(self.state(columns))
+        made = self._run(state, table)
+        found = {}
+        for number in distinct(made.columns).tolist():
+            own = made.where(made.columns == number)
+            alone = replace(own, columns=np.zeros_like(own.columns))
+            found[number] = emission.detections(self.group, [state.running[number]], state.tables, table, alone)
+        return state.columns(), found
+
+    def _run(self, state: KernelState, table: EventTable) -> emission.Made:
         classes = self._classify(table)
         entries, keys = self._entries(state, classes), self._slots(state, table)
         run = _run_one if len(state.running) == 1 else _run
@@ -163,7 +182,7 @@ class Kernel:
         state.touch(keys)
         state.sweep()
         self._report_endless(state, table, made)
-        return state, emission.detections(self.group, state.running, state.tables, table, made)
+        return made
 
     def _interpreted(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
         """Places with timers in them are no plain numbers: detections of other languages, few as a rule."""
