@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from coincide.adapters.order import in_total_order
 from coincide.adapters.read import open_events
-from coincide.adapters.tableorder import sliced
 from coincide.detection.base import in_tier
 from coincide.detection.machine import openings
 from coincide.engines.graph import Graph
-from coincide.engines.ranges import Ending, Entry, Made, Range, RangedGraph, Starts, Stretch, Unsettled, settled
+from coincide.engines.ranges import Unsettled
 from coincide.errors import RunError
 from coincide.model.batch import EventBatch, merged
 from coincide.model.event import Event, order_of, record
@@ -27,6 +26,7 @@ from coincide.rulebook import loads
 from coincide.testing.ecl import event_lists, rule_texts
 from coincide.testing.fuzz.corpus import Example, examples
 from coincide.testing.fuzz.events import RandomLines
+from coincide.testing.ranges import CutRun, ranges_of
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
 
@@ -43,48 +43,6 @@ def drawn(example: Example, random: Random, size: int = 60) -> EventBatch:
         file.write_bytes(b"\n".join(RandomLines(example, random, size, 0).lines()))
         read = [batch for batch in in_total_order(open_events(str(file), block_size=1 << 30)) if len(batch)]
     return EventBatch(table=merged(read).table)
-
-
-class Cut:
-    """A run in ranges, one after another, as engines have them run side by side."""
-
-    def __init__(self, graph: Graph, events: EventBatch, parts: Sequence[Range], until: float | None) -> None:
-        self.graph, self.events, self.parts = RangedGraph(graph), events, parts
-        self.ending = Ending(None, until)
-        self.found: dict[int, tuple[Made, Stretch, bytes]] = {}
-        self.again = 0
-
-    def run(self, numbers: Sequence[int], starts: Sequence[Starts] | None) -> Mapping[int, Stretch]:
-        before = dict(self.found)
-        self.again += len(numbers) if starts is not None else 0
-        for number in numbers:
-            entry = None if starts is None else Entry(before[number - 1][2], starts[number])
-            part, hi = self.parts[number], self.events.table.hi
-            low = 0 if part.low is None else int(hi.searchsorted(part.low))
-            high = len(hi) if part.end is None else int(hi.searchsorted(part.end))
-            read = EventBatch(table=sliced(self.events.table, low, high))
-            self.found[number] = self.graph.run(part, read, int(hi[0]), self.ending, entry)
-        return {number: self.found[number][1] for number in numbers}
-
-    def told(self, rounds: int) -> list[object]:
-        """The detections, once all fits."""
-        made = []
-        for number, starts in enumerate(settled(len(self.parts), self.run, rounds)):
-            batches, stretch, _ = self.found[number]
-            made.append(merged([batch for n, batch in batches if n in stretch.chosen(starts)]))
-        return _told(made)
-
-
-def ranges(events: EventBatch, cuts: Sequence[int], early: int) -> list[Range]:
-    """Cut at these rows; each begins so many rows early."""
-    hi = events.table.hi
-    firsts = [None, *sorted({int(hi[cut]) for cut in cuts if hi[cut] > hi[0]})]
-    found = []
-    for number, first in enumerate(firsts):
-        low = None if first is None else int(hi[max(0, int(hi.searchsorted(first)) - early)])
-        before = 0 if low is None else int(hi.searchsorted(low))
-        found.append(Range(first, firsts[number + 1] if number + 1 < len(firsts) else None, low, before))
-    return found
 
 
 def whole(graph: Graph, events: EventBatch, until: float | None) -> list[object]:
@@ -108,12 +66,13 @@ def compare(seed: int) -> int:
         wanted = whole(graph, events, example.until)
     except RunError:
         return 0
-    parts = ranges(events, random.sample(range(len(events)), min(4, len(events))), random.choice([0, 3, 10, 30]))
-    cut = Cut(graph, events, parts, example.until)
+    parts = ranges_of(events, random.sample(range(len(events)), min(4, len(events))), random.choice([0, 3, 10, 30]))
+    cut = CutRun(graph, events, parts, example.until)
     try:
-        assert cut.told(len(parts)) == wanted, example.name
+        cut.settle(len(parts))
     except Unsettled:  # then one task does all
         return 0
+    assert _told(cut.made) == wanted, example.name
     return cut.again
 
 
@@ -138,8 +97,9 @@ def test_monitors_run_from_all_states(text: str, events: list[Event], cuts: list
         return
     batch = EventBatch(table=table_of(sorted(events, key=order_of)))
     graph = Graph(loads(text).plans(tier))
-    parts = ranges(batch, [cut % len(batch) for cut in cuts], early)
-    cut = Cut(graph, batch, parts, None)
+    parts = ranges_of(batch, [cut % len(batch) for cut in cuts], early)
+    cut = CutRun(graph, batch, parts)
     with patch.object(openings, "CHUNK", chunk):
-        assert cut.told(len(graph.plans) - 1) == whole(graph, batch, None)
+        cut.settle(len(graph.plans) - 1)
+    assert _told(cut.made) == whole(graph, batch, None)
     assert not cut.again or len(graph.plans) > 1

@@ -40,9 +40,16 @@ class Interpreter:
         self._key = key_reader(group.keys)
 
     def step(self, columns: list[Column], batch: EventBatch, clock: Clock) -> tuple[list[Column], EventBatch]:
-        return columns, in_order(chain.from_iterable(self.step_apart(columns, batch).values()))
+        return columns, _in_order(self._made(columns, batch).values())
 
-    def step_apart(self, columns: list[Column], batch: EventBatch) -> dict[int, list[Event]]:
+    def step_apart(
+        self, columns: list[Column], batch: EventBatch, groups: Sequence[Sequence[int]]
+    ) -> tuple[list[Column], list[EventBatch]]:
+        """With the detections of some columns and those of others."""
+        made = self._made(columns, batch)
+        return columns, [_in_order(made[number] for number in group) for group in groups]
+
+    def _made(self, columns: list[Column], batch: EventBatch) -> dict[int, list[Event]]:
         """Detections by the number of the column."""
         made: dict[int, list[Event]] = defaultdict(list)
         for event in batch.events:
@@ -91,8 +98,8 @@ class Interpreter:
                 made.append(detection(emitter.token, event.stamp, attributes, event.origin, place, source))
 
 
-def in_order(made: Iterable[Event]) -> EventBatch:
-    return EventBatch(sorted(made, key=lambda d: d.place))
+def _in_order(made: Iterable[Iterable[Event]]) -> EventBatch:
+    return EventBatch(sorted(chain.from_iterable(made), key=lambda d: d.place))
 
 
 def _running(columns: Sequence[Column], program: int) -> range:

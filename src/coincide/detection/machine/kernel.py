@@ -4,8 +4,8 @@ Per row and monitor that takes an interest in it, the work is one look-up; a key
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from coincide.detection.columns.tables import distinct, longer
 from coincide.detection.keys import Key, key_reader
 from coincide.detection.machine import emission
 from coincide.detection.machine.interests import Interests
-from coincide.detection.machine.interpreter import Interpreter, in_order, report_endless
+from coincide.detection.machine.interpreter import Interpreter, report_endless
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.state import Column, decode
 from coincide.detection.machine.tables import IDLE, Tables
@@ -157,20 +157,17 @@ class Kernel:
         made = self._run(state, table)
         return state, emission.detections(self.group, state.running, state.tables, table, made)
 
-    def step_apart(self, columns: list[Column], batch: EventBatch) -> tuple[list[Column], dict[int, EventBatch]]:
-        """From a state of the interpreter to the next one, with detections by the number of the column."""
+    def step_apart(
+        self, columns: list[Column], batch: EventBatch, groups: Sequence[Sequence[int]]
+    ) -> tuple[list[Column], list[EventBatch]]:
+        """From a state of the interpreter to the next one, with the detections of some columns and those of others."""
         table = batch.table
         if table.foreign_places is not None:
-            apart = Interpreter(self.group).step_apart(columns, batch)
-            return columns, {number: in_order(events) for number, events in apart.items()}
+            return Interpreter(self.group).step_apart(columns, batch, groups)
         state = self._within_limit(self.state(columns))
         made = self._run(state, table)
-        found = {}
-        for number in distinct(made.columns).tolist():
-            own = made.where(made.columns == number)
-            alone = replace(own, columns=np.zeros_like(own.columns))
-            found[number] = emission.detections(self.group, [state.running[number]], state.tables, table, alone)
-        return state.columns(), found
+        found = [made.where(np.isin(made.columns, group)) for group in groups]
+        return state.columns(), [emission.detections(self.group, state.running, state.tables, table, own) for own in found]
 
     def _run(self, state: KernelState, table: EventTable) -> emission.Made:
         classes = self._classify(table)

@@ -8,20 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import msgspec
 
 from coincide.detection.base import Clock, Ends, State, compared
 from coincide.detection.keys import Key
-from coincide.detection.machine.interpreter import in_order
 from coincide.detection.machine.plan import MonitorPlan
 from coincide.detection.machine.program import MonitorGroup, Program
 from coincide.detection.machine.state import Column, frozen
 from coincide.detection.machine.transducer import ENDED, Configuration
 from coincide.expr.guards import guards
 from coincide.expr.quantities import counted
-from coincide.model.batch import EMPTY, EventBatch, merged
+from coincide.model.batch import EventBatch, merged
 
 STEPS = 20_000
 """To find all states of a machine, so many steps are tried."""
@@ -156,32 +155,28 @@ class OpenMonitors(MonitorPlan):
         """What is certain, or assumed."""
         made, size = [], CHUNK
         while len(batch):
-            now, batch = batch.split(min(size if self._open(state) else len(batch), len(batch)))
+            now, batch = batch.split(size if self._open(state) else len(batch))
             size *= 2
-            state.columns, apart = self._apart(state.columns, now)
-            made += [found for number, found in sorted(apart.items()) if self._shown(state, number, found)]
+            groups = self._groups(state)
+            state.columns, [found, *others] = self._runner.step_apart(state.columns, now, groups)
+            made.append(found)
+            for (number,), own in zip(groups[1:], others, strict=True):
+                if len(own):
+                    state.told.append((state.columns[number].program, state.starts[number], own))
             state.seen += len(now)
             self._unite(state)
-        return state, merged(made) if made else EMPTY
+        return state, merged(made)
 
     def _open(self, state: Opened) -> bool:
         return len(state.columns) > len(self.group.programs)
 
-    def _apart(self, columns: list[Column], batch: EventBatch) -> tuple[list[Column], Mapping[int, EventBatch]]:
-        if not self._interpreted:
-            found: tuple[list[Column], Mapping[int, EventBatch]] = self._runner.step_apart(columns, batch)
-            return found
-        apart = self._runner.step_apart(columns, batch)
-        return columns, {number: in_order(events) for number, events in apart.items()}
-
-    def _shown(self, state: Opened, number: int, found: EventBatch) -> bool:
-        program = state.columns[number].program
+    def _groups(self, state: Opened) -> list[list[int]]:
+        """The columns whose detections are shown; then each of those whose detections are told."""
+        programs = [column.program for column in state.columns]
         if self.feeds:
-            return state.assumed[program] in state.starts[number]
-        if sum(column.program == program for column in state.columns) == 1:
-            return True
-        state.told.append((program, state.starts[number], found))
-        return False
+            return [[n for n, program in enumerate(programs) if state.assumed[program] in state.starts[n]]]
+        shared = {program for program, other in pairwise(programs) if program == other}
+        return [[n for n, p in enumerate(programs) if p not in shared], *([n] for n, p in enumerate(programs) if p in shared)]
 
     def _unite(self, state: Opened) -> None:
         """Runs of one machine that are in one state are one; of many that are not, one is left."""

@@ -24,7 +24,7 @@ from coincide.engines.spark.packing import balanced_buckets, from_bytes, to_byte
 from coincide.engines.spark.worker import Span, Task, by_tag, events_in, graph_for, in_order, named, written
 from coincide.errors import RunError
 
-EARLY = 8
+EARLY = 16
 """A range begins early by one of so many parts of its length."""
 BUCKET = "bucket"
 GIVEN = "given"
