@@ -1,8 +1,8 @@
 """Rules without a key, cut into ranges of time: how much sooner would as many cores be done?
 
 The same events in one piece, and in ranges, as `ranges=` has them on Spark: monitors run from all their states, other rules begin
-a sixteenth early, and ranges that do not fit what was before run again. What counts is the CPU of the range that takes longest, in each round: cores of their own would
-wait for that one. Reading and the shuffle are not in it."""
+a sixteenth early, and ranges that do not fit what was before run again. What counts is the CPU of the range that takes longest,
+in each round: cores of their own would wait for that one. Reading and the shuffle are not in it."""
 
 from __future__ import annotations
 

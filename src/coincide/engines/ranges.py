@@ -1,11 +1,12 @@
 """A run over all events, cut into ranges of time that run side by side.
 
-A range does not know what was before it. Rules whose states are few, as ECL's, run from all of them at once (DetectorPlan.opened):
-which of these was the right one is known as soon as all ranges are done, since the state at the end of one is that at the
-beginning of the next. Other rules begin early, with events before their own: so many that what was before them is likely to make
-no difference any more. What a range detects of these, others tell. Whether they were enough is looked at afterwards: what it has
-come to before its first own event must be what the range before has come to at its end (DetectorPlan.essence). Where that does
-not hold, the range runs again, from there; so the answer is that of the whole run, whatever the rules are."""
+A range does not know what was before it. Rules whose states are few, as ECL's, run from all of them at once
+(DetectorPlan.opened): which of these was the right one is known as soon as all ranges are done, since the state at the end of one
+is that at the beginning of the next. Other rules begin early, with events before their own: so many that what was before them is
+likely to make no difference any more. What a range detects of these, others tell. Whether they were enough is looked at
+afterwards: what it has come to before its first own event must be what the range before has come to at its end
+(DetectorPlan.essence). Where that does not hold, the range runs again, from there; so the answer is that of the whole run,
+whatever the rules are."""
 
 from __future__ import annotations
 
@@ -177,13 +178,15 @@ def settled(
     known: dict[int, Stretch] = {}
     wrong: Sequence[int] = range(count)
     starts: list[Starts] | None = None
+    unfit: dict[str, None] = {}
     for _ in range(rounds + 1):
         known.update(run(wrong, starts))
         starts = composed([known[number] for number in range(count)])
         wrong = [number for number in range(count) if not known[number].fits(starts[number])]
         if not wrong:
             return starts
-    raise Unsettled(", ".join(dict.fromkeys(name for number in wrong for name in known[number].unfit(starts[number]))))
+        unfit = dict.fromkeys(name for number in wrong for name in known[number].unfit(starts[number]))
+    raise Unsettled(", ".join(unfit))
 
 
 def composed(stretches: Sequence[Stretch]) -> list[Starts]:

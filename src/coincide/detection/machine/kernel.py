@@ -166,7 +166,7 @@ class Kernel:
             return Interpreter(self.group).step_apart(columns, batch, groups)
         state = self._within_limit(self.state(columns))
         made = self._run(state, table)
-        found = [made.where(np.isin(made.columns, group)) for group in groups]
+        found = [made.where(np.isin(made.columns, group)) if len(group) < len(columns) else made for group in groups]
         return state.columns(), [emission.detections(self.group, state.running, state.tables, table, own) for own in found]
 
     def _run(self, state: KernelState, table: EventTable) -> emission.Made:

@@ -1,7 +1,8 @@
-"""Monitors that begin in the middle of a run, where nobody knows what they have come to: from all states they may be in, at once.
+"""Monitors that begin in the middle of a run, where nobody knows what they have come to: from all states at once.
 
-A machine is in one of few states, and all it does next follows from that. So a range of events is a function, from its state before
-to its state after, and functions can be composed. Runs that have come to one state go on as one, so that soon there are few."""
+A machine is in one of few states, and all that it does next follows from that: it keeps no events and no values. So a range of
+events is a function, from its state before to its state after, and functions can be composed. Runs that have come to one state go
+on as one, so that soon there are few."""
 
 from __future__ import annotations
 
@@ -199,7 +200,8 @@ class OpenMonitors(MonitorPlan):
 
     def begin(self, state: Opened) -> Opened:
         """What there is now is the beginning."""
-        assumed, states = [], [[] for _ in self.group.programs]
+        assumed: list[Configuration] = []
+        states: list[list[Configuration]] = [[] for _ in self.group.programs]
         for column, starts in zip(state.columns, state.starts, strict=True):
             states[column.program].append(self._configuration(column))
             if state.assumed[column.program] in starts:
