@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from coincide.adapters.order import in_total_order
 from coincide.adapters.read import open_events
-from coincide.adapters.tableorder import sliced
 from coincide.detection.base import in_tier
+from coincide.detection.machine import openings
 from coincide.engines.graph import Graph
-from coincide.engines.ranges import Digests, Ending, Range, Stretch, run_range, settled
+from coincide.engines.ranges import Unsettled
 from coincide.errors import RunError
 from coincide.model.batch import EventBatch, merged
-from coincide.model.event import record
+from coincide.model.event import Event, order_of, record
+from coincide.model.table import table_of
+from coincide.rulebook import loads
+from coincide.testing.ecl import event_lists, rule_texts
 from coincide.testing.fuzz.corpus import Example, examples
 from coincide.testing.fuzz.events import RandomLines
+from coincide.testing.ranges import CutRun, ranges_of
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
 
@@ -38,41 +43,6 @@ def drawn(example: Example, random: Random, size: int = 60) -> EventBatch:
         file.write_bytes(b"\n".join(RandomLines(example, random, size, 0).lines()))
         read = [batch for batch in in_total_order(open_events(str(file), block_size=1 << 30)) if len(batch)]
     return EventBatch(table=merged(read).table)
-
-
-class Cut:
-    """A run in ranges, one after another, as engines have them run side by side."""
-
-    def __init__(self, graph: Graph, events: EventBatch, parts: Sequence[Range], until: float | None) -> None:
-        self.graph, self.events, self.parts = graph, events, parts
-        self.ending = Ending(None, until)
-        self.made: dict[int, list[EventBatch]] = {}
-        self.found: dict[int, Stretch] = {}
-        self.again = 0
-
-    def run(self, numbers: Sequence[int], again: bool) -> Mapping[int, Digests]:
-        before = dict(self.found)
-        self.again += len(numbers) if again else 0
-        for number in numbers:
-            entry = before[number - 1].state if again else None
-            part, hi = self.parts[number], self.events.table.hi
-            low = 0 if part.low is None else int(hi.searchsorted(part.low))
-            high = len(hi) if part.end is None else int(hi.searchsorted(part.end))
-            read = EventBatch(table=sliced(self.events.table, low, high))
-            self.made[number], self.found[number] = run_range(self.graph, part, read, int(hi[0]), self.ending, entry)
-        return {number: self.found[number].digests for number in numbers}
-
-
-def ranges(events: EventBatch, cuts: Sequence[int], early: int) -> list[Range]:
-    """Cut at these rows; each begins so many rows early."""
-    hi = events.table.hi
-    firsts = [None, *sorted({int(hi[cut]) for cut in cuts if hi[cut] > hi[0]})]
-    found = []
-    for number, first in enumerate(firsts):
-        low = None if first is None else int(hi[max(0, int(hi.searchsorted(first)) - early)])
-        before = 0 if low is None else int(hi.searchsorted(low))
-        found.append(Range(first, firsts[number + 1] if number + 1 < len(firsts) else None, low, before))
-    return found
 
 
 def whole(graph: Graph, events: EventBatch, until: float | None) -> list[object]:
@@ -96,11 +66,13 @@ def compare(seed: int) -> int:
         wanted = whole(graph, events, example.until)
     except RunError:
         return 0
-    parts = ranges(events, random.sample(range(len(events)), min(4, len(events))), random.choice([0, 3, 10, 30]))
-    cut = Cut(graph, events, parts, example.until)
-    if not settled(len(parts), cut.run, rounds=len(parts)):  # then one task does all
+    parts = ranges_of(events, random.sample(range(len(events)), min(4, len(events))), random.choice([0, 3, 10, 30]))
+    cut = CutRun(graph, events, parts, example.until)
+    try:
+        cut.settle(len(parts))
+    except Unsettled:  # then one task does all
         return 0
-    assert _told([batch for number in range(len(parts)) for batch in cut.made[number]]) == wanted, example.name
+    assert _told(cut.made) == wanted, example.name
     return cut.again
 
 
@@ -108,3 +80,30 @@ def compare(seed: int) -> int:
 @settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate])
 def test_ranges_give_what_the_whole_gives(seed: int) -> None:
     compare(seed)
+
+
+@given(
+    rule_texts(keys=False),
+    event_lists(30),
+    st.lists(st.integers(0, 30), max_size=4),
+    st.sampled_from([0, 0, 2, 8]),
+    st.sampled_from(["interpreter", "kernel"]),
+    st.integers(1, 8),
+    st.booleans(),
+)
+@settings(max_examples=100, deadline=None)
+def test_monitors_run_from_all_states(
+    text: str, events: list[Event], cuts: list[int], early: int, tier: str, chunk: int, patient: bool
+) -> None:
+    """Those that no other reads never run again; others do as often as they stand one behind the other. Where too many states
+    are left soon, all may run again, and the answer is still the same."""
+    if not events:
+        return
+    batch = EventBatch(table=table_of(sorted(events, key=order_of)))
+    graph = Graph(loads(text).plans(tier))
+    parts = ranges_of(batch, [cut % len(batch) for cut in cuts], early)
+    cut = CutRun(graph, batch, parts)
+    with patch.multiple(openings, CHUNK=chunk, SOON=openings.SOON if patient else 1, LIVE=openings.LIVE if patient else 1):
+        cut.settle(len(graph.plans) - 1 if patient else len(graph.plans) * len(parts))
+    assert _told(cut.made) == whole(graph, batch, None)
+    assert not cut.again or len(graph.plans) > 1 or not patient

@@ -38,6 +38,7 @@ monitor again by user = repeat { push(w, host: host) { sequential { x, x } } }
 monitor hosts by host = repeat { push(y, user: user) { sequential { x, w, c } } }
 monitor all = repeat { push(z, user: user) { sequential { y, x, a } } }
 """
+NUMEROUS = f"monitor numerous = push(all) {{ accumulate {{ {', '.join(f'e{n}' for n in range(12))} }} }}"
 SCHEMA = "type string, time bigint, id string, user string, host string, idle string"
 
 
@@ -150,17 +151,52 @@ FORGETFUL = [
     SourceText("r.ecl", "monitor all = repeat { push(z, user: user) { sequential { a, b, c } } }"),
     SourceText("r.ce", "detect O = ([a], [b] [c]) T = 2ms"),
 ]
-STUBBORN = [*FORGETFUL, SourceText("s.ecl", f"monitor count = push(all) {{ sequential {{ {', '.join('d' * 200)} }} }}")]
+MONITORS = [
+    SourceText("u.ecl", f"monitor count = push(all) {{ sequential {{ {', '.join('d' * 130)} }} }}"),
+    SourceText("v.ecl", "monitor pairs = repeat { push(pair, user: user) { sequential { d, d } } }"),
+    SourceText("w.ecl", "monitor once = push(late, host: host) { sequential { a, never or all } }"),
+    SourceText("x.ecl", "monitor of_pairs = repeat { push(four) { sequential { pair, pair } } }"),
+]
+STUBBORN = [*FORGETFUL, SourceText("s.ce", "detect S = [d] ; [d] ; [never]")]
 
 
-@pytest.mark.parametrize(("rules", "kept"), [(FORGETFUL, True), (STUBBORN, False)])
-def test_rules_without_a_key_in_ranges_of_time(spark: Any, tmp_path: Path, rules: list[SourceText], kept: bool) -> None:
-    """If they forget, each range has a task; if they count all there was, one does all. The answer is the same."""
+@pytest.mark.parametrize(("rules", "again"), [(FORGETFUL, 1), (MONITORS[:2], 0), (MONITORS, 3)])
+def test_rules_without_a_key_in_ranges_of_time(
+    spark: Any, tmp_path: Path, caplog: Any, rules: list[SourceText], again: int
+) -> None:
+    """Each range has a task. Rules that forget have forgotten soon what was before; monitors are tried from all states, whatever
+    they remember, and run again only where what others read of them was not foreseen. The answer is that of one task."""
     events = crowded_events(900)
     book = load(*rules)
     frame = stored(spark, events, tmp_path / "events")
-    found = on_spark.detect(book, frame, ranges=4)
+    with caplog.at_level("INFO", "coincide.spark"):
+        found = on_spark.detect(book, frame, ranges=4)
+    assert f"4 ranges of time; run again: {again}" in caplog.text
     assert texts_of_rows(found.collect()) == expected(book, events)
-    plan = found._jdf.queryExecution().executedPlan().toString()
-    assert ("InMemoryTableScan" in plan) is kept
-    assert "in ranges of time" in explain_spark(book).text()
+    assert "InMemoryTableScan" in found._jdf.queryExecution().executedPlan().toString()
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (STUBBORN, "what was before ranges still matters after 2 more rounds: O, S"),
+        ([SourceText("t.amit.xml", TICKING)], "'tick' acts without events"),
+        ([SourceText("t.ecl", THREE_KEYS)], "ranges are for rules none of which has a key"),
+    ],
+)
+def test_what_is_not_cut_says_why(spark: Any, tmp_path: Path, rules: list[SourceText], reason: str) -> None:
+    events = crowded_events(300)
+    book = load(*rules)
+    frame = stored(spark, events, tmp_path / "events")
+    with pytest.warns(UserWarning, match=f"ranges=4: all that has no key goes to one task\n.*{reason}"):
+        found = on_spark.detect(book, frame, ranges=4)
+    assert texts_of_rows(found.collect()) == expected(book, events)
+
+
+def test_how_ranges_begin_is_told(spark: Any) -> None:
+    told = explain_spark(load(*STUBBORN, SourceText("n.ecl", NUMEROUS))).text()
+    assert "with ranges=N: in ranges of time side by side\n" in told
+    assert "all: begins in each of its 3 states, until these have come to one\n" in told
+    assert "numerous: begins early, and is compared with the end of the range before, since it has more than" in told
+    assert "O: begins early, and is compared with the end of the range before\n" in told
+    assert "with ranges=N: in one task all the same: ranges are for rules" in explain_spark(loads(THREE_KEYS)).text()

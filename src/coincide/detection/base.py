@@ -164,6 +164,23 @@ class Detector:
         return None if name is None else parts[name]
 
 
+class Ends(msgspec.Struct, frozen=True, array_like=True):
+    """What becomes of a part of the rules over some events: by its state at the beginning, as bytes, that at the end. All of them
+    were tried, or at least the one that was `assumed`. `binding`: what others have seen of it came of that one alone."""
+
+    name: str
+    ends: dict[bytes, bytes]
+    assumed: bytes
+    binding: bool
+
+    def fits(self, start: bytes) -> bool:
+        return start == self.assumed or (start in self.ends and not self.binding)
+
+    def after(self, start: bytes) -> bytes:
+        """The state at the end; if that is not known, the one that is likely."""
+        return self.ends.get(start, self.ends[self.assumed])
+
+
 class Policy(Protocol):
     """When events may be consumed: best-effort, guaranteed or probabilistic, which has a threshold."""
 
@@ -287,6 +304,13 @@ class DetectorPlan(Protocol):
     def essence(self, state: State) -> bytes:
         """What the future depends on: states in which this is equal have one future. Where it is not, they may have, too."""
 
+    def opened(self, feeds: bool) -> OpenPlan | None:
+        """The plan as it begins in the middle of a run, from all states that it may be in; `feeds`: others read what it detects.
+        None: they are too many, or not known."""
+
+    def beginnings(self) -> Iterator[str]:
+        """How it begins in the middle of a run, in words."""
+
     def statistics(self, state: State) -> Mapping[str, Any]:
         """Numbers that it counts, or numbers by name."""
 
@@ -301,6 +325,29 @@ class DetectorPlan(Protocol):
 
     def outline(self) -> Iterator[str]:
         """What it is made of, line by line."""
+
+
+class OpenPlan(DetectorPlan, Protocol):
+    """A plan whose parts run from many states at once. `initial` are all of them."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Are all states of all parts known?"""
+
+    def begun(self) -> State:
+        """At the beginning of the run."""
+
+    def assuming(self, assumed: Sequence[bytes]) -> State:
+        """From all states, with one for each part that is thought to be the right one."""
+
+    def begin(self, state: State) -> State:
+        """What there is now is the beginning."""
+
+    def ends(self, state: State) -> Sequence[Ends]:
+        """Part by part."""
+
+    def told(self, state: State) -> Sequence[tuple[int, frozenset[bytes], EventBatch]]:
+        """Detections that `step` has not returned, since they depend on the beginning: of which part, and from which states."""
 
 
 def in_tier(
@@ -418,6 +465,13 @@ class Tiered:
         parts = plain.encode(plain.essential(plain.decode(own.encode(state))))
         return msgspec.msgpack.encode(sorted(parts.items()))
 
+    def opened(self, feeds: bool) -> OpenPlan | None:
+        return None
+
+    def beginnings(self) -> Iterator[str]:
+        own: Any = self
+        yield compared(own.definitions)
+
     def essential(self, state: State) -> State:
         """A state of the interpreter tier, which may be changed, without what is only counted."""
         return state
@@ -446,6 +500,12 @@ class Tiered:
         found = replace(self, tier="kernel")
         vars(found).update((name, value) for name, value in vars(self).items() if name not in ("tier", "_runner"))
         return found
+
+
+def compared(names: Iterable[str], reason: str = "") -> str:
+    """How something begins in the middle of a run of which not all states are tried."""
+    why = f", since {reason}" if reason else ""
+    return f"{', '.join(names)}: begins early, and is compared with the end of the range before{why}"
 
 
 @dataclass(frozen=True)

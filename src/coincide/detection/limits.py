@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from coincide.detection import snapshots
-from coincide.detection.base import Attributes, Changes, Clock, DetectorPlan, Inputs, Pending, State, Ticking, Unfinished
+from coincide.detection.base import (
+    Attributes,
+    Changes,
+    Clock,
+    DetectorPlan,
+    Inputs,
+    OpenPlan,
+    Pending,
+    State,
+    Ticking,
+    Unfinished,
+    compared,
+)
 from coincide.detection.keys import key_part, key_value
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference
@@ -153,6 +165,12 @@ class Wrapped:
     @property
     def loop(self) -> str:
         return self.plan.loop
+
+    def opened(self, feeds: bool) -> OpenPlan | None:
+        return None
+
+    def beginnings(self) -> Iterator[str]:
+        yield compared(self.definitions, "limits go by the last event that they let through")
 
     def essence(self, state: State) -> bytes:
         return msgspec.msgpack.encode((self.plan.essence(state.inner), sorted(map(repr, state.table.items()))))

@@ -89,11 +89,7 @@ class EventBatch:
 
     def rows(self, first: int, end: int) -> EventBatch:
         """Those from one number up to another, as far as there are so many."""
-        if not self.has_table:
-            return EventBatch(self.events[first:end])
-        import numpy as np
-
-        return EventBatch(table=self.table.take(np.arange(first, min(end, len(self)))))
+        return EventBatch(table=self.table.rows(first, end)) if self.has_table else EventBatch(self.events[first:end])
 
     def given_out(self) -> EventBatch:
         """Without detections that only other detectors see (internal ones of CDL and Amit)."""

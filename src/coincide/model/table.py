@@ -193,6 +193,13 @@ class EventTable:
             hidden=None if self.hidden is None else self.hidden[rows],
         )
 
+    def rows(self, first: int, end: int) -> EventTable:
+        """Those from one number up to another, as far as there are so many; of external events without a copy."""
+        if self.given_places is not None or self.origins is not None or self.hidden is not None:
+            return self.take(np.arange(first, min(end, len(self))))
+        lo, fields = self.lo[first:end], changed(self.fields, lambda array: array.slice(first, max(0, end - first)))
+        return EventTable(lo, lo if self.hi is self.lo else self.hi[first:end], fields, self.first + first)
+
     def narrowed(self, rows: Rows, names: Iterable[str]) -> EventTable:
         """Few rows out of many, for a reader of these fields: the others are made if somebody asks."""
         fields = LazyColumns({}, {name: partial(self._taken, name, rows) for name in self.fields})

@@ -185,9 +185,19 @@ class AlgebraPlan(PlanOfSeveral):
         return found
 
     def essential(self, state: State) -> State:
-        """Detections are told apart by numbers: those that are kept have theirs, whatever the next one is."""
+        """Without what is too old. Detections are told apart by numbers: those that are kept have theirs, whatever the next one
+        is; how many there were before them makes no difference."""
+        if not self._linked_setting.stamps:
+            self._forget(state, min((state.latest, *state.waiting)))
         state.serials.clear()
+        _renumber(list(occurrences([copy.states for copies in state.copies for copy in copies.values()])))
         return state
+
+    def _forget(self, state: PlanState, now: int) -> None:
+        """What comes is of this instant or a later one."""
+        for program, copies in zip(self.programs, state.copies, strict=True):
+            for node, own in (pair for copy in copies.values() for pair in zip(program.nodes, copy.states, strict=True)):
+                node.forget(own, now)
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         dues = {(number, key): at for at, some in sorted(state.wakes.items(), reverse=True) for number, key in some}
@@ -216,6 +226,21 @@ def occurrences(state: object) -> Iterator[Occurrence]:
     elif isinstance(state, list | tuple):
         for part in state:
             yield from occurrences(part)
+
+
+def _renumber(kept: Sequence[Occurrence]) -> None:
+    """Named detections by new numbers, in the order of their own."""
+    found: dict[int, Occurrence] = {}
+    waiting = [*kept]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            waiting += (*one.parts, *one.aliases.values())
+    leaves = sorted({leaf for one in found.values() for leaf in one.detections})
+    numbers = {leaf: (leaf[0], number) for number, leaf in enumerate(leaves)}
+    for one in found.values():
+        one.detections = frozenset(numbers[leaf] for leaf in one.detections)
 
 
 # Push-down.

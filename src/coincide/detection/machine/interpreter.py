@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 
 from coincide.detection.base import Clock
@@ -39,20 +40,31 @@ class Interpreter:
         self._key = key_reader(group.keys)
 
     def step(self, columns: list[Column], batch: EventBatch, clock: Clock) -> tuple[list[Column], EventBatch]:
-        made: list[Event] = []
+        return columns, _in_order(self._made(columns, batch).values())
+
+    def step_apart(
+        self, columns: list[Column], batch: EventBatch, groups: Sequence[Sequence[int]]
+    ) -> tuple[list[Column], list[EventBatch]]:
+        """With the detections of some columns and those of others."""
+        made = self._made(columns, batch)
+        return columns, [_in_order(made[number] for number in group) for group in groups]
+
+    def _made(self, columns: list[Column], batch: EventBatch) -> dict[int, list[Event]]:
+        """Detections by the number of the column."""
+        made: dict[int, list[Event]] = defaultdict(list)
         for event in batch.events:
             key = self._key(event)
             if key is not None:
                 self._show(columns, event, key, made)
-        made.sort(key=lambda d: d.place)
-        return columns, EventBatch(made)
+        return made
 
-    def _show(self, columns: list[Column], event: Event, key: Key, made: list[Event]) -> None:
+    def _show(self, columns: list[Column], event: Event, key: Key, made: Mapping[int, list[Event]]) -> None:
         for number, letter in sorted(self._letters(event).items()):
             program = self.group.programs[number]
             if event.is_detection and event.type not in program.mentions:
                 continue
-            for column in _running(columns, number):
+            for position in _running(columns, number):
+                column = columns[position]
                 before = column.configurations.get(key, program.transducer.start)
                 after, emitted = program.transducer.step(before, letter)
                 if after == program.transducer.start:
@@ -62,7 +74,7 @@ class Interpreter:
                 if after == ENDED and before != ENDED:
                     report_endless(self.group, column.parts, event, key)
                 if emitted:
-                    self._emit(column.parts, event, key, emitted, made)
+                    self._emit(column.parts, event, key, emitted, made[position])
 
     def _letters(self, event: Event) -> dict[int, int]:
         """What each program sees; an event that satisfies nothing changes nothing."""
@@ -86,9 +98,13 @@ class Interpreter:
                 made.append(detection(emitter.token, event.stamp, attributes, event.origin, place, source))
 
 
-def _running(columns: Sequence[Column], program: int) -> Sequence[Column]:
-    """Those of a program: they stand in the order of their programs."""
-    return columns[bisect_left(columns, program, key=PROGRAM) : bisect_right(columns, program, key=PROGRAM)]
+def _in_order(made: Iterable[Iterable[Event]]) -> EventBatch:
+    return EventBatch(sorted(chain.from_iterable(made), key=lambda d: d.place))
+
+
+def _running(columns: Sequence[Column], program: int) -> range:
+    """The numbers of those of a program: they stand in the order of their programs."""
+    return range(bisect_left(columns, program, key=PROGRAM), bisect_right(columns, program, key=PROGRAM))
 
 
 def report_endless(group: MonitorGroup, parts: Parts, event: Event, key: Key) -> None:

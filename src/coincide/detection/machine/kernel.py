@@ -147,6 +147,22 @@ class Kernel:
         if table.foreign_places is not None:
             return self._interpreted(state, batch, clock)
         state = self._within_limit(state)
+        made = self._run(state, table)
+        return state, emission.detections(self.group, state.running, state.tables, table, made)
+
+    def step_apart(
+        self, columns: list[Column], batch: EventBatch, groups: Sequence[Sequence[int]]
+    ) -> tuple[list[Column], list[EventBatch]]:
+        """From a state of the interpreter to the next one, with the detections of some columns and those of others."""
+        table = batch.table
+        if table.foreign_places is not None:
+            return Interpreter(self.group).step_apart(columns, batch, groups)
+        state = self._within_limit(self.state(columns))
+        made = self._run(state, table)
+        found = [made.where(np.isin(made.columns, group)) if len(group) < len(columns) else made for group in groups]
+        return state.columns(), [emission.detections(self.group, state.running, state.tables, table, own) for own in found]
+
+    def _run(self, state: KernelState, table: EventTable) -> emission.Made:
         classes = self._classify(table)
         entries, keys = self._entries(state, classes), self._slots(state, table)
         run = _run_one if len(state.running) == 1 else _run
@@ -156,7 +172,7 @@ class Kernel:
         state.touch(keys)
         state.sweep()
         self._report_endless(state, table, made)
-        return state, emission.detections(self.group, state.running, state.tables, table, made)
+        return made
 
     def _interpreted(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
         """Places with timers in them are no plain numbers: detections of other languages, few as a rule."""

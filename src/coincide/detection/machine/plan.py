@@ -15,6 +15,7 @@ from coincide.detection.base import (
     Detector,
     DetectorPlan,
     Inputs,
+    OpenPlan,
     Pending,
     PlanOfSeveral,
     State,
@@ -127,6 +128,16 @@ class MonitorPlan(PlanOfSeveral):
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         return states.decode(self.group, parts) if self._interpreted else self._runner.decode(parts)
+
+    def opened(self, feeds: bool) -> OpenPlan | None:
+        from coincide.detection.machine.openings import OpenMonitors
+
+        return None if self.partition else OpenMonitors(self.detectors, feeds, tier=self.tier)
+
+    def beginnings(self) -> Iterator[str]:
+        from coincide.detection.machine.openings import described
+
+        return super().beginnings() if self.partition else described(self.group)
 
     def sharing(self) -> str:
         return f"{counted(len(self.group.tests), 'distinct test')}, {self._machines('distinct machine')}"

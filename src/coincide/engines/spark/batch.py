@@ -13,11 +13,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from coincide.detection.base import DetectorPlan
+from coincide.engines.graph import Graph
 from coincide.engines.identity import digests_of
 from coincide.engines.instance import StabilityPolicy
+from coincide.engines.ranges import RangedGraph
 from coincide.engines.spark.batchranges import RangedBatch
 from coincide.engines.spark.frame import Layout, Source
-from coincide.engines.spark.groups import WHOLE, Cutting, Group, groups, is_cut
+from coincide.engines.spark.groups import WHOLE, Cutting, Group, groups, reasons_against_ranges
 from coincide.engines.spark.outputs import outputs
 from coincide.engines.spark.policies import arrivals_batch, goes_by_arrival
 from coincide.engines.spark.rejects import span_of
@@ -27,7 +29,7 @@ from coincide.engines.spark.tables import tables_of
 from coincide.engines.spark.tags import Tagging
 from coincide.engines.spark.telling import Watch
 from coincide.engines.spark.worker import Span, Task, detect_partition, named, sources_of, tagged
-from coincide.errors import warn
+from coincide.errors import Diagnostic, warn
 from coincide.rulebook import Rulebook
 from coincide.unmet import Unmet
 
@@ -68,13 +70,23 @@ def detect_batch(
         (Task(sources_of(rules), group.members, tier, layout, shape, tables), _span_for(plans, span))
         for (group, plans), layout in zip(planned, tagging.layouts, strict=True)
     )
-    if ranges is not None and ranges > 1 and shape.digests is None and is_cut(planned):
-        batch = RangedBatch(Tagging(source, planned).plain(), tagging.plain(), *works[0])
-        if (cut := batch.detected(ranges)) is not None:
+    if ranges is not None and ranges > 1:
+        against = ["keys number detections over the whole run"] if shape.digests is not None else reasons_against_ranges(planned)
+        cut = against[0] if against else _in_ranges(source, planned, tagging, works[0], ranges)
+        if not isinstance(cut, str):
             return cut
+        warn((Diagnostic(f"ranges={ranges}: all that has no key goes to one task", severity="warning", hint=cut),))
     if tagging.stages > 1:
         return staged(tagging, works)
     return tagging.exchanged().mapInArrow(_Detection(tagging.layout, works), shape.spark())
+
+
+def _in_ranges(
+    source: Source, planned: Sequence[tuple[Group, Sequence[DetectorPlan]]], tagging: Tagging, work: tuple[Task, Span], count: int
+) -> DataFrame | str:
+    """What ranges of time detect side by side, or why one task is needed."""
+    early = RangedGraph(Graph(planned[0][1])).begins_early
+    return RangedBatch(Tagging(source, planned).plain(), tagging.plain(), *work, early).detected(count)
 
 
 def _planned(rules: Rulebook, source: Source, until: float | None) -> list[tuple[Group, Sequence[DetectorPlan]]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from coincide.detection.base import DetectorPlan
-from coincide.engines.spark.groups import Cutting, Group, groups, is_cut
+from coincide.engines.spark.groups import Cutting, Group, groups, reasons_against_ranges
 from coincide.expr.print import expression_text
 from coincide.rulebook import Rulebook, RuleSource, rulebook
 
@@ -21,7 +21,7 @@ class Pass:
     filter: str | None  # None: every event that has the key
     columns: tuple[str, ...] | None  # None: all
     timed: bool
-    ranged: bool = False  # a batch may be cut
+    ranges: tuple[str, ...] = ()  # how a batch may be cut, or why not
 
     def lines(self) -> Iterator[str]:
         key = self.group.key
@@ -34,8 +34,7 @@ class Pass:
             yield f"partitioned by: {', '.join(key)}"
         else:
             yield f"in one partition: {'; '.join(self.group.reasons)}"
-            if self.ranged:
-                yield "with ranges=N: in ranges of time side by side, each checked against the end of the one before"
+            yield from self.ranges
         yield f"filter: {_shortened(self.filter) if self.filter is not None else 'none'}"
         yield f"columns: {'all' if self.columns is None else ', '.join(('type', 'time', 'id', *self.columns))}"
         if self.timed:
@@ -75,8 +74,17 @@ def explain_spark(rules: Rulebook | RuleSource | Sequence[RuleSource], streaming
         return Description((_by_arrival(book),), streaming)
     divided = groups(book, cutting=Cutting(streaming=streaming))
     planned = [(group, group.plans(book)) for group in divided]
-    ranged = bool(planned) and not streaming and is_cut(planned)
-    return Description(tuple(replace(_pass(*one), ranged=ranged) for one in planned), streaming)
+    ranges = () if streaming or not planned else tuple(_ranges(planned))
+    return Description(tuple(replace(_pass(*one), ranges=ranges) for one in planned), streaming)
+
+
+def _ranges(planned: Sequence[tuple[Group, Sequence[DetectorPlan]]]) -> Iterator[str]:
+    if against := reasons_against_ranges(planned):
+        yield f"with ranges=N: in one task all the same: {against[0]}"
+        return
+    yield "with ranges=N: in ranges of time side by side"
+    for _, plans in planned:
+        yield from (f"    {line}" for plan in plans for line in plan.beginnings())
 
 
 def _by_arrival(book: Rulebook) -> Pass:

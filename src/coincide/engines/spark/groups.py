@@ -85,10 +85,12 @@ def groups(rules: Rulebook, several: frozenset[str] = frozenset(), cutting: Cutt
     ]
 
 
-def is_cut(planned: Sequence[tuple[Group, Sequence[DetectorPlan]]]) -> bool:
-    """May a batch be cut into ranges of time: one group, without a key? What acts of itself is watched over all events."""
-    [(group, plans), *others] = planned
-    return not others and group.key is None and not any(plan.ticking for plan in plans)
+def reasons_against_ranges(planned: Sequence[tuple[Group, Sequence[DetectorPlan]]]) -> list[str]:
+    """Why a batch cannot be cut into ranges of time; empty: it can. That is for one group, without a key."""
+    if len(planned) != 1 or planned[0][0].key is not None:
+        return ["ranges are for rules none of which has a key, nor feeds another by stages"]
+    ticking = [one.name for plan in planned[0][1] for one in plan.ticking]
+    return [f"{_quoted(ticking)} acts without events, which is watched over all of them"] if ticking else []
 
 
 def _parts(rules: Rulebook, component: Sequence[Detector], several: frozenset[str], cutting: Cutting) -> list[Group]:

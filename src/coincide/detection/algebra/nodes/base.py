@@ -69,6 +69,9 @@ class Node:
     def discard(self, state: State, keys: Keys) -> None:
         """Forget what is built on older copies of an instance (duplicates last)."""
 
+    def forget(self, state: State, now: int) -> None:
+        """All that makes no difference any more to what comes now or later. Nodes see to that themselves, but not at once."""
+
     def check(self, state: State) -> None:
         """Of a state that was stored: Damaged, if it cannot be one of this node. Its types are right."""
 

@@ -258,10 +258,13 @@ class Step(Node):
     # Memory (section 8).
 
     def _prune(self, state: StepState, now: int) -> None:
-        """Drops what no later occurrence can join: whatever comes ends now or later. What is too old fits nothing, so it may
-        stay until there is much of it."""
-        at_once = self.best is not None and self.equality is None
-        if not self.punctual or not (at_once or self._is_crowded(state)):
+        """What is too old fits nothing, so it may stay until there is much of it."""
+        if (self.best is not None and self.equality is None) or self._is_crowded(state):
+            self.forget(state, now)
+
+    def forget(self, state: State, now: int) -> None:
+        """Drops what no later occurrence can join: whatever comes ends now or later."""
+        if not self.punctual:
             return
         state.prefixes = [p for p in state.prefixes if p.alive(now) and not self._too_old(p, now)]
         if not self.sequence:

@@ -100,5 +100,10 @@ class Iteration(Node):
         if self.simple and reach is not None and self.by is None:
             state.elements = state.elements[-reach:]
 
+    def forget(self, state: State, now: int) -> None:
+        """Elements that the next one would put out."""
+        passed = [period.certainly_passed for period in self.periods]
+        state.elements = [w for w in state.elements if w.alive(now) and not any(is_over(now - w.lo) for is_over in passed)]
+
     def discard(self, state: State, keys: Keys) -> None:
         state.elements = without(state.elements, keys)

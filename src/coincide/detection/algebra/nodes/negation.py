@@ -100,13 +100,19 @@ class Negation(Node):
         return all(test(names) for test in self.counts)
 
     def _prune(self, state: NegationState, now: int) -> None:
+        self._forget(state, now, at_once=False)
+
+    def forget(self, state: State, now: int) -> None:
+        self._forget(state, now, at_once=True)
+
+    def _forget(self, state: NegationState, now: int, at_once: bool) -> None:
         """No later A starts before `now - reach`; pending ones may."""
         if self.keeps_one:
             state.negated = [max(state.negated, key=lambda b: b.lo)] if state.negated else []
         if self.reach is None:
             return
         least = min((now - self.reach, *(a.lo for a in state.pending)))
-        if state.negated and state.negated[0].hi < least and not self._has_room(state):
+        if state.negated and state.negated[0].hi < least and (at_once or not self._has_room(state)):
             state.negated = state.negated[bisect_left(state.negated, least, key=_end) :]
         state.living = [b for b in state.living if b.alive(least)]
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import msgspec
 
-from coincide.detection.algebra.nodes.base import Instant, Node
+from coincide.detection.algebra.nodes.base import Instant, Node, State
 from coincide.detection.algebra.occurrence import Occurrence, distinct
 from coincide.detection.algebra.scope import Environment, environment
 from coincide.expr.tree import Expr
@@ -71,6 +71,10 @@ class Nth(Node):
             if self.position in [state.counts[k] for k in open_now]:
                 yield occurrence
 
+    def forget(self, state: State, now: int) -> None:
+        if self.windows is not None:
+            state.counts = {k: count for k, count in state.counts.items() if self.windows.end(k) >= now}
+
 
 class OnceState(msgspec.Struct, array_like=True):
     """The hi of the last occurrence that passed, until it no longer matters."""
@@ -95,6 +99,10 @@ class Once(Node):
             if state.last is None or (self.length is not None and occurrence.hi - state.last >= self.length):
                 state.last = occurrence.hi
                 yield occurrence
+
+    def forget(self, state: State, now: int) -> None:
+        if state.last is not None and self.length is not None and now - state.last >= self.length:
+            state.last = None
 
 
 @dataclass(eq=False)
