@@ -130,12 +130,26 @@ class Taken:
         return Step(events.take(pa.array(some)) if len(some) else None, step.bound, step.start)
 
 
+    def followed_by(self, other: Taken) -> list[Taken]:
+        """The two as one, if they can be."""
+        steps = as_one([self.step, other.step])
+        if len(steps) > 1 or self.rows is None or other.rows is None:
+            return [self, other]
+        return [Taken(steps[0], np.concatenate((self.rows, other.rows)))]
+
+
 @dataclass
 class Stored:
-    """What is stored of a page, read once for many portions; the steps are those after the last change that was told."""
+    """What is stored of a page, read once for many portions; the steps are those after the last change that was told, as few as
+    can be, and `count` as they were."""
 
     state: DividedSnapshot
-    steps: list[Taken]
+    steps: list[Taken] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, taken: Taken) -> None:
+        self.count += 1
+        self.steps[-1:] = self.steps[-1].followed_by(taken) if self.steps else [taken]
 
 
 @dataclass
@@ -257,7 +271,7 @@ class Pages:
             return None
         if remembered is not None and np.isin(hashes, remembered.hashes).all():
             return replace(remembered, rows=rows, following=following)
-        if len(stored.steps) >= PATIENCE * (2 + number % TURNS):
+        if stored.count >= PATIENCE * (2 + number % TURNS):
             return None
         state = self._portion(graph, stored, hashes)
         return None if state is None else Portion(state, hashes, stored, rows, following)
@@ -277,7 +291,12 @@ class Pages:
             data = self.store.base(number)
             changes, steps = self._log(number, page)
             state = None if data is None else graph.divided(data, changes, len(self.key))
-            return None if state is None else Stored(state, [*map(self._taken, steps)])
+            if state is None:
+                return None
+            found = Stored(state)
+            for step in steps:
+                found.add(self._taken(step))
+            return found
 
     def _taken(self, step: Step) -> Taken:
         return Taken(step, NO_KEYS if step.events is None else row_hashes(self.task.logged(step.events), self.key))
@@ -346,7 +365,7 @@ class Pages:
         """Keep what a step has led to that was taken without the whole state."""
         page = self.known[number]
         self._append(number, page, step.to_bytes())
-        portion.stored.steps.append(Taken(step, portion.rows))
+        portion.stored.add(Taken(step, portion.rows))
         page.token = os.urandom(8)
         size = page.base + page.size + SHARE * len(portion.hashes)
         MEMORY.put(page.token + PORTION, self.graph, portion, size // TABLES)
