@@ -7,7 +7,7 @@ that were told since are few, and read as they are."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ from coincide.detection.columns.codec import EVENTS, Relations, Rows
 from coincide.detection.columns.dues import NEVER
 from coincide.detection.columns.hashes import Hashes, is_open, key_hashes
 from coincide.detection.columns.store import events_from, joined, some_events
-from coincide.detection.columns.tables import KEYED_DENSELY, SHARED, Numbers, Shape, ShapeText, distinct, taken
+from coincide.detection.columns.tables import KEYED_DENSELY, SHARED, Numbers, Shape, ShapeText, are_among, distinct, taken
 from coincide.detection.snapshots import damaged
 from coincide.model.bounds import Count
 from coincide.model.table import EventTable
@@ -101,7 +101,16 @@ class Divided:
 
     def portion(self, hashes: Hashes) -> Relations | None:
         """Tables of the keys with these hashes, as a whole. None: they cannot be told from the others."""
-        return _Portion(self).of(self.keys, hashes)
+        return None if self.loses_some else _Portion(self).of(self.keys, hashes)
+
+    @cached_property
+    def loses_some(self) -> bool:
+        """Are there rows that neither belong to keys, nor are shared, nor referred to: as what waits, whichever key it is of?"""
+        shapes = self.shapes.values()
+        referred = {own.into for shape in shapes for own in (*shape.fields, *shape.part_fields)}
+        kept = {*referred, *self.belonging, *(shape.name for shape in shapes if shape.use or shape.owner is not None)}
+        others = self.shapes.keys() - kept
+        return any(self.tables[name].numbers.data.nbytes or len(self.later.net.rows[name]) for name in others)
 
     @cached_property
     def later_hashes(self) -> Hashes:
@@ -197,6 +206,7 @@ class _Later:
     """What was told later: rows, and the numbers of those before that are no more, in order."""
 
     net: Relations
+    none: dict[str, Rows]
     gone: dict[str, Numbers] = field(default_factory=dict)
 
 
@@ -207,7 +217,7 @@ def _later(written: _Written, shapes: dict[str, Shape], changes: Sequence[bytes]
     told = [codec.read(tuple(shapes.values()), written.kind, data) for data in changes]
     if not all(some.since for some in told):
         return None
-    later = _Later(codec.changed([before, *told]))
+    later = _Later(codec.changed([before, *told]), empty)
     for name, shape in shapes.items():
         owners = [some.rows[name if shape.owner is None else _owners(shape)] for some in told]
         gone = [rows.freed if shape.owner is not None and shape.grows else codec.mentioned(rows) for rows in owners]
@@ -238,8 +248,8 @@ class _Portion:
         self.tables = whole.tables
         self.rows: dict[str, Rows] = {}
 
-    def of(self, keys: str, hashes: Hashes) -> Relations | None:
-        later = np.flatnonzero(np.isin(self.whole.later_hashes, hashes) | self.whole.later_open)
+    def of(self, keys: str, hashes: Hashes) -> Relations:
+        later = np.flatnonzero(are_among(self.whole.later_hashes, hashes) | self.whole.later_open)
         self._take(keys, self._rows_of_keys(keys, hashes), later)
         for name, column in self.whole.belonging.items():
             self._take_belonging(name, column)
@@ -252,11 +262,9 @@ class _Portion:
             self._take_belonging(name, str(self.shapes[name].owner))
         return self._relations(keys)
 
-    def _relations(self, keys: str) -> Relations | None:
+    def _relations(self, keys: str) -> Relations:
         net = self.later.net
         rows = {name: self.rows[name] for name in self.shapes}
-        if any(self._is_lost(name) for name in rows):
-            return None
         refs, events = self._events(rows.values())
         notes = {name: numbers.copy() for name, numbers in net.notes.items()}
         found = Relations(net.kind, rows, refs, events, notes, 0, net.epoch)
@@ -265,14 +273,6 @@ class _Portion:
             found = codec.renumbered(found)
             found.notes = {**found.notes, "events": np.array([len(refs)])}
         return found
-
-    def _is_lost(self, name: str) -> bool:
-        """Are there rows that neither belong to keys, nor are shared, nor referred to: as what waits, whichever key it is of?"""
-        shape = self.shapes[name]
-        referred = any(own.into == name for other in self.shapes.values() for own in (*other.fields, *other.part_fields))
-        if referred or shape.use or shape.owner is not None or name in self.whole.belonging:
-            return False
-        return bool(len(self._numbers(name)) or len(self.later.net.rows[name]))
 
     # Which rows
 
@@ -288,13 +288,15 @@ class _Portion:
         assert into is not None
         wanted = self.rows[into].numbers
         mine, net = self.tables[name].columns[column].numbers, self.later.net.rows[name].columns[column]
-        if self.whole.ascends(name, column):
+        if not len(mine) and not len(net):
+            places = NOTHING
+        elif self.whole.ascends(name, column):
             places = _all_places(mine, wanted)
         else:
             kept = np.zeros(self.rows[into].size, np.bool_)
             kept[wanted] = True
             places = np.flatnonzero(kept[mine])
-        self._take(name, places, np.flatnonzero(_are_among(net, wanted)))
+        self._take(name, places, np.flatnonzero(are_among(net, wanted)))
 
     def _take_all(self, name: str) -> None:
         self._take(name, np.arange(len(self._numbers(name))), np.arange(len(self.later.net.rows[name])))
@@ -337,9 +339,14 @@ class _Portion:
 
     def _read(self, name: str, places: Numbers, later: Numbers) -> Rows:
         """Rows at some places of what was written first, and of what was told later, as one."""
+        if not len(places) and not len(later):
+            none = self.later.none[name]
+            return replace(
+                none, columns=dict(none.columns), size=none.size if none.shape.owner else self.later.net.rows[name].size
+            )
         shape, table, net, gone = self.shapes[name], self.tables[name], self.later.net.rows[name], self.later.gone[name]
         owner = self._numbers(name)[places] if shape.owner is None else table.columns[shape.owner].numbers[places]
-        places = places[~_are_among(owner, gone)]
+        places = places[~are_among(owner, gone)]
         numbers = np.concatenate((self._numbers(name)[places].astype(np.int64), net.numbers[later]))
         order = np.argsort(numbers, kind="stable") if shape.owner is None else np.arange(len(numbers))
         columns = {
@@ -397,13 +404,6 @@ def _possible(numbers: Any, wanted: Numbers) -> Any:
     if not len(numbers):
         return numbers
     return wanted[(wanted >= numbers[0]) & (wanted <= numbers[-1])].astype(numbers.dtype)
-
-
-def _are_among(numbers: Any, some: Numbers) -> Any:
-    """Which of these are among others, which ascend."""
-    if not len(some):
-        return np.zeros(len(numbers), np.bool_)
-    return some[np.minimum(np.searchsorted(some, numbers), len(some) - 1)] == numbers
 
 
 def _raw(table: _Table, places: Numbers) -> list[msgspec.Raw]:

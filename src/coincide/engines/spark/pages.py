@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from coincide.collecting import all_is_kept
 from coincide.detection.columns.hashes import Hashes
+from coincide.detection.columns.tables import are_among
 from coincide.detection.snapshots import damaged, reading_state
 from coincide.engines.graph import Graph
 from coincide.engines.snapshots import DividedSnapshot
@@ -128,7 +129,6 @@ class Taken:
             return step
         some = of_keys(self.rows, hashes)
         return Step(events.take(pa.array(some)) if len(some) else None, step.bound, step.start)
-
 
     def followed_by(self, other: Taken) -> list[Taken]:
         """The two as one, if they can be."""
@@ -269,7 +269,7 @@ class Pages:
             hashes, following = np.union1d(hashes, waiting[0]), waiting[1]
         if SHARE * len(hashes) > page.base:
             return None
-        if remembered is not None and np.isin(hashes, remembered.hashes).all():
+        if remembered is not None and are_among(hashes, remembered.hashes).all():
             return replace(remembered, rows=rows, following=following)
         if stored.count >= PATIENCE * (2 + number % TURNS):
             return None
