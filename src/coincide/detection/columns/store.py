@@ -283,6 +283,8 @@ def some_events(written: pa.Table, rows: Numbers) -> EventTable:
 
 def _check_reach(array: pa.Array, rows: Numbers) -> None:
     """What these rows refer to is there."""
+    if not len(rows):
+        return
     kind = array.type
     is_list, wide = pa.types.is_list(kind), pa.types.is_large_string(kind)
     if is_list or wide or pa.types.is_string(kind):
