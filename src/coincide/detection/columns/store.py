@@ -290,12 +290,12 @@ def _check_reach(array: pa.Array, rows: Numbers) -> None:
     if is_list or wide or pa.types.is_string(kind):
         _, offsets, data, *_ = array.buffers()
         bounds = np.frombuffer(offsets, np.int64 if wide else np.int32)
-        first, end = bounds[rows], bounds[rows + 1]
+        first, end = bounds[rows].astype(np.int64), bounds[rows + 1].astype(np.int64)
         size = len(array.values) if is_list else 0 if data is None else data.size
         if ((first < 0) | (first > end) | (end > size)).any():
             damaged("its events are not complete")
         if is_list:
-            _check_reach(array.values, taken(first.astype(np.int64), (end - first).astype(np.int64)))
+            _check_reach(array.values, taken(first, end - first))
     elif not pa.types.is_primitive(kind):
         array.validate(full=True)
 
