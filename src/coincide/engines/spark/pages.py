@@ -173,6 +173,11 @@ class _Memory:
         self.size -= found[2]
         return found[1] if found[0] is graph else None
 
+    def forget(self) -> None:
+        """As a worker that has just started."""
+        self.states.clear()
+        self.size = 0
+
 
 MEMORY = _Memory()
 
