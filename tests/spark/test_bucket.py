@@ -86,7 +86,7 @@ def test_what_has_changed_is_what_is_stored(room: int, monkeypatch: pytest.Monke
     for start in range(0, len(events), 20):
         run.take(events[start : start + 20])
         if start % 60 == 0:
-            pages.MEMORY.states.clear()
+            pages.MEMORY.forget()
     entries = [data for name, data in run.store.data.items() if isinstance(name, tuple) and name[0] == "entry"]
     assert entries
     assert all(entry.startswith(pages.CHANGED) for entry in entries)
@@ -115,7 +115,7 @@ def test_out_of_order_within_the_delay(seed: int, forgetful: bool, room: int, ti
         run.take(arrival[:size])
         arrival = arrival[size:]
         if forgetful and rng.random() < 0.5:
-            pages.MEMORY.states.clear()
+            pages.MEMORY.forget()
     run.take([], closing=FOREVER)
     assert run.late == 0
     assert texts(run.made) == expected(rules, events)
@@ -152,7 +152,7 @@ def test_logs_hold_the_steps_of_time(language: str, steps: int, tier: str, monke
         run.take(rest[:size])
         rest = rest[size:]
         if rng.random() < 0.7:
-            pages.MEMORY.states.clear()
+            pages.MEMORY.forget()
     run.take([], closing=FOREVER)
     assert run.made
     assert texts(run.made) == expected(rules, events, math.inf)
@@ -169,7 +169,7 @@ def test_a_repeated_micro_batch_starts_from_what_is_stored(forgetful: bool) -> N
     run.take(events[150:])
     run.store.data, run.made = before
     if forgetful:
-        pages.MEMORY.states.clear()
+        pages.MEMORY.forget()
     run.take(events[150:])
     run.take([], closing=FOREVER)
     assert texts(run.made) == expected(rules, events)
@@ -183,7 +183,7 @@ def test_rules_that_change_keep_the_state_of_what_is_unchanged(forgetful: bool) 
     run.take(events[:3])
     run.change(loads("monitor n by k = push(y) { sequential { a, b } } " + old))
     if forgetful:
-        pages.MEMORY.states.clear()
+        pages.MEMORY.forget()
     run.take(events[3:])
     run.take([], closing=FOREVER)
     assert [event.type for event in run.made] == ["x"]  # the new one has not seen the a's
@@ -215,7 +215,7 @@ def test_only_pages_with_events_are_touched() -> None:
     run = Run(loads(KEYED), 0, pages=3)
     run.take(events[:-2])
     assert {key[1] for key in run.store.data if isinstance(key, tuple) and key[0] == "entry"} == {hash(1.0) % 3}
-    pages.MEMORY.states.clear()
+    pages.MEMORY.forget()
     run.take(events[-2:])
     run.take([], closing=FOREVER)
     assert run.store.bases_read == 1
@@ -261,7 +261,7 @@ def test_whatever_is_in_a_checkpoint(tier: str, monkeypatch: pytest.MonkeyPatch)
     assert len({str(key)[:5] for key in kept}) > 3
     rng, refused = random.Random(1), 0
     for _ in range(200):
-        pages.MEMORY.states.clear()
+        pages.MEMORY.forget()
         run.store.data = dict(kept)
         key = rng.choice(list(kept))
         told = pages.CHANGED if kept[key].startswith(pages.CHANGED) else b""

@@ -195,7 +195,7 @@ def test_a_chain_gives_what_one_task_gives(name: str, seed: int, forgetful: bool
         chain.take(arriving[:size])
         arriving = arriving[size:]
         if forgetful:
-            pages.MEMORY.states.clear()
+            pages.MEMORY.forget()
     chain.take([], closing=FOREVER)
     assert chain.late == 0
     assert chain.texts() == expected(book, events, float("inf"))

@@ -92,7 +92,7 @@ def run(rules: Rulebook, events: list[Event], seed: int, store: Memory, closing:
     rng, made = random.Random(seed), list[Event]()
     for part in (*in_micro_batches(events, seed), *([[]] if closing else [])):
         if rng.random() < 0.9:
-            pages.MEMORY.states.clear()
+            pages.MEMORY.forget()
         told = [(part[0].hi, part[-1].hi, len(part))] if part else []
         arrived = Arrived(told, [blob(part)] if part else [], None if part else FOREVER, firsts=[event.hi for event in part])
         made += merged(Bucket(task, Timing(0), timed, Division(["k"], 1, 2), store).advance(arrived).made).events

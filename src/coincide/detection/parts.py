@@ -34,6 +34,24 @@ class TablesPart(msgspec.Struct, array_like=True):
     base: bytes
 
 
+class Unwritten(bytes):
+    """A part whose tables were made just now, to be read at once: its bytes tell all but these (codec.Relations)."""
+
+    tables: Any
+
+    @staticmethod
+    def of(version: int, about: Any, tables: Any) -> Unwritten:
+        part = Unwritten(msgspec.msgpack.encode([version, about, b""]))
+        part.tables = tables
+        return part
+
+
+def base_of(data: bytes, part: Any) -> bytes:
+    """The tables of a part, as bytes that codec.decode reads."""
+    base: bytes = data if isinstance(data, Unwritten) else part.base
+    return base
+
+
 def tables_name(kind: str, detectors: Sequence[Detector]) -> str:
     """Under which the tables of some definitions stand among the parts."""
     digests = "\n".join(detector.digest for detector in detectors)
@@ -59,7 +77,9 @@ def tables_named(parts: Mapping[str, bytes], name: str, version: int = TABLES) -
     """Tables, and what was added to them."""
     if name not in parts:
         damaged("it refers to a part that is not there")
-    return decoded(parts[name], TablesPart, version), [parts[more] for more in additions(parts, name)]
+    tables = decoded(parts[name], TablesPart, version)
+    tables.base = base_of(parts[name], tables)
+    return tables, [parts[more] for more in additions(parts, name)]
 
 
 def own_tables(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from coincide.detection.base import Changes, additions
+from coincide.detection.parts import Unwritten
 from coincide.detection.snapshots import check_version, opened, seal_size
 from coincide.errors import Diagnostic, InputError
 from coincide.model.bounds import Began, Count, Instant
@@ -115,7 +116,7 @@ class DividedPart:
 
     def portion(self, hashes: Hashes) -> bytes | None:
         found = self.tables.portion(hashes)
-        return None if found is None else msgspec.msgpack.encode([self.part.version, self.part.about, found])
+        return None if found is None else Unwritten.of(self.part.version, self.part.about, found)
 
 
 @dataclass(frozen=True)

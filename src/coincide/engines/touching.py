@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from coincide.detection.columns.hashes import Hashes, key_hashes
 from coincide.detection.columns.keys import key_codes
+from coincide.detection.columns.tables import are_among, distinct
 from coincide.model.batch import EventBatch
 
 ANY = 1 << 62
@@ -27,10 +28,9 @@ def row_hashes(events: EventBatch, key: Sequence[str]) -> Hashes | None:
 
 def touched(rows: Hashes) -> Hashes:
     """The keys that there are, in order."""
-    found: Hashes = np.unique(rows[rows != ANY])
-    return found
+    return distinct(rows[rows != ANY])
 
 
 def of_keys(rows: Hashes, hashes: Hashes) -> npt.NDArray[np.int64]:
-    """The numbers of the rows that touch keys with these hashes."""
-    return np.flatnonzero(np.isin(rows, hashes) | (rows == ANY))
+    """The numbers of the rows that touch keys with these hashes, which ascend."""
+    return np.flatnonzero(are_among(rows, hashes) | (rows == ANY))

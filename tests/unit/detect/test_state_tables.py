@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,8 +24,8 @@ from coincide.detection.columns.codec import (
     renumbered,
     rows_of,
 )
-from coincide.detection.columns.store import NOTHING, event_bytes, events_from, spread
-from coincide.detection.columns.tables import Shape, Table, distinct, numbered
+from coincide.detection.columns.store import NOTHING, event_bytes, events_from, some_events, spread
+from coincide.detection.columns.tables import Shape, Table, are_among, distinct, numbered
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.event import caused, detection, primitive, record, timer_place
@@ -220,6 +221,25 @@ def test_events_are_written_as_they_are() -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.list_(pa.string())])
+@pytest.mark.parametrize("bounds", [[0, 1, 9, 3, 4], [0, 2, 1, 3, 4], [0, -7, 1, 3, 4]])
+def test_some_events_are_read_whatever_the_others_are(kind: pa.DataType, bounds: list[int]) -> None:
+    """The second of these is none, but the last is one."""
+    table = table_of([primitive("a", second, second, f"e{second}", {"x": "text"}) for second in range(4)])
+    with pa.ipc.open_stream(event_bytes(table)) as reader:
+        written = reader.read_all()
+    offsets = pa.py_buffer(np.array(bounds, np.int64 if kind == pa.large_string() else np.int32))
+    name = "\0origin id" if pa.types.is_list(kind) else "x"
+    if pa.types.is_list(kind):
+        broken = pa.Array.from_buffers(kind, 4, [None, offsets], children=[pa.array(["p", "q", "r", "s"])])
+    else:
+        broken = pa.Array.from_buffers(kind, 4, [None, offsets, pa.py_buffer(b"text")])
+    written = written.set_column(written.schema.get_field_index(name), name, broken)
+    with pytest.raises(ValueError, match="not complete"):
+        some_events(written, np.array([1, 3]))
+    assert some_events(written, np.array([3])).column("id").values() == ["e3"]
+
+
 def test_places_with_timers_in_them_are_written_too() -> None:
     timer = timer_place(5000, (1000, 0, 3, 0), 2, 1)
     plain, made = detection("d", (1, 2), {}, (), (9000, 0, 4, 1, 7, 0)), detection("d", (1, 2), {}, (), caused(timer, 3, 0))
@@ -284,3 +304,9 @@ def test_both_tiers_write_situations_as_the_same_tables(case: str) -> None:
         written.append(sorted(name.partition(" ")[0] for name in parts))
     assert written[0] == written[1]
     assert "situations" in written[0]
+
+
+@given(st.lists(st.integers(-9, 9)), st.sets(st.integers(-9, 9)))
+def test_which_numbers_are_among_others(numbers: list[int], some: set[int]) -> None:
+    found = are_among(np.array(numbers, np.int64), np.array(sorted(some), np.int64))
+    assert found.tolist() == [number in some for number in numbers]

@@ -27,7 +27,7 @@ from coincide.detection.columns.codec import encode as encoded
 from coincide.detection.columns.store import event_bytes, events_from
 from coincide.detection.eventwise import Timer, Timers
 from coincide.detection.keys import Key
-from coincide.detection.parts import TABLES
+from coincide.detection.parts import TABLES, base_of
 from coincide.detection.snapshots import damaged, decoded, timer_place_of
 from coincide.model.bounds import Began, Count, Instant
 from coincide.model.event import Event, Place, instant_place
@@ -201,7 +201,7 @@ def _is_tables(data: bytes) -> bool:
 
 
 def _relations(program: Program, part: TablesPart, name: str, parts: Mapping[str, bytes]) -> Relations:
-    return read(program, shape_of(program), part.base, [parts[more] for more in additions(parts, name)])
+    return read(program, shape_of(program), base_of(parts[name], part), [parts[more] for more in additions(parts, name)])
 
 
 def _joined(programs: Sequence[Program], common: Common, relations: list[Relations]) -> Tables:

@@ -19,6 +19,7 @@ from coincide.detection.columns.hashes import is_open, key_hashes
 from coincide.detection.columns.store import event_bytes, events_from, joined
 from coincide.detection.columns.tables import FREE, IN_USE, KEYED, KEYED_DENSELY, Field, Numbers, Shape, ShapeText, Table
 from coincide.detection.keys import Key
+from coincide.detection.parts import Unwritten
 from coincide.detection.snapshots import damaged
 from coincide.model.bounds import Count, Finite, Whole
 from coincide.model.table import EventTable
@@ -235,9 +236,22 @@ def unpack(packed: Packed) -> Numbers:
 
 def decode(shapes: Sequence[Shape], kind: str, base: bytes, *changes: bytes) -> Relations:
     """The state that was written whole and changed since. Raises ValueError: `reading_state` makes it an InputError."""
-    found = changed([read(shapes, kind, data) for data in (base, *changes)])
+    first = _unwritten(shapes, kind, base.tables) if isinstance(base, Unwritten) else read(shapes, kind, base)
+    found = changed([first, *(read(shapes, kind, data) for data in changes)])
     check_references(found)
     return found
+
+
+def _unwritten(shapes: Sequence[Shape], kind: str, relations: Relations) -> Relations:
+    """As if they had been written and read."""
+    if relations.kind != kind or [*relations.rows] != [shape.name for shape in shapes]:
+        damaged("its tables are others")
+    for shape in shapes:
+        rows = relations.rows[shape.name] = replace(relations.rows[shape.name], shape=shape)
+        if shape.valued:
+            rows.values = _values(shape, msgspec.msgpack.encode(rows.values))
+        _check_rows(rows)
+    return relations
 
 
 def read(shapes: Sequence[Shape], kind: str, data: bytes) -> Relations:
@@ -259,27 +273,35 @@ def read(shapes: Sequence[Shape], kind: str, data: bytes) -> Relations:
 
 
 def _rows(shape: Shape, table: WrittenTable) -> Rows:
-    fields = [name for name, *_ in shape.written(min(table.parts, WIDEST))]
-    if list(table.columns) != fields or table.size > MOST or table.parts > WIDEST:
-        damaged(f"its table '{shape.name}' has other columns")
     columns = {name: unpack(packed) for name, packed in table.columns.items()}
     size = len(next(iter(columns.values()), ()))
     numbers = unpack(table.numbers) if shape.owner is None else np.arange(size)
-    freed = unpack(table.freed)
-    if any(len(column) != len(numbers) for column in columns.values()):
+    values = _values(shape, table.values or b"") if shape.valued else None
+    rows = Rows(shape, numbers, columns, table.size, table.parts, unpack(table.freed), values)
+    _check_rows(rows)
+    return rows
+
+
+def _values(shape: Shape, data: bytes) -> list[Any]:
+    values: list[Any] = msgspec.msgpack.decode(data, type=list[msgspec.Raw] if shape.raw else list[Any])
+    return values
+
+
+def _check_rows(rows: Rows) -> None:
+    shape, numbers, freed = rows.shape, rows.numbers, rows.freed
+    fields = [name for name, *_ in shape.written(min(rows.parts, WIDEST))]
+    if list(rows.columns) != fields or rows.size > MOST or rows.parts > WIDEST:
+        damaged(f"its table '{shape.name}' has other columns")
+    if any(len(column) != len(numbers) for column in rows.columns.values()):
         damaged(f"columns of its table '{shape.name}' are not equally long")
     if shape.owner is None:
         for some in (numbers, freed):
-            if len(some) and (some[0] < 0 or some[-1] >= table.size or (np.diff(some) <= 0).any()):
+            if len(some) and (some[0] < 0 or some[-1] >= rows.size or (some[1:] <= some[:-1]).any()):
                 damaged(f"rows of its table '{shape.name}' are not numbered in order")
         if len(freed) and np.isin(freed, numbers).any():
             damaged(f"a row of its table '{shape.name}' is free and in use")
-    values = None
-    if shape.valued:
-        values = msgspec.msgpack.decode(table.values or b"", type=list[msgspec.Raw] if shape.raw else list[Any])
-        if len(values) != len(numbers):
-            damaged(f"values of its table '{shape.name}' are not as many as its rows")
-    return Rows(shape, numbers, columns, table.size, table.parts, freed, values)
+    if rows.values is not None and len(rows.values) != len(numbers):
+        damaged(f"values of its table '{shape.name}' are not as many as its rows")
 
 
 def changed(told: Sequence[Relations]) -> Relations:

@@ -15,13 +15,9 @@ Hashes = npt.NDArray[np.int64]
 
 
 def key_hashes(keys: Sequence[Sequence[object]]) -> Hashes:
-    return np.fromiter(map(_hash, keys), np.int64, len(keys)) - (1 << 31)  # signed: narrower when they are written
-
-
-def _hash(key: Sequence[object]) -> int:
-    if len(key) == 1 and type(key[0]) is str:
-        return crc32(key[0].casefold().encode("utf-8", "surrogatepass"))
-    return crc32("\0".join(sorted(_spelled(key))).encode("utf-8", "surrogatepass"))
+    texts = [key[0].casefold() if len(key) == 1 and type(key[0]) is str else "\0".join(sorted(_spelled(key))) for key in keys]
+    hashes = [crc32(text.encode("utf-8", "surrogatepass")) for text in texts]
+    return np.array(hashes, np.int64) - (1 << 31)  # signed: narrower when they are written
 
 
 def _spelled(part: object) -> Iterator[str]:

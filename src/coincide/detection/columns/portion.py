@@ -7,7 +7,7 @@ that were told since are few, and read as they are."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +19,8 @@ from coincide.detection.columns import codec
 from coincide.detection.columns.codec import EVENTS, Relations, Rows
 from coincide.detection.columns.dues import NEVER
 from coincide.detection.columns.hashes import Hashes, is_open, key_hashes
-from coincide.detection.columns.store import events_from, joined
-from coincide.detection.columns.tables import KEYED_DENSELY, SHARED, Numbers, Shape, ShapeText
+from coincide.detection.columns.store import events_from, joined, some_events
+from coincide.detection.columns.tables import KEYED_DENSELY, SHARED, Numbers, Shape, ShapeText, are_among, distinct, taken
 from coincide.detection.snapshots import damaged
 from coincide.model.bounds import Count
 from coincide.model.table import EventTable
@@ -97,11 +97,20 @@ class Divided:
     shapes: dict[str, Shape]
     later: _Later
     keys: str  # the table of these
+    _ascending: dict[tuple[str, str], bool] = field(default_factory=dict)
 
-    def portion(self, hashes: Hashes) -> bytes | None:
+    def portion(self, hashes: Hashes) -> Relations | None:
         """Tables of the keys with these hashes, as a whole. None: they cannot be told from the others."""
-        found = _Portion(self).of(self.keys, hashes)
-        return None if found is None else codec.encode(found)
+        return None if self.loses_some else _Portion(self).of(self.keys, hashes)
+
+    @cached_property
+    def loses_some(self) -> bool:
+        """Are there rows that neither belong to keys, nor are shared, nor referred to: as what waits, whichever key it is of?"""
+        shapes = self.shapes.values()
+        referred = {own.into for shape in shapes for own in (*shape.fields, *shape.part_fields)}
+        kept = {*referred, *self.belonging, *(shape.name for shape in shapes if shape.use or shape.owner is not None)}
+        others = self.shapes.keys() - kept
+        return any(self.tables[name].numbers.data.nbytes or len(self.later.net.rows[name]) for name in others)
 
     @cached_property
     def later_hashes(self) -> Hashes:
@@ -179,19 +188,25 @@ class Divided:
     def tables(self) -> dict[str, _Table]:
         return {table.name: table for table in self.written.tables}
 
+    def ascends(self, name: str, label: str) -> bool:
+        """Does a column as it was written first?"""
+        if (name, label) not in self._ascending:
+            column = self.tables[name].columns[label].numbers
+            self._ascending[name, label] = bool((column[1:] >= column[:-1]).all())
+        return self._ascending[name, label]
+
     @cached_property
     def events(self) -> pa.Table:
         with pa.ipc.open_stream(pa.py_buffer(self.written.events)) as reader:
-            table = reader.read_all()
-        table.validate(full=True)
-        return table
+            return reader.read_all()
 
 
 @dataclass
 class _Later:
-    """What was told later: rows, and the numbers of those before that are no more."""
+    """What was told later: rows, and the numbers of those before that are no more, in order."""
 
     net: Relations
+    none: dict[str, Rows]
     gone: dict[str, Numbers] = field(default_factory=dict)
 
 
@@ -202,15 +217,11 @@ def _later(written: _Written, shapes: dict[str, Shape], changes: Sequence[bytes]
     told = [codec.read(tuple(shapes.values()), written.kind, data) for data in changes]
     if not all(some.since for some in told):
         return None
-    later = _Later(codec.changed([before, *told]))
+    later = _Later(codec.changed([before, *told]), empty)
     for name, shape in shapes.items():
-        if shape.owner is None:
-            later.gone[name] = np.concatenate([NOTHING, *(codec.mentioned(some.rows[name]) for some in told)])
-        elif shape.grows:
-            into = _owners(shape)
-            later.gone[name] = np.concatenate([NOTHING, *(some.rows[into].freed for some in told)])
-        else:
-            later.gone[name] = np.concatenate([NOTHING, *(codec.mentioned(some.rows[_owners(shape)]) for some in told)])
+        owners = [some.rows[name if shape.owner is None else _owners(shape)] for some in told]
+        gone = [rows.freed if shape.owner is not None and shape.grows else codec.mentioned(rows) for rows in owners]
+        later.gone[name] = distinct(np.concatenate([NOTHING, *gone]))
     return later
 
 
@@ -236,10 +247,9 @@ class _Portion:
         self.written, self.shapes, self.later = whole.written, whole.shapes, whole.later
         self.tables = whole.tables
         self.rows: dict[str, Rows] = {}
-        self.kept: dict[str, Any] = {}  # which rows, by their numbers
 
-    def of(self, keys: str, hashes: Hashes) -> Relations | None:
-        later = np.flatnonzero(np.isin(self.whole.later_hashes, hashes) | self.whole.later_open)
+    def of(self, keys: str, hashes: Hashes) -> Relations:
+        later = np.flatnonzero(are_among(self.whole.later_hashes, hashes) | self.whole.later_open)
         self._take(keys, self._rows_of_keys(keys, hashes), later)
         for name, column in self.whole.belonging.items():
             self._take_belonging(name, column)
@@ -252,63 +262,58 @@ class _Portion:
             self._take_belonging(name, str(self.shapes[name].owner))
         return self._relations(keys)
 
-    def _relations(self, keys: str) -> Relations | None:
+    def _relations(self, keys: str) -> Relations:
         net = self.later.net
         rows = {name: self.rows[name] for name in self.shapes}
-        if any(self._is_lost(name) for name in rows):
-            return None
         refs, events = self._events(rows.values())
-        found = Relations(net.kind, rows, refs, events, dict(net.notes), 0, net.epoch)
-        codec.check_references(found)
+        notes = {name: numbers.copy() for name, numbers in net.notes.items()}
+        found = Relations(net.kind, rows, refs, events, notes, 0, net.epoch)
         if self.shapes[keys].use == KEYED_DENSELY:
+            codec.check_references(found)
             found = codec.renumbered(found)
             found.notes = {**found.notes, "events": np.array([len(refs)])}
         return found
-
-    def _is_lost(self, name: str) -> bool:
-        """Are there rows that neither belong to keys, nor are shared, nor referred to: as what waits, whichever key it is of?"""
-        shape = self.shapes[name]
-        referred = any(own.into == name for other in self.shapes.values() for own in (*other.fields, *other.part_fields))
-        if referred or shape.use or shape.owner is not None or name in self.whole.belonging:
-            return False
-        return bool(len(self._numbers(name)) or len(self.later.net.rows[name]))
 
     # Which rows
 
     def _rows_of_keys(self, name: str, hashes: Hashes) -> Numbers:
         index = self.tables[name].index
         assert index is not None
-        known = index.hashes.numbers
-        wanted = hashes[(hashes >= np.iinfo(known.dtype).min) & (hashes <= np.iinfo(known.dtype).max)].astype(known.dtype)
-        first, last = np.searchsorted(known, wanted), np.searchsorted(known, wanted, side="right")
-        places = np.concatenate([NOTHING, *(np.arange(a, b) for a, b in zip(first, last, strict=True) if b > a)])
-        rows = np.concatenate((index.rows.numbers[places], index.always.numbers)).astype(np.int64)
-        return np.unique(rows)
+        places = _all_places(index.hashes.numbers, hashes)
+        return distinct(np.concatenate((index.rows.numbers[places], index.always.numbers)).astype(np.int64))
 
     def _take_belonging(self, name: str, column: str) -> None:
         shape = self.shapes[name]
         into = next(own.into for own in shape.fields if own.name == column)
         assert into is not None
-        kept = self.kept[into]
+        wanted = self.rows[into].numbers
         mine, net = self.tables[name].columns[column].numbers, self.later.net.rows[name].columns[column]
-        self._take(name, np.flatnonzero(kept[mine]), np.flatnonzero(kept[net]))
+        if not len(mine) and not len(net):
+            places = NOTHING
+        elif self.whole.ascends(name, column):
+            places = _all_places(mine, wanted)
+        else:
+            kept = np.zeros(self.rows[into].size, np.bool_)
+            kept[wanted] = True
+            places = np.flatnonzero(kept[mine])
+        self._take(name, places, np.flatnonzero(are_among(net, wanted)))
 
     def _take_all(self, name: str) -> None:
         self._take(name, np.arange(len(self._numbers(name))), np.arange(len(self.later.net.rows[name])))
 
     def _take_referred(self, names: Sequence[str]) -> None:
         """Rows that others refer to, and those that these refer to."""
-        taken: dict[str, Numbers] = dict.fromkeys(names, NOTHING)
+        found: dict[str, Numbers] = dict.fromkeys(names, NOTHING)
         sources = [*self.rows.values()]
         while True:
             wanted = {name: self._references(sources, name) for name in names}
-            more = {name: np.setdiff1d(numbers, taken[name]) for name, numbers in wanted.items()}
+            more = {name: np.setdiff1d(numbers, found[name]) for name, numbers in wanted.items()}
             if not any(map(len, more.values())):
                 break
-            taken = {name: np.union1d(taken[name], more[name]) for name in names}
+            found = {name: np.union1d(found[name], more[name]) for name in names}
             sources = [self._read(name, *self._by_number(name, numbers)) for name, numbers in more.items() if len(numbers)]
         for name in names:
-            self._take(name, *self._by_number(name, taken[name]))
+            self._take(name, *self._by_number(name, found[name]))
 
     def _references(self, sources: Iterable[Rows], into: str) -> Numbers:
         columns = [
@@ -330,16 +335,18 @@ class _Portion:
         return np.arange(len(next(iter(table.columns.values())).numbers))
 
     def _take(self, name: str, places: Numbers, later: Numbers) -> None:
-        rows = self.rows[name] = self._read(name, places, later)
-        if self.shapes[name].owner is None:
-            self.kept[name] = np.zeros(rows.size, np.bool_)
-            self.kept[name][rows.numbers] = True
+        self.rows[name] = self._read(name, places, later)
 
     def _read(self, name: str, places: Numbers, later: Numbers) -> Rows:
         """Rows at some places of what was written first, and of what was told later, as one."""
+        if not len(places) and not len(later):
+            none = self.later.none[name]
+            return replace(
+                none, columns=dict(none.columns), size=none.size if none.shape.owner else self.later.net.rows[name].size
+            )
         shape, table, net, gone = self.shapes[name], self.tables[name], self.later.net.rows[name], self.later.gone[name]
         owner = self._numbers(name)[places] if shape.owner is None else table.columns[shape.owner].numbers[places]
-        places = places[~np.isin(owner, gone)] if len(gone) else places
+        places = places[~are_among(owner, gone)]
         numbers = np.concatenate((self._numbers(name)[places].astype(np.int64), net.numbers[later]))
         order = np.argsort(numbers, kind="stable") if shape.owner is None else np.arange(len(numbers))
         columns = {
@@ -361,7 +368,7 @@ class _Portion:
         here = _places(self.written.refs.numbers, wanted)
         there = _places(net.refs, wanted)
         refs = np.concatenate((self.written.refs.numbers[here].astype(np.int64), net.refs[there]))
-        events = [_taken(self.whole.events, here)] if len(here) else []
+        events = [some_events(self.whole.events, here)] if len(here) else []
         events += [net.events.take(there)] if len(there) else []
         if not events:
             return NOTHING, events_from(b"")
@@ -379,12 +386,24 @@ def _belongs_by(shape: Shape, tables: set[str]) -> str | None:
 
 def _places(numbers: Any, wanted: Numbers) -> Numbers:
     """Where those of some numbers are that are there; both ascend."""
-    if not len(numbers):
-        return NOTHING
-    wanted = wanted[(wanted >= numbers[0]) & (wanted <= numbers[-1])].astype(numbers.dtype)
+    wanted = _possible(numbers, wanted)
     found = np.searchsorted(numbers, wanted)
     there: Numbers = found[numbers[found] == wanted]
     return there
+
+
+def _all_places(numbers: Any, wanted: Numbers) -> Numbers:
+    """The same, where some may be there several times."""
+    wanted = _possible(numbers, wanted)
+    first, end = np.searchsorted(numbers, wanted), np.searchsorted(numbers, wanted, side="right")
+    return taken(first, end - first)
+
+
+def _possible(numbers: Any, wanted: Numbers) -> Any:
+    """Of what is wanted, what is not outside of numbers that ascend, in the same width: these are not to be made wider."""
+    if not len(numbers):
+        return numbers
+    return wanted[(wanted >= numbers[0]) & (wanted <= numbers[-1])].astype(numbers.dtype)
 
 
 def _raw(table: _Table, places: Numbers) -> list[msgspec.Raw]:
@@ -396,13 +415,5 @@ def _raw(table: _Table, places: Numbers) -> list[msgspec.Raw]:
         values = msgspec.msgpack.decode(data, type=list[msgspec.Raw])
         return [values[place] for place in places.tolist()]
     starts = table.starts.numbers
-    begin, end = starts[places], np.append(starts, data.nbytes)[places + 1]
+    begin, end = starts[places], np.where(places + 1 < len(starts), starts[(places + 1) % len(starts)], data.nbytes)
     return [msgspec.Raw(bytes(data[a:b])) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
-
-
-def _taken(table: pa.Table, rows: Numbers) -> EventTable:
-    some = table.take(pa.array(rows))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, some.schema) as writer:
-        writer.write_table(some)
-    return events_from(sink.getvalue().to_pybytes())

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from coincide.detection.columns.origins import is_single
+from coincide.detection.columns.tables import taken
 from coincide.detection.snapshots import damaged, place_of
 from coincide.model.bounds import FURTHEST
 from coincide.model.column import Column, concatenated
@@ -269,7 +270,37 @@ def events_from(data: bytes) -> EventTable:
     if not data:
         return NOTHING
     with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
-        read = reader.read_all()
+        return _events_of(reader.read_all())
+
+
+def some_events(written: pa.Table, rows: Numbers) -> EventTable:
+    """Some of the events that were written, which need not be sound otherwise; in the same way."""
+    written.validate()
+    for column in written.columns:
+        _check_reach(_one_chunk(column), rows)
+    return _events_of(written.take(pa.array(rows)))
+
+
+def _check_reach(array: pa.Array, rows: Numbers) -> None:
+    """What these rows refer to is there."""
+    if not len(rows):
+        return
+    kind = array.type
+    is_list, wide = pa.types.is_list(kind), pa.types.is_large_string(kind)
+    if is_list or wide or pa.types.is_string(kind):
+        _, offsets, data, *_ = array.buffers()
+        bounds = np.frombuffer(offsets, np.int64 if wide else np.int32)
+        first, end = bounds[rows].astype(np.int64), bounds[rows + 1].astype(np.int64)
+        size = len(array.values) if is_list else 0 if data is None else data.size
+        if ((first < 0) | (first > end) | (end > size)).any():
+            damaged("its events are not complete")
+        if is_list:
+            _check_reach(array.values, taken(first, end - first))
+    elif not pa.types.is_primitive(kind):
+        array.validate(full=True)
+
+
+def _events_of(read: pa.Table) -> EventTable:
     read.validate(full=True)
     if len(set(read.column_names)) < len(read.column_names) or len(read) == 0:
         damaged("its events have a field twice")
@@ -295,7 +326,7 @@ def events_from(data: bytes) -> EventTable:
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
+    found = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
 
 

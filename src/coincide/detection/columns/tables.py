@@ -259,6 +259,14 @@ def taken(ranges_from: Numbers, sizes: Numbers) -> Numbers:
     return np.repeat(ranges_from - ends + sizes, sizes) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
+def are_among(numbers: Numbers, some: Numbers) -> npt.NDArray[np.bool_]:
+    """Which numbers are among some that ascend. `np.isin` sorts these again."""
+    if not len(some):
+        return np.zeros(len(numbers), np.bool_)
+    found: npt.NDArray[np.bool_] = some[np.minimum(some.searchsorted(numbers), len(some) - 1)] == numbers
+    return found
+
+
 def distinct(numbers: Numbers, size: int | None = None) -> Numbers:
     """Numbers (below `size`), each once, in order. Where they are many, marking them is faster than sorting; `np.unique` hashes
     them before it sorts, which takes several times as long."""

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from coincide.collecting import all_is_kept
 from coincide.detection.columns.hashes import Hashes
+from coincide.detection.columns.tables import are_among
 from coincide.detection.snapshots import damaged, reading_state
 from coincide.engines.graph import Graph
 from coincide.engines.snapshots import DividedSnapshot
@@ -129,13 +130,26 @@ class Taken:
         some = of_keys(self.rows, hashes)
         return Step(events.take(pa.array(some)) if len(some) else None, step.bound, step.start)
 
+    def followed_by(self, other: Taken) -> list[Taken]:
+        """The two as one, if they can be."""
+        steps = as_one([self.step, other.step])
+        if len(steps) > 1 or self.rows is None or other.rows is None:
+            return [self, other]
+        return [Taken(steps[0], np.concatenate((self.rows, other.rows)))]
+
 
 @dataclass
 class Stored:
-    """What is stored of a page, read once for many portions; the steps are those after the last change that was told."""
+    """What is stored of a page, read once for many portions; the steps are those after the last change that was told, as few as
+    can be, and `count` as they were."""
 
     state: DividedSnapshot
-    steps: list[Taken]
+    steps: list[Taken] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, taken: Taken) -> None:
+        self.count += 1
+        self.steps[-1:] = self.steps[-1].followed_by(taken) if self.steps else [taken]
 
 
 @dataclass
@@ -158,6 +172,11 @@ class _Memory:
             return None
         self.size -= found[2]
         return found[1] if found[0] is graph else None
+
+    def forget(self) -> None:
+        """As a worker that has just started."""
+        self.states.clear()
+        self.size = 0
 
 
 MEMORY = _Memory()
@@ -255,9 +274,9 @@ class Pages:
             hashes, following = np.union1d(hashes, waiting[0]), waiting[1]
         if SHARE * len(hashes) > page.base:
             return None
-        if remembered is not None and np.isin(hashes, remembered.hashes).all():
+        if remembered is not None and are_among(hashes, remembered.hashes).all():
             return replace(remembered, rows=rows, following=following)
-        if len(stored.steps) >= PATIENCE * (2 + number % TURNS):
+        if stored.count >= PATIENCE * (2 + number % TURNS):
             return None
         state = self._portion(graph, stored, hashes)
         return None if state is None else Portion(state, hashes, stored, rows, following)
@@ -277,7 +296,12 @@ class Pages:
             data = self.store.base(number)
             changes, steps = self._log(number, page)
             state = None if data is None else graph.divided(data, changes, len(self.key))
-            return None if state is None else Stored(state, [*map(self._taken, steps)])
+            if state is None:
+                return None
+            found = Stored(state)
+            for step in steps:
+                found.add(self._taken(step))
+            return found
 
     def _taken(self, step: Step) -> Taken:
         return Taken(step, NO_KEYS if step.events is None else row_hashes(self.task.logged(step.events), self.key))
@@ -346,7 +370,7 @@ class Pages:
         """Keep what a step has led to that was taken without the whole state."""
         page = self.known[number]
         self._append(number, page, step.to_bytes())
-        portion.stored.steps.append(Taken(step, portion.rows))
+        portion.stored.add(Taken(step, portion.rows))
         page.token = os.urandom(8)
         size = page.base + page.size + SHARE * len(portion.hashes)
         MEMORY.put(page.token + PORTION, self.graph, portion, size // TABLES)
