@@ -61,7 +61,7 @@ def test_description_in_words() -> None:
             "group 2",
             "    detectors: b",
             "    in one partition: 'b' has no key",
-            "    with ranges=N: in one task all the same: ranges are for rules none of which has a key, nor feeds another by stages",
+            "    with ranges=N: in one task all the same: ranges are for rules in one stage, none of which has a key",
             "    filter: type = 'q'",
             "    columns: type, time, id",
         ]

@@ -88,7 +88,7 @@ def groups(rules: Rulebook, several: frozenset[str] = frozenset(), cutting: Cutt
 def reasons_against_ranges(planned: Sequence[tuple[Group, Sequence[DetectorPlan]]]) -> list[str]:
     """Why a batch cannot be cut into ranges of time; empty: it can. That is for one group, without a key."""
     if len(planned) != 1 or planned[0][0].key is not None:
-        return ["ranges are for rules none of which has a key, nor feeds another by stages"]
+        return ["ranges are for rules in one stage, none of which has a key"]
     ticking = [one.name for plan in planned[0][1] for one in plan.ticking]
     return [f"{_quoted(ticking)} acts without events, which is watched over all of them"] if ticking else []
 
