@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.columns.hashes import Hashes, key_hashes
+from coincide.detection.columns.hashes import Hashes, are_among, key_hashes
 from coincide.detection.columns.keys import key_codes
 from coincide.model.batch import EventBatch
 
@@ -32,5 +32,5 @@ def touched(rows: Hashes) -> Hashes:
 
 
 def of_keys(rows: Hashes, hashes: Hashes) -> npt.NDArray[np.int64]:
-    """The numbers of the rows that touch keys with these hashes."""
-    return np.flatnonzero(np.isin(rows, hashes) | (rows == ANY))
+    """The numbers of the rows that touch keys with these hashes, which ascend."""
+    return np.flatnonzero(are_among(rows, hashes) | (rows == ANY))

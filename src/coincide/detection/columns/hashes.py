@@ -18,6 +18,14 @@ def key_hashes(keys: Sequence[Sequence[object]]) -> Hashes:
     return np.fromiter(map(_hash, keys), np.int64, len(keys)) - (1 << 31)  # signed: narrower when they are written
 
 
+def are_among(hashes: Hashes, some: Hashes) -> npt.NDArray[np.bool_]:
+    """Which of these are among some that ascend."""
+    if not len(some):
+        return np.zeros(len(hashes), np.bool_)
+    found: npt.NDArray[np.bool_] = some[np.minimum(np.searchsorted(some, hashes), len(some) - 1)] == hashes
+    return found
+
+
 def _hash(key: Sequence[object]) -> int:
     if len(key) == 1 and type(key[0]) is str:
         return crc32(key[0].casefold().encode("utf-8", "surrogatepass"))

@@ -18,9 +18,9 @@ import pyarrow as pa
 from coincide.detection.columns import codec
 from coincide.detection.columns.codec import EVENTS, Relations, Rows
 from coincide.detection.columns.dues import NEVER
-from coincide.detection.columns.hashes import Hashes, is_open, key_hashes
+from coincide.detection.columns.hashes import Hashes, are_among, is_open, key_hashes
 from coincide.detection.columns.store import events_from, joined
-from coincide.detection.columns.tables import KEYED_DENSELY, SHARED, Numbers, Shape, ShapeText
+from coincide.detection.columns.tables import KEYED_DENSELY, SHARED, Numbers, Shape, ShapeText, taken
 from coincide.detection.snapshots import damaged
 from coincide.model.bounds import Count
 from coincide.model.table import EventTable
@@ -99,7 +99,7 @@ class Divided:
     keys: str  # the table of these
 
     def portion(self, hashes: Hashes) -> bytes | None:
-        """Tables of the keys with these hashes, as a whole. None: they cannot be told from the others."""
+        """Tables of the keys with these hashes, which ascend, as a whole. None: they cannot be told from the others."""
         found = _Portion(self).of(self.keys, hashes)
         return None if found is None else codec.encode(found)
 
@@ -239,7 +239,7 @@ class _Portion:
         self.kept: dict[str, Any] = {}  # which rows, by their numbers
 
     def of(self, keys: str, hashes: Hashes) -> Relations | None:
-        later = np.flatnonzero(np.isin(self.whole.later_hashes, hashes) | self.whole.later_open)
+        later = np.flatnonzero(are_among(self.whole.later_hashes, hashes) | self.whole.later_open)
         self._take(keys, self._rows_of_keys(keys, hashes), later)
         for name, column in self.whole.belonging.items():
             self._take_belonging(name, column)
@@ -281,8 +281,7 @@ class _Portion:
         known = index.hashes.numbers
         wanted = hashes[(hashes >= np.iinfo(known.dtype).min) & (hashes <= np.iinfo(known.dtype).max)].astype(known.dtype)
         first, last = np.searchsorted(known, wanted), np.searchsorted(known, wanted, side="right")
-        places = np.concatenate([NOTHING, *(np.arange(a, b) for a, b in zip(first, last, strict=True) if b > a)])
-        rows = np.concatenate((index.rows.numbers[places], index.always.numbers)).astype(np.int64)
+        rows = np.concatenate((index.rows.numbers[taken(first, last - first)], index.always.numbers)).astype(np.int64)
         return np.unique(rows)
 
     def _take_belonging(self, name: str, column: str) -> None:
