@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 from unittest.mock import patch
 
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coincide.detection.base import Clock
-from coincide.detection.correlation import join
+from coincide.detection.correlation import join, join_state, kernel
 from coincide.detection.correlation.kernel import Kernel
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
@@ -73,7 +74,8 @@ VALUES = (
 
 
 @st.composite
-def descriptions(draw: st.DrawFn, name: str = "c", classes: str = "abc") -> str:
+def descriptions(draw: st.DrawFn, name: str = "c", classes: str = "abc", equal: tuple[str, ...] = ("",)) -> str:
+    """`equal`: what every term may demand."""
     sources = []
     for anchor in "ABC":
         join = draw(st.sampled_from(FILTERS if anchor == "A" else FILTERS + JOINS))
@@ -88,7 +90,7 @@ def descriptions(draw: st.DrawFn, name: str = "c", classes: str = "abc") -> str:
         literal = negated.filter(lambda text: text not in ("not SC", "not AV"))  # absence is the interpreter's
         terms = draw(st.lists(st.lists(literal, min_size=1, max_size=4).map(" and ".join), min_size=1, max_size=2))
         logic = " or ".join(f"({term})" for term in terms)
-        expressions += f'<expression anchor="X{number}">TRUE{number} and ({logic})</expression>'
+        expressions += f'<expression anchor="X{number}">TRUE{number} and {draw(st.sampled_from(equal))}({logic})</expression>'
         for access in draw(st.sampled_from([["public"], ["public", "west"]])):
             events += f'<event class="{name}{number}" trigger="X{number}" access="{access}">{VALUES}</event>'
     anchored = "".join(f'<predicate anchor="TRUE{n}">A.k &gt;= 0</predicate>' for n in range(2))
@@ -131,6 +133,44 @@ def test_the_join_is_the_interpreter(text: str, events: list[Event], cuts: list[
     book = rules(text)
     assert not any(plan.tier_reasons() for plan in book.plans())
     check_detector(book, events, cuts)
+
+
+KEYED = descriptions(equal=("EK and ", "EK and EC and ", "EX and EK and EC and "))
+
+
+@quick
+@given(KEYED, streams(), st.lists(st.integers(1, 9), max_size=2), st.sampled_from([0, 2]))
+def test_only_what_has_the_keys_is_looked_at(text: str, events: list[Event], cuts: list[int], least: int) -> None:
+    with patch.object(kernel, "SHARE", 0), patch.object(join_state, "LEAST", least):
+        check_detector(rules(text), events, cuts)
+
+
+VISITS = """<cd id="c" within="40"><sources>
+  <source class="a" anchor="A"><attribute name="k" type="int"/></source>
+  <source class="b" anchor="B" within="20"><attribute name="v" type="double"/><attribute name="w" type="string"/></source>
+  <source class="c" anchor="C"><attribute name="k" type="int" optional="true"/><attribute name="w" type="string"/></source>
+</sources><predicates>
+  <predicate name="equal" anchor="AB">A.k, B.v</predicate><predicate name="equal" anchor="BC">B.v, C.k</predicate>
+  <predicate anchor="W">B.w &gt;= C.w</predicate><predicate name="before" anchor="L">A, B</predicate>
+</predicates><expressions>
+  <expression anchor="X">AB and BC and W</expression><expression anchor="Y">AB and L</expression>
+</expressions><events><event class="x" trigger="X"/><event class="y" trigger="Y"/></events></cd>"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("changes", [False, True])
+def test_partners_by_attributes_of_other_names(seed: int, changes: bool) -> None:
+    """Those before a batch are found however many chunks they are in; each source is looked for by an attribute of its own."""
+    rng, book = random.Random(seed), rules(VISITS)
+    events = [
+        primitive(rng.choice("abc"), at, at, f"e{n:03}", {"k": float(key), "v": float(key), "w": rng.choice("pq")})
+        for n, at, key in ((n, 1000 * (n // 2), rng.randrange(9)) for n in range(150))
+    ]
+    cuts = sorted(rng.sample(range(1, 150), 40))
+    with patch.object(kernel, "SHARE", 0), patch.object(join_state, "LEAST", 4):
+        found = detections(book, events, tier="kernel", cuts=cuts, changes=changes)
+    assert found == detections(book, events)
+    assert len({record["type"] for record in found}) == 2
 
 
 @quick

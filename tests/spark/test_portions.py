@@ -44,6 +44,20 @@ RULES = {
       </lifespan>
       <situation name="S" lifespan="L"><not detectionMode="deferred"><operandNot event="b"/></not></situation>
     </amit>""",
+    "cdl.xml": """<cd id="x" version="1" within="20 s">
+      <sources>
+        <source class="a" anchor="A"><attribute name="k" type="string"/></source>
+        <source class="b" anchor="B" within="9 s"><attribute name="k" type="string"/></source>
+        <source class="c" anchor="C"><attribute name="k" type="string"/></source>
+      </sources>
+      <predicates>
+        <predicate name="equal" anchor="ab">A.k, B.k</predicate>
+        <predicate name="equal" anchor="bc">B.k, C.k</predicate>
+        <predicate name="before" anchor="order">A, B</predicate>
+      </predicates>
+      <expressions><expression anchor="X">ab and bc and order</expression></expressions>
+      <events><event class="x" trigger="X"/></events>
+    </cd>""",
     "ce": "detect X = ([a(k = ?k)], [b(k = ?k)] | [T]) T = 4s",
     "matchrecognize": """SELECT * FROM events MATCH_RECOGNIZE (PARTITION BY k ORDER BY time MEASURES LAST(B.time) AS last
       PATTERN (A B+ C?) WITHIN INTERVAL '4' SECOND DEFINE A AS type = 'a', B AS type = 'b', C AS type = 'c') AS x""",
@@ -127,7 +141,7 @@ def test_what_is_due(language: str, text: str) -> None:
     assert texts(run(rules, events, 3, store)) == expected(rules, events, inf)
 
 
-@pytest.mark.parametrize("language", ["ecl", "eql"])
+@pytest.mark.parametrize("language", ["ecl", "eql", "cdl.xml"])
 def test_whatever_is_in_a_base(language: str) -> None:
     """It is gone on with, or refused."""
     rules, store = loads(RULES[language], language), Memory()

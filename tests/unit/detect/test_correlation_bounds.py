@@ -10,6 +10,7 @@ from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.order import sort_batch
 from coincide.adapters.records import event_of
 from coincide.cdl import forget_providers, register_provider
+from coincide.detection.correlation import join_state, kernel
 from coincide.engines.graph import Graph
 from coincide.lang.cdl.bounds import SLACK, time_bounds
 from coincide.lang.cdl.names import Names
@@ -83,7 +84,7 @@ def kept(book: Rulebook, records: list[dict[str, Any]]) -> dict[str, int]:
     graph.advance(state, sort_batch(EventBatch([event_of(record, DEFAULT, n) for n, record in enumerate(records)])))
     plans = [plan for plan in graph.plans if plan.name == "c"]
     compact = state.states[list(graph.plans).index(plans[0])].compact
-    return {node.anchor: len(some) for node, some in zip(plans[0].program.cd.sources, compact.messages, strict=True)}  # type: ignore[attr-defined]
+    return {node.anchor: len(some) for node, some in zip(plans[0].program.cd.sources, compact.whole().messages, strict=True)}  # type: ignore[attr-defined]
 
 
 STREAM = [{"type": kind, "time": 10 * n, "k": 1} for n in range(100) for kind in "abc"]
@@ -109,3 +110,19 @@ def test_detections_may_be_older_than_the_clock() -> None:
     feeder = SourceText("f.ecl", "monitor m = repeat { push(b) { sequential { x, y } } }")
     fed = load(SourceText("r.cdl.yaml", book.files[0][0].text), feeder)
     assert kept(fed, STREAM) == {"A": 100, "B": 1, "C": 0}
+
+
+def test_what_comes_bit_by_bit_is_forgotten_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth of a second of events waits, whatever has been there before; keys are never the same."""
+    monkeypatch.setattr(join_state, "LEAST", 8)
+    monkeypatch.setattr(kernel, "SHARE", 0)
+    graph = Graph(rules("P", head=HEAD.replace("cd: c", "cd: c\nwithin: 200 ms"), P="A.k = B.k").plans("kernel"))
+    state, made = graph.initial(), 0
+    for n in range(2000):
+        kind, at = "ab"[n % 2], 5 * n
+        made += len(graph.advance(state, EventBatch([event_of({"type": kind, "time": at, "k": n // 2}, DEFAULT, n)])))
+        compact = state.states[0].compact
+        assert len(compact) <= 2 * 41 + 2 * 8
+        assert len(compact.chunks) < 8
+        assert len(compact.keys) <= 4 * 100 + 8
+    assert made == 1000

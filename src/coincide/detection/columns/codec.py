@@ -70,6 +70,13 @@ class WrittenTable(msgspec.Struct, array_like=True):
     index: KeyIndex | None = None  # of keys
 
 
+class Head(msgspec.Struct, array_like=True):
+    """What tables begin with."""
+
+    version: int
+    kind: str
+
+
 class Written(msgspec.Struct, array_like=True):
     """`since`: the epoch from which on changes are told; 0: all there is. `shapes`: those of the tables, where some of it may be
     read without the rest."""
@@ -240,6 +247,12 @@ def decode(shapes: Sequence[Shape], kind: str, base: bytes, *changes: bytes) -> 
     found = changed([first, *(read(shapes, kind, data) for data in changes)])
     check_references(found)
     return found
+
+
+def kind_of(base: bytes) -> str:
+    """The kind of tables, for whoever reads several."""
+    kind: str = base.tables.kind if isinstance(base, Unwritten) else msgspec.msgpack.decode(base, type=Head).kind
+    return kind
 
 
 def _unwritten(shapes: Sequence[Shape], kind: str, relations: Relations) -> Relations:

@@ -415,5 +415,6 @@ def _raw(table: _Table, places: Numbers) -> list[msgspec.Raw]:
         values = msgspec.msgpack.decode(data, type=list[msgspec.Raw])
         return [values[place] for place in places.tolist()]
     starts = table.starts.numbers
-    begin, end = starts[places], np.where(places + 1 < len(starts), starts[(places + 1) % len(starts)], data.nbytes)
+    following = starts[(places + 1) % len(starts)].astype(np.int64)  # narrow numbers need not hold where the last one ends
+    begin, end = starts[places], np.where(places + 1 < len(starts), following, data.nbytes)
     return [msgspec.Raw(bytes(data[a:b])) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]

@@ -247,7 +247,7 @@ def expiries(messages: Messages, within: int | None) -> Numbers:
     return np.full(len(lo), NEVER) if within is None else lo + within
 
 
-def clocks(table: EventTable) -> Numbers:
-    """The clock at each row: that of its root, or its own end where that is later."""
+def clocks(table: EventTable, rows: slice = slice(None)) -> Numbers:
+    """The clock at rows: that of their roots, or their own ends where these are later."""
     places = table.places
-    return table.hi if places is None else np.maximum(places[:, 0], table.hi)
+    return table.hi[rows] if places is None else np.maximum(places[rows, 0], table.hi[rows])

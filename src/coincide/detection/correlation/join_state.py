@@ -6,7 +6,8 @@ says so (`partial`, in older snapshots)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations as subsets
 from typing import Any
 
@@ -14,37 +15,62 @@ import numpy as np
 
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.correlation.join import Buffer, Combinations, Joiner
+from coincide.detection.correlation.join_chunks import NO_ROWS, Chunk, Ends, Keys, nothing, together
 from coincide.detection.correlation.join_rows import Messages, Numbers, clocks
 from coincide.detection.correlation.join_trees import Trees
 from coincide.detection.correlation.live import Instance
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import State, expiry_of, fresh
 from coincide.detection.correlation.view import Message, message_of
-from coincide.model.column import column_of
+from coincide.model.bounds import FURTHEST
+from coincide.model.column import Column, column_of
 from coincide.model.compound import Compound
 from coincide.model.event import Event
 from coincide.model.table import EventTable, table_of
 
 LITTLE = 1 << 14
 """Messages that may have been removed before all is written again."""
-
-ENVELOPE_FIELDS = frozenset({"type", "id", "source", "space"})
+LEAST = 1 << 10
+"""A chunk that is no larger is joined with what comes after it."""
 
 
 @dataclass(eq=False)
 class Compact:
-    """The envelopes of all messages that may still be combined, in order of arrival, and each source's messages among them. They
-    have `numbers`, which ascend; `count` is the next one. Of what was written last are known: its epoch (0: nothing was), the
-    next number then, and what has been removed of it since; `renewed`: all has changed."""
+    """All messages that may still be combined, in order of arrival, by numbers, of which `count` is the next one; `now` is the
+    clock at the last step. Of what was written last are known: its epoch (0: nothing was), the next number then, and what has
+    been removed of it since; `renewed`: all has changed."""
 
-    table: EventTable
-    messages: list[Messages]
-    numbers: Numbers
+    chunks: list[Chunk]  # one at least, and an empty one only if it is alone
     count: int
+    now: int = -FURTHEST
     epoch: int = 0
     written: int = 0
     removed: list[Numbers] = field(default_factory=list)
     renewed: bool = True
+    keys: Keys = field(default_factory=Keys)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.chunks))
+
+    def whole(self) -> Chunk:
+        self.chunks = [together(self.chunks)]
+        return self.chunks[0]
+
+    def since(self, number: int) -> Chunk:
+        """Messages with this number or a higher one."""
+        later = [chunk.since(number) for chunk in self.chunks[1:] if chunk.numbers[-1] >= number]
+        return together([self.chunks[0].since(number), *later])
+
+    def of_keys(self, names: Mapping[int, str], wanted: Mapping[int, Sequence[Column]]) -> Chunk:
+        """By source, messages that have any of these values of an attribute."""
+        found = [[NO_ROWS] * len(chunk.messages) for chunk in self.chunks]
+        for source, columns in wanted.items():
+            indexes = [chunk.index(source, names[source], self.keys) for chunk in self.chunks]
+            keys = self.keys.known(columns)
+            for positions, index in zip(found, indexes, strict=True):
+                positions[source] = index.having(keys)
+        some = [chunk.only(positions) for chunk, positions in zip(self.chunks, found, strict=True) if any(map(len, positions))]
+        return together(some or [nothing(len(found[0]))])
 
     def go_on(self) -> None:
         """All is written: what comes from now on is what changes."""
@@ -52,22 +78,38 @@ class Compact:
         self.written, self.removed, self.renewed = self.count, [], False
 
     def renumber(self) -> None:
-        self.numbers, self.count = np.arange(len(self.table)), len(self.table)
+        self.whole().numbers, self.count = np.arange(len(self)), len(self)
 
-    def replaced(self, table: EventTable, messages: list[Messages], numbers: Numbers, rows: Numbers) -> Compact:
-        """With other messages, of which `rows` have been kept of all those with these numbers."""
-        count = self.count + len(numbers) - len(self.numbers)
-        found = replace(self, table=table, messages=messages, numbers=numbers[rows], count=count)
-        if not self.renewed and len(rows) < len(numbers):
-            gone = np.delete(numbers, rows)
-            found.removed = [*self.removed, gone[gone < self.written]]
-            found.renewed = sum(map(len, found.removed)) > max(LITTLE, 2 * len(rows))
+    # What comes and goes.
+
+    def keep(self, chunk: Chunk, ends: Ends) -> None:
+        """What of this is of use, and nothing else."""
+        self.chunks, self.keys = [self._useful(chunk, ends)], Keys()
+
+    def add(self, chunk: Chunk, ends: Ends) -> None:
+        """Behind the others, joined with those that are not much larger, so that they are never many. Of each of these goes what
+        is of no more use once that is half of it: so to find it costs as much as it has cost to get it."""
+        if len(self.keys) > 4 * len(self) + LEAST:
+            self.keep(self.whole(), ends)
+        chunk = self._useful(chunk, ends)
+        while self.chunks and len(self.chunks[-1]) <= max(LEAST, 2 * len(chunk)):
+            chunk = self.chunks.pop().followed_by(chunk)
+        chunks = [self._useful(some, ends) if some.half(ends) < self.now else some for some in (*self.chunks, chunk)]
+        self.chunks = [some for some in chunks if len(some)] or chunks[:1]
+
+    def _useful(self, chunk: Chunk, ends: Ends) -> Chunk:
+        found = chunk.useful(ends, self.now)
+        if not self.renewed and len(found) < len(chunk):
+            stays = np.zeros(len(chunk), np.bool_)
+            stays[np.searchsorted(chunk.numbers, found.numbers)] = True
+            gone = chunk.numbers[~stays]
+            self.removed.append(gone[gone < self.written])
+            self.renewed = sum(map(len, self.removed)) > max(LITTLE, 2 * len(self))
         return found
 
 
 def empty(trees: Trees) -> Compact:
-    nothing = np.empty(0, np.int64)
-    return Compact(NOTHING, [Messages(NOTHING, nothing) for _ in trees.sources], nothing, 0)
+    return Compact([nothing(len(trees.sources))], 0)
 
 
 def loaded(trees: Trees, state: State) -> Compact | None:
@@ -85,7 +127,7 @@ def loaded(trees: Trees, state: State) -> Compact | None:
     table = table_of([_event(all_messages[place]) for place in places]) if places else NOTHING
     number = {place: row for row, place in enumerate(places)}
     messages = [_messages(trees, s, table, number, some) for s, some in enumerate(found)]
-    return Compact(table, messages, np.arange(len(places)), len(places))
+    return Compact([Chunk(table, messages, np.arange(len(places)))], len(places))
 
 
 def _event(m: Message) -> Event:
@@ -103,15 +145,16 @@ def _messages(trees: Trees, source: int, table: EventTable, number: dict[Any, in
 
 def objects(program: Program, trees: Trees, compact: Compact) -> State:
     state = fresh(program)
-    events = compact.table.events()
+    whole = compact.whole()
+    events = whole.table.events()
     messages = [
         [_message(trees, s, some, n, events[row]) for n, row in enumerate(some.rows.tolist())]
-        for s, some in enumerate(compact.messages)
+        for s, some in enumerate(whole.messages)
     ]
-    now = clocks(compact.table)
+    now = clocks(whole.table)
     buffers = [
         Buffer(some, now[some.rows], source.within, len(some))
-        for source, some in zip(program.sources, compact.messages, strict=True)
+        for source, some in zip(program.sources, whole.messages, strict=True)
     ]
     for number, selection in enumerate(trees.selections):
         joiner = Joiner(trees, selection, program.groups[number].links, buffers)

@@ -1,7 +1,7 @@
 """The join tier's state as relations that are written (columns/codec.py), and from them again.
 
 An event is written with the attributes that each source declares, which are its own or were looked up; which sources have matched
-it stands in a table."""
+it stands in a table. Where detection is divided by a key, so does that, and portions can be read (columns/portion.py)."""
 
 from __future__ import annotations
 
@@ -12,40 +12,50 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from coincide.detection.columns.codec import Relations, Rows, compact, decode
+from coincide.detection.columns.codec import Relations, Rows, compact, decode, kind_of
 from coincide.detection.columns.store import NOTHING, picked
-from coincide.detection.columns.tables import Numbers, Shape
-from coincide.detection.correlation.join_rows import Messages, compacted, typed
-from coincide.detection.correlation.join_state import ENVELOPE_FIELDS, Compact
+from coincide.detection.columns.tables import KEYED, Numbers, Shape
+from coincide.detection.correlation.join_chunks import ENVELOPE_FIELDS, Chunk
+from coincide.detection.correlation.join_rows import Messages, clocks, compacted, typed
+from coincide.detection.correlation.join_state import Compact
 from coincide.detection.correlation.join_trees import Attribute, Trees
+from coincide.detection.keys import key_part
 from coincide.detection.snapshots import damaged
 from coincide.model.column import Column
 from coincide.model.table import EventTable
 
-KIND = "correlation"
 MESSAGES = Shape("messages", "event>events", parts="matched")  # a part for each source
+SHAPES = {"correlation": MESSAGES, "correlation by key": replace(MESSAGES, valued=True, use=KEYED)}
+"""By kind, without keys and with these."""
 
 
-def relations(state: Compact, since_last: bool = False) -> Relations:
+def relations(state: Compact, key: str | None, since_last: bool = False) -> Relations:
     """All there is, which what is told next can be added to; or what has changed. New messages stand at the end."""
-    written = state.written if since_last else 0
-    first = int(np.searchsorted(state.numbers, written))
-    numbers = state.numbers[first:]
-    marks = np.zeros((len(state.messages), len(numbers)), np.int64)
-    fields = {name: state.table.fields[name][first:] for name in state.table.fields}
-    for source, some in enumerate(state.messages):
-        at = int(np.searchsorted(some.rows, first))
-        rows = some.rows[at:] - first
-        marks[source, rows] = 1
+    chunk = state.since(state.written) if since_last else state.whole()
+    numbers = chunk.numbers
+    marks = np.zeros((len(chunk.messages), len(numbers)), np.int64)
+    fields = dict(chunk.table.fields)
+    for source, some in enumerate(chunk.messages):
+        marks[source, some.rows] = 1
         for name, column in some.columns.items():
-            fields[field_name(source, name)] = _spread(column.take(np.arange(at, len(some))), rows, len(numbers))
+            fields[field_name(source, name)] = _spread(column, some.rows, len(numbers))
     columns = {"event": numbers, **{f"matched.{source}": column for source, column in enumerate(marks)}}
     freed = _freed(state, numbers) if since_last else numbers[:0]
-    rows_told = Rows(MESSAGES, numbers, columns, state.count, len(marks), freed)
-    envelopes = picked(state.table, np.arange(first, len(state.table)), frozenset())
-    events = replace(envelopes, fields=fields) if len(numbers) else NOTHING
+    kind, shape = [*SHAPES.items()][key is not None]
+    rows_told = Rows(shape, numbers, columns, state.count, len(marks), freed, None if key is None else _keys(chunk, key))
+    events = replace(chunk.table, fields=fields, _columns={}) if len(numbers) else NOTHING
     notes = {"events": np.array([state.count])}
-    return Relations(KIND, {MESSAGES.name: rows_told}, numbers, events, notes, state.epoch if since_last else 0, state.epoch)
+    return Relations(kind, {shape.name: rows_told}, numbers, events, notes, state.epoch if since_last else 0, state.epoch)
+
+
+def _keys(chunk: Chunk, name: str) -> list[Any]:
+    """Of each message: all sources that have matched it see the same."""
+    keys: list[Any] = [None] * len(chunk)
+    for some in chunk.messages:
+        column = some.column(name) if len(some) else None
+        for row, value in zip(some.rows.tolist(), column.values() if column is not None else (), strict=True):
+            keys[row] = (key_part(value),)
+    return keys
 
 
 def field_name(source: int, attribute: str) -> str:
@@ -64,9 +74,13 @@ def _freed(state: Compact, numbers: Numbers) -> Numbers:
     return np.concatenate((gone, np.setdiff1d(np.arange(state.written, state.count), numbers)))
 
 
-def read(trees: Trees, base: bytes, later: Sequence[bytes]) -> Compact:
+def read(trees: Trees, key: str | None, base: bytes, later: Sequence[bytes]) -> Compact:
     """A state to go on from; what changes from then on can be told in addition to these. Raises ValueError."""
-    found, size, same = compact(decode((MESSAGES,), KIND, base, *later))
+    kind = kind_of(base)
+    if kind not in SHAPES:
+        damaged(f"it is {kind!r}")
+    shape = SHAPES[kind]
+    found, size, same = compact(decode((shape,), kind, base, *later))
     rows = found.rows[MESSAGES.name]
     event = rows.columns["event"]
     if rows.parts != len(trees.sources) or (np.diff(event) <= 0).any():
@@ -74,8 +88,10 @@ def read(trees: Trees, base: bytes, later: Sequence[bytes]) -> Compact:
     at = np.searchsorted(found.refs, event)
     table = picked(found.events, at, ENVELOPE_FIELDS) if len(at) else NOTHING
     messages = [_messages(trees.declared[s], s, found.events, table, at, rows.columns[f"matched.{s}"]) for s in range(rows.parts)]
-    state = Compact(table, messages, event, size, epoch=max(found.epoch, 1))
-    state.renewed = not (same and np.array_equal(event, rows.numbers))
+    if (np.diff(clocks(table)) < 0).any():
+        damaged("its messages do not stand in order of arrival")
+    state = Compact([Chunk(table, messages, event)], size, epoch=max(found.epoch, 1))
+    state.renewed = not (same and np.array_equal(event, rows.numbers) and shape.valued == (key is not None))
     state.written = size
     return state
 

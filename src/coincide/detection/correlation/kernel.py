@@ -7,32 +7,35 @@ them), goes through the interpreter's state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.base import Clock
 from coincide.detection.columns.codec import encode
-from coincide.detection.columns.store import NOTHING, joined, picked
+from coincide.detection.columns.store import NOTHING, picked
 from coincide.detection.columns.tables import distinct
 from coincide.detection.correlation import join_state, join_tables
 from coincide.detection.correlation.interpreter import Interpreter
 from coincide.detection.correlation.join import Buffer, Combinations, Joiner
+from coincide.detection.correlation.join_chunks import ENVELOPE_FIELDS, Chunk
 from coincide.detection.correlation.join_emission import pieces, published
-from coincide.detection.correlation.join_rows import Messages, appended, clocks, compacted, match
-from coincide.detection.correlation.join_state import ENVELOPE_FIELDS, Compact
+from coincide.detection.correlation.join_rows import Messages, clocks, expiries, match
+from coincide.detection.correlation.join_state import Compact
 from coincide.detection.correlation.join_trees import Trees
-from coincide.detection.correlation.program import Program
+from coincide.detection.correlation.program import GroupProgram, Program
 from coincide.detection.correlation.state import State
 from coincide.detection.snapshots import damaged
 from coincide.model.batch import EMPTY, EventBatch
+from coincide.model.bounds import FURTHEST
 from coincide.model.column import concatenated
 from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
+SHARE = 8
+"""So many times as many messages as come have to wait, if only those with their keys are looked at."""
 
 
 @dataclass
@@ -44,15 +47,21 @@ class KernelState:
 
 
 class Kernel:
-    """Steps one description. `fed` are the classes of messages that come from detectors. `early=False` tests all conditions on
-    complete combinations, for measuring."""
+    """Steps one description. `fed` are the classes of messages that come from detectors; by the attribute `key` detection can be
+    divided. `early=False` tests all conditions on complete combinations, for measuring."""
 
-    def __init__(self, program: Program, order: int, early: bool = True, fed: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, program: Program, order: int, early: bool = True, fed: frozenset[str] = frozenset(), key: str | None = None
+    ) -> None:
         self.program = program
         self.order = order
         self.early = early
+        self.key = key
         self.trees = Trees(program)
         self._interpreter = Interpreter(program, order)
+        waiting = [group for group in program.groups if len(group.pos) > 1]
+        self._keys = _keys(waiting, {}) or {}
+        self._others = {s: sorted({o for g in waiting if s in g.pos for o in g.pos} - {s}) for g in waiting for s in g.pos}
         self._lasting = [self._longest(number, fed) for number in range(len(self.trees.sources))]
         self._classes = frozenset(node.message_class for node in self.trees.sources)
         self._declared = {a.name for some in self.trees.declared for a in some if a.lookup is None}
@@ -77,17 +86,22 @@ class Kernel:
     def compact(self, objects: State) -> Compact | None:
         """None where there are sets or ranges in it, or messages that came after later ones."""
         found = join_state.loaded(self.trees, objects)
-        return found if found is not None and _go_on(clocks(found.table)) else None
+        return found if found is not None and _go_on(clocks(found.whole().table)) else None
 
     def read(self, base: bytes, later: Sequence[bytes]) -> KernelState:
-        return KernelState(join_tables.read(self.trees, base, later))
+        return KernelState(join_tables.read(self.trees, self.key, base, later))
+
+    def encode(self, compact: Compact) -> bytes:
+        compact.keep(compact.whole(), self._ends)
+        return encode(join_tables.relations(compact, self.key))
 
     def changes(self, compact: Compact, everything: bool) -> tuple[bytes, bool]:
         """What has changed since this was called last, or all if that is wanted or as much; and whether it is all."""
         everything = everything or compact.renewed
         if everything:
+            compact.keep(compact.whole(), self._ends)
             compact.renumber()
-        relations = join_tables.relations(compact, not everything)
+        relations = join_tables.relations(compact, self.key, not everything)
         compact.go_on()
         relations.epoch = compact.epoch
         return encode(relations), everything
@@ -106,7 +120,7 @@ class Kernel:
             table = self._concerned(batch.table)
             if not len(table):
                 return state, EMPTY
-            compact = state.compact or self.compact(self.objects(state))
+            compact = self.compact(self.objects(state)) if state.compact is None else state.compact
             if compact is not None and self._is_plain(table, compact):
                 return self._joined(compact, table)
         state = KernelState(None, self.objects(state))
@@ -123,48 +137,70 @@ class Kernel:
         columns = (table.column(name) for name in self._declared if name in table.attributes)
         if any(c.compounds is not None and any(v is not None for v in c.compounds) for c in columns):
             return False
-        return _go_on(np.concatenate((clocks(compact.table), clocks(table))))
+        return _go_on(np.concatenate((clocks(compact.chunks[-1].table, slice(-1, None)), clocks(table))))
 
     def _joined(self, compact: Compact, table: EventTable) -> tuple[KernelState, EventBatch]:
         now = clocks(table)
         sources = self.program.sources
         matched = [match(self.trees, s.number, table, now, s.within) for s in sources]
         rows = distinct(np.concatenate([m.rows for m in matched]), len(table))
-        base = len(compact.table)
-        numbers = np.concatenate((compact.numbers, compact.count + np.arange(len(rows))))
-        working = joined([t for t in (compact.table, picked(table, rows, ENVELOPE_FIELDS)) if len(t)] or [NOTHING])
+        arrived = self._arrived(table, rows, matched, compact.count)
+        is_whole = not self._keys or SHARE * len(rows) >= len(compact)
+        waiting = compact.whole() if is_whole else self._partners(compact, matched)
+        working = waiting.followed_by(arrived)
+        clock = clocks(working.table)
         buffers = [
-            self._buffer(s.within, working, old, new, base + np.searchsorted(rows, new.rows))
-            for s, old, new in zip(sources, compact.messages, matched, strict=True)
+            Buffer(all_, clock[all_.rows], s.within, len(old))
+            for s, old, all_ in zip(sources, waiting.messages, working.messages, strict=True)
         ]
         found = []
         for selection, group in zip(self.trees.selections, self.program.groups, strict=True):
             joiner = Joiner(self.trees, selection, group.links, buffers, self.early)
             combinations = list(joiner.new())
             found.append(pieces(joiner, together(combinations)) if combinations else [])
-        causes = np.concatenate((np.full(base, -1), rows))
-        made = published(found, self.order, working, table, causes)
-        return KernelState(self._remaining(compact, numbers, working, buffers, int(now[-1]))), made
+        causes = np.concatenate((np.full(len(waiting), -1), rows))
+        made = published(found, self.order, working.table, table, causes)
+        compact.now = int(now[-1])
+        compact.count += len(rows)
+        if is_whole:
+            compact.keep(working, self._ends)
+        else:
+            compact.add(arrived, self._ends)
+        return KernelState(compact), made
 
-    def _buffer(self, within: int | None, table: EventTable, old: Messages, new: Messages, rows: Numbers) -> Buffer:
-        all_rows = np.concatenate((old.rows, rows))
-        columns = {name: appended(old.columns.get(name), column) for name, column in new.columns.items()}
-        return Buffer(Messages(table, all_rows, columns), clocks(table)[all_rows], within, len(old))
+    def _arrived(self, table: EventTable, rows: Numbers, matched: list[Messages], first: int) -> Chunk:
+        envelopes = picked(table, rows, ENVELOPE_FIELDS) if len(rows) else NOTHING
+        messages = [Messages(envelopes, np.searchsorted(rows, some.rows), some.columns) for some in matched]
+        return Chunk(envelopes, messages, first + np.arange(len(rows)))
 
-    def _remaining(self, before: Compact, numbers: Numbers, table: EventTable, buffers: list[Buffer], now: int) -> Compact:
-        """What may still be combined, and is not too old. Messages that no waiting combination can hold go."""
-        used = {s for selection in self.trees.selections if len(selection.pos) > 1 for s in selection.pos}
-        kept = []
-        for number, buffer in enumerate(buffers):
-            lasting = self._lasting[number]
-            there = buffer.expiry >= now if lasting is None else (buffer.expiry >= now) & (buffer.hi + lasting >= now)
-            alive = np.flatnonzero(there) if number in used else np.empty(0, np.int64)
-            kept.append(buffer.messages if len(alive) == len(buffer) else buffer.messages.take(alive))
-        rows = distinct(np.concatenate([m.rows for m in kept]), len(table))
-        shrunk = table if len(rows) == len(table) else picked(table, rows, ENVELOPE_FIELDS)
-        numbered = [m.rows if shrunk is table else np.searchsorted(rows, m.rows) for m in kept]
-        columns = [{name: compacted(column) for name, column in m.columns.items()} for m in kept]
-        return before.replaced(shrunk, list(map(partial(Messages, shrunk), numbered, columns)), numbers, rows)
+    def _partners(self, compact: Compact, matched: list[Messages]) -> Chunk:
+        """What waits and may be combined with these messages: it has their keys."""
+        came = {s: keys for s, name in self._keys.items() if (keys := matched[s].column(name)) is not None and len(keys)}
+        wanted = {s: [came[other] for other in others if other in came] for s, others in self._others.items()}
+        return compact.of_keys(self._keys, {s: columns for s, columns in wanted.items() if columns})
+
+    def _ends(self, source: int, messages: Messages) -> Numbers:
+        """After which instants messages are too old, or no combination that waits can hold them."""
+        if source not in self._others:
+            return np.full(len(messages), -FURTHEST)
+        ends, lasting = expiries(messages, self.program.sources[source].within), self._lasting[source]
+        return ends if lasting is None else np.minimum(ends, messages.table.hi[messages.rows] + lasting)
+
+
+def _keys(groups: Sequence[GroupProgram], chosen: Mapping[int, str]) -> Mapping[int, str] | None:
+    """For each source an attribute, such that those of all messages of a combination are equal; None: there are none."""
+    if not groups:
+        return chosen
+    group, *others = groups
+    first = min(group.pos)
+    links = group.links.get(first, ())
+    for name in dict.fromkeys(own for own, *_ in links):
+        equal = {first: name, **{other: its for own, other, its in links if own == name}}
+        if equal.keys() >= group.pos and all(chosen.get(source, its) == its for source, its in equal.items()):
+            found = _keys(others, {**chosen, **equal})
+            if found is not None:
+                return found
+    return None
 
 
 def _go_on(now: Numbers) -> bool:

@@ -121,7 +121,8 @@ class CorrelationPlan(PlanOfOne):
     def _kernel(self) -> Any:
         from coincide.detection.correlation.kernel import Kernel
 
-        return Kernel(self.program, self.detector.order, fed=self.inputs.detections)
+        key = None if self.partition is None else self.partition[0]
+        return Kernel(self.program, self.detector.order, fed=self.inputs.detections, key=key)
 
     @property
     def manner(self) -> str:
@@ -161,10 +162,7 @@ class CorrelationPlan(PlanOfOne):
         compact = None if self._reasons else self._kernel.compact(objects) if objects is not None else state.compact
         if compact is None:
             return {self.detector.digest: encoding.encode(self.program, objects)}
-        from coincide.detection.columns.codec import encode
-        from coincide.detection.correlation.join_tables import relations
-
-        return with_tables(self.detector, encode(relations(compact)), encoding.TABLES)
+        return with_tables(self.detector, self._kernel.encode(compact), encoding.TABLES)
 
     def tells_changes(self, state: State) -> bool:
         return not self._interpreted and state.compact is not None
