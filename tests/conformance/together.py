@@ -56,8 +56,8 @@ APART = ("policy", "end", "mapping.yml", "expected-error")
 """Files of cases that say how the whole run goes, or that it stops."""
 
 LATEST = 10_000_000_000
-"""Cases whose events come later (ms) stay out, and rules that act again and again without them: until then they would do so
-thousands of times."""
+"""So far the clock goes on (ms). Cases whose events come later stay out, and rules that act again and again without them: until
+then they would do so millions of times."""
 
 LOUD = {
     "amit/lifespan-shared", "ecl/chained-monitors", "ecl/machine-never-settles-late", "ecl/predicate-null",
