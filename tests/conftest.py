@@ -49,8 +49,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            if not SHARING.search(nodeid):
-                return nodeid.partition("[")[0]
+            function = nodeid.partition("[")[0]
+            if not SHARING.search(function):
+                return function
             return "spark" if nodeid.startswith("tests/spark/") else "on spark"
 
     return Scheduling(config, log)
@@ -58,7 +59,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) and not SHARING.search(item.nodeid):
+        if "spark" in getattr(item, "fixturenames", ()) and not SHARING.search(item.nodeid.partition("[")[0]):
             raise pytest.UsageError(f"{item.nodeid} shares the session of Spark: SHARING should find it by its name")
         if not config.getoption("in_full"):
             _shorten(getattr(item, "obj", None))

@@ -58,16 +58,15 @@ def jointly(request: pytest.FixtureRequest) -> Answers:
     if not _are_many(request, "test_spark_batch"):
         return {}
     answer = request.getfixturevalue("answer")
-    return _by_case(request.getfixturevalue("copied"), [answer(engine, "auto") for engine in ("embedded", "spark")])
+    return _by_case(request.getfixturevalue("copied"), [answer("embedded", "interpreter"), answer("spark", "auto")])
 
 
 @pytest.fixture(scope="session")
 def streamed_jointly(request: pytest.FixtureRequest) -> Answers:
-    """The same for a stream, of cases whose clock ends with their events."""
+    """The same for a stream."""
     if not _are_many(request, "test_spark_streaming"):
         return {}
-    few = [copy for copy in part(request.getfixturevalue("copied"), 0) if not copy.case.path("until")]
-    return _by_case(few, request.getfixturevalue("streamed")(0))
+    return _by_case(part(request.getfixturevalue("copied"), 0), request.getfixturevalue("streamed")(0))
 
 
 def _are_many(request: pytest.FixtureRequest, test: str) -> bool:

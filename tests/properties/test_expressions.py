@@ -196,7 +196,7 @@ def test_keys_and_ranks_tell_whole_numbers_apart(pairs: list[tuple[Value, Value]
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("start", [0, pytest.param(1, marks=pytest.mark.matrix)])
 def test_spark_is_scalar(spark: Any, start: int) -> None:
     """Many trees in one job: starting a job takes longer than evaluating a tree."""
     some, rows = samples(trees(max_leaves=8, depth=2), 120, start), samples(events(), 40, start)

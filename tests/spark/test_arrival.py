@@ -197,8 +197,8 @@ def test_streaming_from_a_checkpoint_with_both_frames_of_one_query(spark: Any, t
 
     counts = []
     folder = tmp_path / "events"
-    for number, start in enumerate((0, 150, 300)):
-        _write(spark, folder, number, rows(events[start : start + 150]))
+    for number, start in enumerate((0, 200)):
+        _write(spark, folder, number, rows(events[start : start + 200]))
         stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
         query = (
             stream.transform(on_spark.detect(OPERA, policy="guaranteed", late=True))

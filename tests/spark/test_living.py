@@ -99,6 +99,7 @@ def test_rules_and_cores_change(
         job.run(OTHERS, idle="1 s")
 
 
+@pytest.mark.matrix
 def test_another_number_of_buckets(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Fewer, and more: what waits and what is open moves, each part once."""
     job = Job(spark, tmp_path)

@@ -212,25 +212,25 @@ async def test_texts_that_are_half_written_are_answered(client: LanguageClient, 
     await diagnosed(client, uri, errors=False)
 
 
+LANGUAGES = [
+    ("a.amit.xml", "<amit>\n  <event/>\n</amit>", "event"),
+    ("a.amit.yaml", "events:\n  a: {x: text}\n", "events"),
+    ("a.cdl.xml", "<cd><sources/></cd>", "sources"),
+    ("a.cdl.yaml", "cd: a\nsources: {}\n", "sources"),
+    ("a.say", "Report x when y followed z.", "when"),
+    ("a.ecco", "detect x = a ;", "detect"),
+    ("a.mr.sql", "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A))", "PATTERN"),
+    ("a.eql", "sequence [a where true", "sequence"),
+    ("a.toml", '[rule]\nlanguage = "eql"\nname = "n"\nquery = "any where x =="\n', ""),
+    ("a.yml", "title: x\ndetection:\n  sel: {a: 1}\n", "detection"),
+]
+
+
 @pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("name", "text", "word"),
-    [
-        ("a.amit.xml", "<amit>\n  <event/>\n</amit>", "event"),
-        ("a.amit.yaml", "events:\n  a: {x: text}\n", "events"),
-        ("a.cdl.xml", "<cd><sources/></cd>", "sources"),
-        ("a.cdl.yaml", "cd: a\nsources: {}\n", "sources"),
-        ("a.say", "Report x when y followed z.", "when"),
-        ("a.ecco", "detect x = a ;", "detect"),
-        ("a.mr.sql", "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A))", "PATTERN"),
-        ("a.eql", "sequence [a where true", "sequence"),
-        ("a.toml", '[rule]\nlanguage = "eql"\nname = "n"\nquery = "any where x =="\n', ""),
-        ("a.yml", "title: x\ndetection:\n  sel: {a: 1}\n", "detection"),
-    ],
-)
-async def test_every_language_is_served(client: LanguageClient, tmp_path: Path, name: str, text: str, word: str) -> None:
-    uri = opened(client, tmp_path / name, text)
-    assert await diagnosed(client, uri, errors=True)
-    if word:
-        found = await client.text_document_hover_async(lsp.HoverParams(**at(uri, *place(text, word))))
-        assert word.rstrip("s") in found.contents.value
+async def test_every_language_is_served(client: LanguageClient, tmp_path: Path) -> None:
+    for name, text, word in LANGUAGES:
+        uri = opened(client, tmp_path / name, text)
+        assert await diagnosed(client, uri, errors=True), name
+        if word:
+            found = await client.text_document_hover_async(lsp.HoverParams(**at(uri, *place(text, word))))
+            assert word.rstrip("s") in found.contents.value, name
