@@ -181,7 +181,7 @@ def test_rules_without_a_key_in_ranges_of_time(
     [
         (STUBBORN, "what was before ranges still matters after 2 more rounds: O, S"),
         ([SourceText("t.amit.xml", TICKING)], "'tick' acts without events"),
-        ([SourceText("t.ecl", THREE_KEYS)], "ranges are for rules none of which has a key"),
+        ([SourceText("t.ecl", THREE_KEYS)], "ranges are for rules in one stage, none of which has a key"),
     ],
 )
 def test_what_is_not_cut_says_why(spark: Any, tmp_path: Path, rules: list[SourceText], reason: str) -> None:

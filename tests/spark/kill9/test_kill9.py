@@ -126,7 +126,7 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
     world = World(tmp_path, SEED + 2)
     disk = tmp_path / "kept"
     mount = ["mount", "-t", "tmpfs", "-o"]
-    if subprocess.run([*mount, "size=600k", "tmpfs", str(disk)], capture_output=True, check=False).returncode:
+    if subprocess.run([*mount, "size=200k", "tmpfs", str(disk)], capture_output=True, check=False).returncode:
         pytest.skip("no disk can be mounted here")
     try:
         world.add(30)
