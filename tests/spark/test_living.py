@@ -6,15 +6,20 @@ import io
 import json
 import logging
 import os
+import sys
 import time
+from collections.abc import Iterator
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace as Told
 from typing import Any
 
 import pytest
 
 from coincide import spark as on_spark
 from coincide.cli.main import main
-from coincide.engines.spark.progress import Waiting
+from coincide.engines.spark import progress as progressing
+from coincide.engines.spark.progress import Progress, Waiting
 from coincide.errors import CoincideError
 from coincide.rulebook import Rulebook, loads
 
@@ -149,6 +154,40 @@ def test_rules_of_a_folder_change_while_the_stream_goes_on(spark: Any, tmp_path:
     assert stream.awaitTermination(1)
 
 
+class Idle:
+    """A query with nothing to do."""
+
+    isActive, status = True, {"isTriggerActive": False}
+
+    def stop(self) -> None:
+        self.isActive = False
+
+    def exception(self) -> None: ...
+
+
+def test_rules_of_a_table_that_cannot_always_be_read(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    tables = [[("m.ecl", PAIRS)], OSError("no route to the catalog"), [], [("n.ecl", SAME), ("m.ecl", PAIRS)]]
+    looks: Iterator[Any] = chain(*(repeat(each, 3) for each in tables), repeat(tables[-1]))
+    begun: list[list[str]] = []
+
+    def table() -> Any:
+        found = next(looks)
+        if isinstance(found, OSError):
+            raise found
+        return spark.createDataFrame(found, "name string, text string")
+
+    def start(book: Rulebook) -> Any:
+        begun.append([detector.name for detector in book.detectors])
+        return Idle()
+
+    stream = on_spark.watched(table, start, every="10 ms")
+    _wait(lambda: len(begun) == 2)
+    stream.stop()
+    assert begun == [["pairs"], ["pairs", "same"]]
+    told = [record.getMessage().removeprefix("the rules stay as they are: ") for record in caplog.records]
+    assert told == ["no route to the catalog", "error: there are no rules"], "each once"
+
+
 def _wait(until: Any, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not until():
@@ -184,3 +223,49 @@ def test_who_waits_for_a_first_detection_is_told_why_once() -> None:
     counts = [{"waiting": 0, "consumed": 0}, {"waiting": 3, "consumed": 0}, {"waiting": 3, "consumed": 0}]
     assert [waiting.puzzles(count) for count in counts] == [False, True, False]
     assert not Waiting().puzzles({"waiting": 3, "consumed": 1})
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def micro_batches(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Two, told to who writes there."""
+    streams = Told(addListener=lambda listener: None, removeListener=lambda listener: None)
+    monkeypatch.setattr(progressing, "SparkSession", Told(active=lambda: Told(streams=streams)))
+
+    def tell(out: Any) -> None:
+        listener = Progress(Told(id=7), out)
+        for number in range(2):
+            told = Told(id=7, batchId=number, numInputRows=3, observedMetrics={}, batchDuration=1200)
+            listener.onQueryProgress(Told(progress=told))
+        listener.onQueryTerminated(Told(id=7))
+
+    return tell
+
+
+def test_a_bar_stays_below_the_lines(micro_batches: Any) -> None:
+    out = Terminal()
+    micro_batches(out)
+    for number in range(2):
+        assert f"\r\x1b[2Kmicro-batch {number}: 3 rows, 0 consumed, 0 waiting; 1.2 s\n" in out.getvalue(), "not behind the bar"
+    assert "2 micro-batches, 6 rows" in out.getvalue()
+
+
+def test_a_bar_in_a_notebook(micro_batches: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    cell = Told(update=lambda html: shown.append(html.data))
+    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    monkeypatch.setattr("IPython.get_ipython", lambda: Told(kernel=None))
+    monkeypatch.setattr("IPython.display.display", lambda html, display_id: shown.append(html.data) or cell)
+    out = io.StringIO()
+    micro_batches(out)
+    assert len(out.getvalue().splitlines()) == 2
+    assert shown == [
+        "<progress></progress> no micro-batch yet",
+        "<progress></progress> 1 micro-batches, 3 rows",
+        "<progress></progress> 2 micro-batches, 6 rows",
+        '<progress value="1"></progress> 2 micro-batches, 6 rows',
+    ]

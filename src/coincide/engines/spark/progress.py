@@ -88,15 +88,13 @@ class Progress(StreamingQueryListener):  # type: ignore[misc]
         self._rows = self._batches = 0
         self._waiting = Waiting()
         self._of_units = False  # was anything said of them?
-        self._bar: Any = None
-        self._task: Any = None
-        self._open()
+        self._screen = _screen(self._out)
         self._spark = SparkSession.active()
         self._spark.streams.addListener(self)
 
     def stop(self) -> None:
         self._spark.streams.removeListener(self)
-        self._close()
+        self._screen.stop()
 
     # What Spark calls.
 
@@ -108,38 +106,86 @@ class Progress(StreamingQueryListener):  # type: ignore[misc]
         if str(told.id) == str(self._running.id):
             self._batches += 1
             self._rows += told.numInputRows
-            print(progress_line(told), file=self._out, flush=True)
+            self._screen.line(progress_line(told))
             if self._waiting.puzzles(_counts(told.observedMetrics, of_rows=False)):
-                print(HINT, file=self._out, flush=True)
+                self._screen.line(HINT)
             if not self._of_units and (warning := unit_warning(told.observedMetrics)) is not None:
                 self._of_units = True
-                print(warning, file=self._out, flush=True)
-            if self._bar is not None:
-                self._bar.update(self._task, description=f"{self._batches:,} micro-batches, {self._rows:,} rows")
+                self._screen.line(warning)
+            self._screen.sum(f"{self._batches:,} micro-batches, {self._rows:,} rows")
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing has come: there is nothing to say."""
 
     def onQueryTerminated(self, event: Any) -> None:
         if not isinstance(self._query, Watched) and str(event.id) == str(self._query.id):
-            self._close()
+            self._screen.stop()
 
     @property
     def _running(self) -> StreamingQuery:
         return self._query.query if isinstance(self._query, Watched) else self._query
 
-    def _open(self) -> None:
-        if self._out.isatty() or "ipykernel" in sys.modules:
-            from rich.console import Console
-            from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-            from rich.progress import Progress as Bar
 
-            columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-            self._bar = Bar(*columns, console=Console(file=self._out), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task("", total=None)
+class _Screen:
+    """Where lines go, and what they have come to is seen: in a file or a pipe, not."""
 
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def line(self, text: str) -> None:
+        print(text, file=self._out, flush=True)
+
+    def sum(self, text: str) -> None: ...
+    def stop(self) -> None: ...
+
+
+class _Terminal(_Screen):
+    """A bar, always below the lines."""
+
+    def __init__(self, out: TextIO) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=Console(file=out), transient=True)
+        self._task = self._bar.add_task("", total=None)
+        self._bar.start()
+
+    def line(self, text: str) -> None:
+        self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def sum(self, text: str) -> None:
+        self._bar.update(self._task, description=text)
+
+    def stop(self) -> None:
+        self._bar.stop()
+
+
+class _Notebook(_Screen):
+    """A bar of the browser's in the cell. (Rich would need ipywidgets.)"""
+
+    def __init__(self, out: TextIO) -> None:
+        from IPython.display import HTML, display
+
+        super().__init__(out)
+        self._html, self._sum = HTML, "no micro-batch yet"
+        self._cell: Any = display(self._shown(), display_id=True)
+
+    def sum(self, text: str) -> None:
+        self._sum = text
+        self._cell.update(self._shown())
+
+    def stop(self) -> None:
+        self._cell.update(self._shown(' value="1"'))
+
+    def _shown(self, value: str = "") -> Any:
+        return self._html(f"<progress{value}></progress> {self._sum}")
+
+
+def _screen(out: TextIO) -> _Screen:
+    if "ipykernel" in sys.modules:
+        from IPython import get_ipython
+
+        if hasattr(get_ipython(), "kernel"):
+            return _Notebook(out)
+    return _Terminal(out) if out.isatty() else _Screen(out)

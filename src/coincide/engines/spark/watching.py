@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from threading import Event, Thread
 
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from coincide.engines.choice import Duration, duration_microseconds
@@ -21,17 +22,21 @@ LOOK = 0.05
 PATIENCE = 60.0
 """Seconds that a micro-batch may still take. One that takes longer is broken off, and taken again by the new rules."""
 
-Rules = RuleSource | Sequence[RuleSource] | Callable[[], Sequence[RuleSource]]
+Given = RuleSource | Sequence[RuleSource] | DataFrame
+Rules = RuleSource | Sequence[RuleSource] | Callable[[], Given]
 Start = Callable[[Rulebook], StreamingQuery]
 
 
 def watched(rules: Rules, start: Start, every: Duration = "5 s") -> Watched:
-    """A stream whose rules are files or folders that are looked at every so often, or what a function gives (of a table, say).
-    `start` makes a query of rules, always with one checkpoint:
+    """A stream whose rules are files or folders that are looked at every so often, or what a function gives: such, or a table
+    with the columns `name` (of a file, whose ending tells the language) and `text`. `start` makes a query of rules, always with
+    one checkpoint:
 
         watched("rules/", lambda rules: events.transform(detect(rules, checkpoint=C)).writeStream….start())
+        watched(lambda: spark.table("rules"), …)
 
-    Rules that cannot be loaded are told in the log, and those before them stay. Rules that did not change keep their state."""
+    Rules that cannot be read or loaded are told in the log, and those before them stay. Rules that did not change keep their
+    state."""
     return Watched(rules, start, duration_microseconds(every) / 1e6)
 
 
@@ -42,6 +47,7 @@ class Watched:
         self._rules, self._start, self._every = rules, start, every
         self._texts = self._read()
         self._refused: list[SourceText] | None = None
+        self._told: str | None = None
         self._failure: BaseException | None = None
         self._stopped = Event()
         self.query = start(load(*self._texts))
@@ -76,24 +82,30 @@ class Watched:
     def _look(self) -> None:
         try:
             texts = self._read()
+            self._told = None if texts == self._texts else self._told
             if texts in (self._texts, self._refused):
                 return
             self._refused = texts
             rules = load(*texts)
-        except CoincideError as error:
-            _tell_refused(error)
+        except Exception as error:  # of a table that cannot be reached just now, too: a stream outlives that
+            self._tell_refused(error)
             return
         self._end_between_micro_batches()
         try:
             self.query = self._start(rules)
-            self._texts, self._refused = texts, None
+            self._texts, self._refused, self._told = texts, None, None
         except CoincideError as error:  # rules that a stream cannot have, say
-            _tell_refused(error)
+            self._tell_refused(error)
             self.query = self._start(load(*self._texts))
 
     def _read(self) -> list[SourceText]:
         given = self._rules() if callable(self._rules) else self._rules
-        return rule_files([given] if isinstance(given, (str, PathLike, SourceText)) else given)
+        if isinstance(given, DataFrame):
+            given = [SourceText(name, text) for name, text in sorted(given.select("name", "text").collect())]
+        found = rule_files([given] if isinstance(given, (str, PathLike, SourceText)) else given)
+        if not found:
+            raise CoincideError("there are no rules")
+        return found
 
     def _end_between_micro_batches(self) -> None:
         end = time.monotonic() + PATIENCE
@@ -101,6 +113,9 @@ class Watched:
             time.sleep(LOOK)
         self.query.stop()
 
-
-def _tell_refused(error: CoincideError) -> None:
-    LOG.error("the rules stay as they are: %s", str(error).splitlines()[0])
+    def _tell_refused(self, error: Exception) -> None:
+        """Once, however often it is met."""
+        line = next(iter(str(error).splitlines()), type(error).__name__)
+        if line != self._told:
+            LOG.error("the rules stay as they are: %s", line)
+        self._told = line
