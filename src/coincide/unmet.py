@@ -20,6 +20,7 @@ from coincide.expr.tree import Expr, Reference
 from coincide.expr.typing import Types, infer, is_common
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, TYPE, Mention, Reads, keys_of
 from coincide.rulebook import Rulebook
+from coincide.source import Span
 from coincide.syntax import walk
 
 if TYPE_CHECKING:
@@ -143,6 +144,11 @@ class Unmet:
         found = {mention.name for mention in self._mentions(what)}
         instead = {m.elsewhere for m in self._mentions((TYPE,)) if m.elsewhere is not None} if ATTRIBUTE in what else set()
         return frozenset(found | instead)
+
+    def place(self, attribute: str) -> Span | None:
+        """Where rules read it first."""
+        found = (mention.span for mention in self._mentions((KEY, ATTRIBUTE)) if mention.name == attribute)
+        return next(found, None)
 
     def _missing(self, what: Collection[str], there: Collection[str]) -> Iterator[Mention]:
         """Each name once, where it is mentioned first; what is refused, after all else."""

@@ -74,7 +74,8 @@ def test_whole_decimals_keep_their_digits_or_stop_the_run(spark: Any, kind: str)
         return [row["k"] for row in detect(rules, spark.createDataFrame(rows, f"type string, time long, k {kind}")).collect()]
 
     assert found(2**53 + 1, 2**53, 2**53 + 1) == [2**53 + 1]
-    with pytest.raises(Exception, match="attribute 'k' has integers of more than 64 bits: cast it to double, or to a string"):
+    told = "rules.ecco:1:17: error: attribute 'k' has integers of more than 64 bits: cast it to double, or to a string"
+    with pytest.raises(Exception, match=told):
         found(2**63, 2**63, 1)
 
 

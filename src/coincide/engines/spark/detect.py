@@ -103,8 +103,9 @@ def detect(
     default = _policy(book, policy, latency)
 
     def apply(frame: DataFrame) -> DataFrame:
-        source = Source(frame, book.fields(mapping or DEFAULT), read=book.attributes)
-        unmet = Unmet(book, source.mapping)
+        fields = book.fields(mapping or DEFAULT)
+        unmet = Unmet(book, fields)
+        source = Source(frame, fields, read=book.attributes, place=unmet.place)
         warn(unmet.in_table(source.kinds))
         if frame.isStreaming:
             shape = {"tier": tier, "buckets": buckets, "pages": pages, "policy": default, "late": late, "latency": latency}

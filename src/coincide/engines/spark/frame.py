@@ -19,12 +19,13 @@ from coincide.adapters.extraction import Extract, of_series
 from coincide.adapters.mapping import CATEGORY, DEFAULT, TYPE_NAME, UNTYPED, FieldMapping
 from coincide.adapters.records import beyond_64_bits, too_many_digits
 from coincide.engines.spark.instants import DAY, interval
-from coincide.errors import InputError
+from coincide.errors import Diagnostic, InputError
 from coincide.expr.functions import BOOLEAN, NUMBER, TEXT
 from coincide.expr.tree import Expr, HasOne, Literal, Reference, Resembles
 from coincide.model.event import ENVELOPE, OWN_TYPE
 from coincide.model.numbers import FEW_DIGITS, LEAST, MOST
 from coincide.model.space import Space
+from coincide.source import Span
 
 MIXED = T.StructType(
     [T.StructField("number", T.DoubleType()), T.StructField("text", T.StringType()), T.StructField("flag", T.BooleanType())]
@@ -61,6 +62,7 @@ class Source:
     numbered: str | None = None  # the column that numbers records in the order of their arrival
     read: frozenset[str] | None = None  # attributes that rules read; None: all
     observer: Callable[[DataFrame], DataFrame] | None = None  # puts observed metrics on the rows
+    place: Callable[[str], Span | None] = lambda name: None  # where rules read an attribute
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -266,7 +268,7 @@ class Source:
         if not self.has(name):
             return None
         column, kind = self._found[name]
-        return _value(name, column, kind)
+        return _value(name, column, kind, self.place)
 
     def kind(self, name: str) -> str | None:
         """The type of a field as expressions know it; None: unknown or mixed."""
@@ -462,20 +464,21 @@ def _kind(kind: T.DataType) -> str | None:
     return NUMBER if isinstance(kind, (T.NumericType, T.TimestampType, T.TimestampNTZType, T.DateType)) else None
 
 
-def _value(name: str, column: Column, kind: T.DataType) -> Column:
+def _value(name: str, column: Column, kind: T.DataType, place: Callable[[str], Span | None]) -> Column:
     if isinstance(kind, T.ArrayType) and not isinstance(kind.elementType, (T.ArrayType, T.StructType)):
         inner = kind.elementType  # as lists: what they mean is said in one place, nestedcolumns.py
-        return column if isinstance(inner, T.StringType) else F.transform(column, lambda item: _value(name, item, inner))
+        return column if isinstance(inner, T.StringType) else F.transform(column, lambda item: _value(name, item, inner, place))
     if isinstance(kind, (T.StringType, T.BooleanType)) or kind in (MIXED, COMPOUND):
         return column
     if isinstance(kind, T.StructType) and _is_range(kind):
-        bounds = [_value(f"{name}.{side.name}", column[side.name], side.dataType).alias(side.name) for side in kind.fields]
+        sides = ((f"{name}.{side.name}", column[side.name], side) for side in kind.fields)
+        bounds = [_value(whole, part, side.dataType, place).alias(side.name) for whole, part, side in sides]
         return F.when(column.isNotNull(), F.struct(*bounds))
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         number = column.cast("double")
         return F.when(F.abs(number) < float("inf"), number)  # nan is greater than all numbers to Spark
     if isinstance(kind, T.DecimalType) and kind.precision > FEW_DIGITS:
-        return _decimal(name, column, kind)
+        return _decimal(name, column, kind, place(name))
     if is_whole(kind):
         return column.cast("bigint")
     if isinstance(kind, T.NumericType):
@@ -496,16 +499,16 @@ def is_whole(kind: T.DataType) -> bool:
     return isinstance(kind, T.LongType) or (isinstance(kind, T.DecimalType) and kind.scale <= 0)
 
 
-def _decimal(name: str, column: Column, kind: T.DecimalType) -> Column:
+def _decimal(name: str, column: Column, kind: T.DecimalType, place: Span | None) -> Column:
     """Whole ones of up to 64 bits as they are. One with a fraction is the double that is written as it is; where there is no such
-    number, the run stops."""
+    number, the run stops, and tells which rule reads it."""
     if is_whole(kind):
         number = column.cast("bigint")
         same, reason = column.between(F.lit(Decimal(LEAST)), F.lit(Decimal(MOST))), beyond_64_bits(name)
     else:
         number = column.cast("double")
         same, reason = number.cast("string").try_cast(kind) == column, too_many_digits(name)
-    refused = F.raise_error(F.lit(f"{reason}: cast it to double, or to a string"))
+    refused = F.raise_error(F.lit(Diagnostic(f"{reason}: cast it to double, or to a string", place).head))
     return F.when(column.isNull() | same, number).otherwise(refused.cast("bigint" if is_whole(kind) else "double"))
 
 

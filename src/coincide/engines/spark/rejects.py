@@ -18,6 +18,9 @@ from coincide.model.event import HEARTBEAT
 REJECTED = "_rejected"
 SHOWN = "shown"
 """Column of an event on its way to the state: all of its row, as it is shown if it is set aside."""
+CORRUPT = "_corrupt_record"
+"""Where Spark's readers of JSON leave the text of what they could not read, if the schema has such a column."""
+NO_RECORD = "not JSON, or not of these types"
 ROWS = "coincide_rows"
 """The observed metrics of a stream: `rows` and, of these, `rejected`."""
 TIMES = "coincide_times"
@@ -46,8 +49,11 @@ def observed_rows(source: Source) -> Source:
 
 def reason(source: Source) -> Column:
     """What is wrong with a row, in the words of the readers of files."""
+    names = source.original.columns
+    is_corrupt = F.col(f"c{names.index(CORRUPT)}").isNotNull() if CORRUPT in names else F.lit(False)
     return (
-        F.when(source.type.isNull() | (source.type == ""), MISSING_TYPE)
+        F.when(is_corrupt, NO_RECORD)
+        .when(source.type.isNull() | (source.type == ""), MISSING_TYPE)
         .when(source.has_no_time, missing("time"))
         .when(source.lo.isNull() | source.hi.isNull(), no_instant("time"))
         .otherwise(REVERSED)
