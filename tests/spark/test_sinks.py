@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from support import random_events
 
 from coincide.adapters.order import sort_batch
+from coincide.connectors import job
 from coincide.connectors.sinks import by_batch, by_key
 from coincide.engines import embedded
 from coincide.engines.identity import Keys, digests_of
@@ -52,3 +54,51 @@ def test_a_sink_by_key_needs_keys(spark: Any, tmp_path: Path) -> None:
         by_key(f"sqlite:///{tmp_path / 'x.db'}#t")(spark.range(1), 0)
     with pytest.raises(CoincideError, match="names no table"):
         by_key(f"sqlite:///{tmp_path / 'x.db'}")
+
+
+MERGE = """MERGE INTO detections d USING staging s ON d."_key" = s."_key"
+    WHEN NOT MATCHED THEN INSERT VALUES (s."_key", s."type", s."k")"""
+
+
+def test_a_database_that_only_jdbc_reaches(spark: Any, compiling: None) -> None:
+    """The recipe of docs/spark-clusters.md, with the database that Spark brings along."""
+    url = "jdbc:derby:memory:sinks;create=true"
+    database = spark._jvm.java.sql.DriverManager.getConnection(url)
+
+    def merge(statement: str) -> None:
+        database.createStatement().executeUpdate(statement)
+
+    def write(batch: Any, number: int) -> None:
+        texts = {"createTableColumnTypes": "_key VARCHAR(64), type VARCHAR(64)"}
+        batch.selectExpr("_key", "type", "k").write.options(**texts).jdbc(url, "staging", "overwrite")
+        merge(MERGE)
+
+    merge('CREATE TABLE detections ("_key" VARCHAR(64) PRIMARY KEY, "type" VARCHAR(64), "k" BIGINT)')
+    rows = [("a", 1, 1), ("b", 2, 1), ("a", 3, 2), ("b", 4, 2)]
+    frame = spark.createDataFrame(rows, "type string, time long, k long")
+    found = frame.transform(detect(loads("monitor m by k = repeat { push(x) { sequential { a, b } } }"), keys=True)).persist()
+    for number, part in ((0, found.filter("k = 1")), (1, found), (1, found)):
+        write(part, number)
+    kept = spark.read.jdbc(url, "detections").collect()
+    assert sorted(row["_key"] for row in kept) == sorted(row["_key"] for row in found.collect())
+    assert sorted(row["k"] for row in kept) == [1, 2]
+
+
+def test_a_job_keeps_what_is_no_event(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A batch, with the text of what is no JSON; and how much that was."""
+    (tmp_path / "m.ecl").write_text("monitor m by k = repeat { push(x) { sequential { a, b } } }", encoding="utf-8")
+    records = ['{"type": "a", "time": 1, "k": 1}', '{"type": "b", "time": 2, "k": 1}', '{"type": "a", ', '{"time": 3}']
+    (tmp_path / "events.json").write_text("\n".join(records), encoding="utf-8")
+    parser = ArgumentParser()
+    parser.add_argument("rules", nargs="+")
+    job.arguments(parser)
+    words = ["--source", "events.json", "--sink", "found", "--rejects", "rejected"]
+    where = [word if word.startswith("-") else str(tmp_path / word) for word in ("m.ecl", *words)]
+    assert job.run(spark, parser.parse_args([*where, "--schema", "type string, time long, k long"])) == 0
+    assert capsys.readouterr().err.startswith("warning: 2 of 4 rows have no type or no time: left out")
+    assert [row["type"] for row in spark.read.parquet(str(tmp_path / "found")).collect()] == ["x"]
+    rejected = spark.read.parquet(str(tmp_path / "rejected")).collect()
+    assert {(row["reason"], row["_corrupt_record"]) for row in rejected} == {
+        ("not JSON, or not of these types", '{"type": "a", '),
+        ("missing type", None),
+    }

@@ -6,9 +6,11 @@ import argparse
 import os
 import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 
 from coincide.cli.command import Command, Given
+from coincide.errors import CoincideError
 
 DESCRIPTION = """\
 Run rules over a source, to a sink, on any Spark cluster.
@@ -43,9 +45,10 @@ def submit(given: Given) -> int:
     import tempfile
 
     from coincide.connectors.packaging import archive
-    from coincide.rulebook import load
+    from coincide.rulebook import load, rule_files
 
     load(*given.rules)  # what is wrong with them is told here, not by a cluster
+    given.rules = [file.name for file in rule_files(given.rules)]  # Spark sends files, not folders
     with tempfile.TemporaryDirectory() as folder:
         package = given.zip or Path(folder) / "coincide.zip"
         command = _command(given, package)
@@ -62,9 +65,18 @@ def _command(given: Given, package: Path) -> list[str]:
 
     settings = [*(f"{name}={value}" for name, value in SETTINGS.items()), *given.conf]
     conf = [word for setting in settings for word in ("--conf", setting)]
-    files = ",".join([*given.rules, *([] if given.mapping is None else [given.mapping])])
-    shipped = ["--master", given.master, "--py-files", str(package), "--files", files]
+    mapping = [given.mapping] if given.mapping is not None and Path(given.mapping).exists() else []  # or one of the package
+    shipped = ["--master", given.master, "--py-files", str(package), "--files", ",".join(_sent([*given.rules, *mapping]))]
     return [_spark_submit(), *shipped, *conf, job.__file__, *given.rules, *job.repeated(given)]
+
+
+def _sent(files: list[str]) -> list[str]:
+    """As they lie in one folder where the job runs."""
+    names = Counter(Path(file).name for file in files)
+    for name, count in names.items():
+        if count > 1:
+            raise CoincideError(f"{count} files are called '{name}', and Spark sends files by these names: rename them")
+    return files
 
 
 def _spark_submit() -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from coincide.connectors.sinks import Write
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +32,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--option", metavar="NAME=VALUE", action="append", default=[], help="of Spark's reader; may be given again"
     )
+    text = "where rows go that are no events (Parquet), with the reason; without it they are counted"
+    group.add_argument("--rejects", metavar="PATH", help=text)
     group.add_argument("--mapping", metavar="FILE", help="a mapping of fields (YAML)")
     group.add_argument("--checkpoint", metavar="DIR", help="a stream, that goes on from here")
     group.add_argument("--every", metavar="SPAN", help="of a stream: for ever, in micro-batches (default: what is there)")
@@ -71,42 +75,69 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(spark: SparkSession, given: argparse.Namespace) -> int:
     from coincide.connectors.reading import events
-    from coincide.engines.spark.detect import detect
+    from coincide.engines.spark.detect import Options, detect
+    from coincide.engines.spark.report import Report
     from coincide.rulebook import load
 
     book = load(*map(_shipped, given.rules))
     options = dict(_pair(option) for option in given.option)
     stream = given.checkpoint is not None
-    frame = events(spark, given.source, given.schema, streaming=stream, format=given.format, options=options)
+    frame = events(spark, given.source, _schema(given), streaming=stream, format=given.format, options=options)
     mapping = None
     if given.mapping is not None:
         from coincide.adapters.mappingfile import load_mapping
         from coincide.rulebook import mapping_path
 
         mapping = load_mapping(mapping_path(_shipped(given.mapping))).events
+    shape: Options = {"mapping": mapping, "keys": True, "rejects": given.rejects is not None}
     if stream:
-        found = detect(book, frame, mapping=mapping, delay=given.delay, idle=given.idle, keys=True, checkpoint=given.checkpoint)
-        _write_stream(found, given)
+        _write_stream(detect(book, frame, delay=given.delay, idle=given.idle, checkpoint=given.checkpoint, **shape), given)
     else:
-        _write(detect(book, frame, mapping=mapping, until=given.until, keys=True), given.sink)
+        report = Report()
+        _writer(given, by_whole)(detect(book, frame, until=given.until, report=report, **shape), 0)
+        print(report, file=sys.stderr, end="\n" if report.warnings else "")
     return 0
 
 
-def _write(found: DataFrame, sink: str) -> None:
-    from coincide.connectors.sinks import by_key
+def _schema(given: argparse.Namespace) -> str | None:
+    """If rows that are no events are kept, with the text of what is no JSON."""
+    from coincide.connectors.reading import is_json
+    from coincide.engines.spark.rejects import CORRUPT
 
-    if _is_keyed(sink):
-        by_key(sink)(found, 0)
-    else:
-        found.write.mode("overwrite").parquet(sink)
+    wanted = given.rejects is not None and given.schema is not None and is_json(given.source, given.format)
+    return f"{given.schema}, {CORRUPT} string" if wanted and CORRUPT not in given.schema else given.schema
+
+
+def by_whole(path: str) -> Write:
+    """Files of a batch, in place of those before."""
+    return lambda found, _: found.write.mode("overwrite").parquet(path)
+
+
+def _writer(given: argparse.Namespace, files: Callable[[str], Write]) -> Write:
+    """To the sink; to a path as `files` write, as what was rejected is."""
+    from coincide.connectors.sinks import by_key
+    from coincide.engines.spark.latecomers import split
+
+    write = by_key(given.sink) if _is_keyed(given.sink) else files(given.sink)
+    if given.rejects is None:
+        return write
+    put_aside = files(given.rejects)
+
+    def both(found: DataFrame, number: int) -> None:
+        found.persist()
+        detections, rejected = split(found)
+        write(detections, number)
+        put_aside(rejected, number)
+        found.unpersist()
+
+    return both
 
 
 def _write_stream(found: DataFrame, given: argparse.Namespace) -> None:
-    from coincide.connectors.sinks import by_batch, by_key
+    from coincide.connectors.sinks import by_batch
     from coincide.engines.spark.progress import progress
 
-    write = by_key(given.sink) if _is_keyed(given.sink) else by_batch(given.sink)
-    writer = found.writeStream.foreachBatch(write).option("checkpointLocation", given.checkpoint)
+    writer = found.writeStream.foreachBatch(_writer(given, by_batch)).option("checkpointLocation", given.checkpoint)
     trigger = writer.trigger(availableNow=True) if given.every is None else writer.trigger(processingTime=given.every)
     query = trigger.start()
     progress(query)

@@ -39,10 +39,19 @@ def events(
         if name in FORMATS:
             register(spark, name)
         return decoded(reader.format(name).options(**{**given, **(options or {})}).load(), schema)
-    reader = reader.format(format or ENDINGS.get(PurePosixPath(where).suffix, "parquet")).options(**(options or {}))
+    reader = reader.format(_files(where, format)).options(**(options or {}))
     if schema is None and streaming:
         schema = _schema_of_files(spark, where, format, options)
     return (reader if schema is None else reader.schema(schema)).load(where)
+
+
+def is_json(where: str, format: str | None = None) -> bool:
+    """Are there records of JSON, in messages or in files?"""
+    return where.partition("://")[0] in BROKERS or _files(where, format) == "json"
+
+
+def _files(where: str, format: str | None) -> str:
+    return format or ENDINGS.get(PurePosixPath(where).suffix, "parquet")
 
 
 def _broker(where: str, scheme: str) -> tuple[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -155,3 +156,17 @@ def test_a_command_is_set_up_without_the_others() -> None:
     code = "import sys; from coincide.cli.commands import parsed; parsed(['check', 'r.ecl'])"
     code += "; print('coincide.cli.run' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_what_is_sent_to_a_cluster(coincide: Coincide, tmp_path: Path) -> None:
+    """Files of a folder, each by its name; a mapping of the package is there already."""
+    pytest.importorskip("pyspark")
+    for name in ("a.ecl", "more/b.ecl"):
+        written(tmp_path / "rules" / name, f"monitor {name[-5]} = repeat {{ push({name[-5]}x) {{ go }} }}")
+    job = ("--source", "events", "--sink", "found", "--mapping", "windows", "--print")
+    words = shlex.split(coincide("spark-submit", tmp_path / "rules", *job).out)
+    files = [str(tmp_path / "rules" / name) for name in ("a.ecl", "more/b.ecl")]
+    assert words[words.index("--files") + 1] == ",".join(files)
+    assert words[words.index(files[0]) :][:2] == files
+    written(tmp_path / "rules" / "more" / "a.ecl", "monitor c = repeat { push(cx) { go } }")
+    assert "2 files are called 'a.ecl'" in coincide("spark-submit", tmp_path / "rules", *job).err
