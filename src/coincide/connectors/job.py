@@ -91,10 +91,12 @@ def run(spark: SparkSession, given: argparse.Namespace) -> int:
         mapping = load_mapping(mapping_path(_shipped(given.mapping))).events
     shape: Options = {"mapping": mapping, "keys": True, "rejects": given.rejects is not None}
     if stream:
-        _write_stream(detect(book, frame, delay=given.delay, idle=given.idle, checkpoint=given.checkpoint, **shape), given)
+        shape |= {"delay": given.delay, "idle": given.idle, "checkpoint": given.checkpoint}
+        _write_stream(detect(book, frame, **shape), given)
     else:
         report = Report()
-        _writer(given, by_whole)(detect(book, frame, until=given.until, report=report, **shape), 0)
+        shape |= {"until": given.until, "report": report}
+        _writer(given, by_whole)(detect(book, frame, **shape), 0)
         print(report, file=sys.stderr, end="\n" if report.warnings else "")
     return 0
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from os import PathLike
 from threading import Event, Thread
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
@@ -22,7 +23,7 @@ LOOK = 0.05
 PATIENCE = 60.0
 """Seconds that a micro-batch may still take. One that takes longer is broken off, and taken again by the new rules."""
 
-Given = RuleSource | Sequence[RuleSource] | DataFrame
+Given: TypeAlias = RuleSource | Sequence[RuleSource] | DataFrame
 Rules = RuleSource | Sequence[RuleSource] | Callable[[], Given]
 Start = Callable[[Rulebook], StreamingQuery]
 
