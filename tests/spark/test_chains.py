@@ -101,7 +101,8 @@ class Chain:
         for processor, handle in zip(self.processors, self.handles, strict=True):
             processor.init(handle)
         self.found: list[pa.RecordBatch] = [] if before is None else before.found
-        self.late = 0 if before is None else before.late
+        self.late, self.consumed = (0, 0) if before is None else (before.late, before.consumed)
+        self.waiting = 0
 
     def _road(self, group: Group, division: Division, moving: Moving | None) -> Road:
         here = balanced_buckets(division.buckets, group.name)
@@ -130,6 +131,8 @@ class Chain:
         for processor, handle in zip(self.processors, self.handles, strict=True):
             rows = pd.concat(self._stepped(processor, handle, rows))
         self.late += int(rows["late"].sum())
+        self.consumed += int(rows["consumed"].sum())
+        self.waiting = int(rows["waiting"].sum())
         blobs = pa.RecordBatch.from_pydict({"blob": pa.array(rows["blob"].tolist(), pa.binary())})
         self.found += unpacked([blobs])
 
@@ -194,6 +197,7 @@ def test_a_chain_gives_what_one_task_gives(name: str, seed: int, forgetful: bool
         size = rng.randrange(1, 60)
         chain.take(arriving[:size])
         arriving = arriving[size:]
+        assert chain.consumed + chain.waiting == len(events) - len(arriving), "each event is counted by one of its groups"
         if forgetful:
             pages.MEMORY.forget()
     chain.take([], closing=FOREVER)
@@ -216,7 +220,7 @@ def test_another_number_of_buckets(name: str, counts: list[int]) -> None:
         assert chain.buckets() == {(road.name, bucket) for road in chain.roads for bucket in road.buckets}
     assert chain is not None
     chain.take([], closing=FOREVER)
-    assert chain.late == 0
+    assert (chain.late, chain.consumed, chain.waiting) == (0, len(events), 0)
     assert chain.texts() == expected(book, events, float("inf"))
 
 

@@ -22,7 +22,7 @@ from coincide.detection.snapshots import check_numbers, opened, reading_state, s
 from coincide.engines.ahead import Run
 from coincide.engines.spark.division import Division
 from coincide.engines.spark.marks import REACHED, Told, advance, broken, merged_marks
-from coincide.engines.spark.packing import alike, fitting, from_bytes, recovered, stored
+from coincide.engines.spark.packing import COUNTED, alike, counted, fitting, from_bytes, recovered, stored
 from coincide.engines.spark.pages import CHECKPOINT, Page, Pages, PageStore, Portion, Step, Stepping, Work
 from coincide.engines.spark.rejects import SHOWN
 from coincide.engines.spark.timing import Timing
@@ -33,9 +33,9 @@ from coincide.model.bounds import Count, Word
 VERSION = 1
 NEVER = -(2**63)
 FOREVER = 2**63 - 1
+"""As the end of input: go on until nothing but recurring timers is pending."""
 OPEN = -(2**63)
 """In place of the end of input: all events have come, but nothing ends."""
-"""As the end of input: go on until nothing but recurring timers is pending."""
 
 
 class Segment(msgspec.Struct, array_like=True):
@@ -45,6 +45,12 @@ class Segment(msgspec.Struct, array_like=True):
     first: Word
     last: Word
     count: Count = 0  # events that wait in it
+    own: Count | None = None  # of these, those that no other group counts; None: all
+
+    @classmethod
+    def of(cls, number: int, table: pa.Table) -> Segment:
+        hi = table.column("hi").to_numpy()
+        return cls(number, int(hi.min()), int(hi.max()), len(table), counted(table))
 
 
 class Meta(msgspec.Struct, array_like=True):
@@ -160,7 +166,7 @@ class Bucket:
         meta.released = bound
         self.outcome.made = [*self._run(released, bound, arrived.closing)]
         self._wake_again(arrived.wall)
-        self.outcome.waiting = sum(segment.count for segment in meta.segments)
+        self.outcome.waiting = sum(segment.count if segment.own is None else segment.own for segment in meta.segments)
         self.outcome.reached = self._reached()
         self.store.put_meta(sealed(msgspec.msgpack.encode(meta)))
         return self.outcome
@@ -269,16 +275,16 @@ class Bucket:
     def _timely(self, new: pa.Table, limit: int) -> pa.Table:
         """What is not set aside."""
         ahead = new.column("hi").to_numpy() > limit
-        self.outcome.ahead = int(ahead.sum())
+        self.outcome.ahead = counted(new.filter(pa.array(ahead))) if ahead.any() else 0
         if SHOWN in new.column_names:
             self.outcome.set_aside = new.column(SHOWN).filter(pa.array(ahead)).drop_null()
             new = new.drop_columns([SHOWN])
-        return new.filter(pa.array(~ahead)) if self.outcome.ahead else new
+        return new.filter(pa.array(~ahead)) if ahead.any() else new
 
     def _note_late(self, late: pa.Table) -> None:
         self.outcome.late = len(late)
         if self.task.shows_late:
-            self.outcome.late_events = self.task.batch(late)
+            self.outcome.late_events = self.task.batch(_uncounted(late))
 
     def _old(self, bound: int) -> Iterator[pa.Table]:
         """Events of segments that the clock has reached."""
@@ -293,20 +299,20 @@ class Bucket:
                     self.store.drop_segment(segment.number)
                     self.meta.segments.remove(segment)
                 else:
-                    segment.first, segment.count = bound, int((table.column("hi").to_numpy() >= bound).sum())
+                    rest = _between(table, table.column("hi").to_numpy(), bound, FOREVER)
+                    segment.first, segment.count, segment.own = bound, len(rest), counted(rest)
 
     def _keep(self, table: pa.Table) -> None:
         if len(table):
-            hi = table.column("hi").to_numpy()
             self.store.put_segment(self.meta.next, stored(table))
-            self.meta.segments.append(Segment(self.meta.next, int(hi.min()), int(hi.max()), len(table)))
+            self.meta.segments.append(Segment.of(self.meta.next, table))
             self.meta.next += 1
 
     # The pages.
 
     def _run(self, released: pa.Table | None, bound: int, closing: int | None) -> Iterator[Any]:
-        tables = {} if released is None else dict(self._by_page(released))
-        self.outcome.consumed = 0 if released is None else len(released)
+        tables = {} if released is None else dict(self._by_page(_uncounted(released)))
+        self.outcome.consumed = 0 if released is None else counted(released)
         due = {page for page, due in self.meta.due.items() if due < bound}
         ending = set() if closing is None else self.meta.pages.keys()  # tables end on every page
         for page in sorted(tables.keys() | due | ending):
@@ -369,6 +375,11 @@ class Bucket:
             self.meta.due.pop(page, None)
         else:
             self.meta.due[page] = due
+
+
+def _uncounted(table: pa.Table) -> pa.Table:
+    """Events as rules see them."""
+    return table.drop_columns([COUNTED]) if COUNTED in table.column_names else table
 
 
 def _between(table: pa.Table, hi: Any, low: int, high: int) -> pa.Table:

@@ -116,9 +116,9 @@ class _Dealt:
         for content, bucket in zip(self.contents, range(self.wish), strict=True):
             some = table.filter(pa.array(waiting & (pages % self.wish == bucket)))
             if len(some):
-                hi, meta = some.column("hi").to_numpy(), content.meta
+                meta = content.meta
                 content.segments[meta.next] = stored(some)
-                meta.segments.append(Segment(meta.next, int(hi.min()), int(hi.max()), len(some)))
+                meta.segments.append(Segment.of(meta.next, some))
                 meta.next += 1
 
 

@@ -30,6 +30,8 @@ MADE = "made"
 """The column of detections on their way from one stage to the next; in batches also of what is given out, as blobs."""
 OUT = ""
 """The name, in place of a group's, of what is given out."""
+COUNTED = "counted"
+"""The column that says of an event which several groups read whether this one is to count it: the first of them."""
 BARE = -1
 """Number of the bucket of rows that only tell the time."""
 
@@ -82,6 +84,13 @@ def fitting(table: pa.Table, *numbers: str) -> pa.Table:
         if (events.column("lo").to_numpy() > events.column("hi").to_numpy()).any():
             damaged("an event ends before it begins")
     return table
+
+
+def counted(table: pa.Table) -> int:
+    """How many events are counted here: what other stages have detected is not."""
+    if COUNTED not in table.column_names or not pa.types.is_boolean(table.column(COUNTED).type):
+        return len(table)
+    return int(table.column(COUNTED).fill_null(False).to_numpy().sum())
 
 
 def _check_whole(table: pa.Table, name: str) -> None:
@@ -147,14 +156,17 @@ class Packing:
             events = events.append_column(REACHED, reached)
         told = Telling(runs, closing[0].as_py() if len(closing) else None, wall, marks, first=_first(events, hi))
         shown = table.column(SHOWN) if SHOWN in table.column_names else None
+        unread = np.ones(len(table), bool)
         for number, road in enumerate(self.roads):
             buckets = table.column(f"bucket{number}").to_numpy()
             own = events.select([*road.layout.fields, *([REACHED] if self.marked else [])])
             own = own.append_column("page", table.column(f"page{number}"))
+            own = own if len(self.roads) == 1 else own.append_column(COUNTED, pa.array(unread))
             own = own if shown is None else own.append_column(SHOWN, shown)
             yield road_batch(road, told, _blobs(own, buckets, len(road.buckets)))
+            unread &= buckets == BARE
             if shown is not None:  # once is enough
-                shown = pc.if_else(pa.array(buckets == BARE), shown, pa.scalar(None, shown.type))
+                shown = pc.if_else(pa.array(unread), shown, pa.scalar(None, shown.type))
 
     def _runs(self, hi: Any, wall: int | None) -> list[Run]:
         return [(int(hi.min()), int(hi.max()), len(hi))] if self.guard is None else self.guard.runs(hi, wall)
