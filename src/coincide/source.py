@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
+MAXIMUM_DEPTH = 100  # of nesting; deep enough for people, shallow enough for every recursive pass
+MAXIMUM_SIZE = 32 * 1024 * 1024  # bytes of one file
+
 
 @dataclass(frozen=True)
 class Reading:

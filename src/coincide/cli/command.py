@@ -113,7 +113,7 @@ def field_mapping(given: Given) -> FieldMapping:
         from coincide.adapters.mappingfile import load_mapping
         from coincide.rulebook import known_mapping
 
-        mapping = load_mapping(known_mapping(file)).events
+        mapping = load_mapping(known_mapping(file))
     said = {
         "type": given.type_field,
         "time": given.time_field,

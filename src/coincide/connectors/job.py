@@ -88,7 +88,7 @@ def run(spark: SparkSession, given: argparse.Namespace) -> int:
         from coincide.adapters.mappingfile import load_mapping
         from coincide.rulebook import mapping_path
 
-        mapping = load_mapping(mapping_path(_shipped(given.mapping))).events
+        mapping = load_mapping(mapping_path(_shipped(given.mapping)))
     shape: Options = {"mapping": mapping, "keys": True, "rejects": given.rejects is not None}
     if stream:
         shape |= {"delay": given.delay, "idle": given.idle, "checkpoint": given.checkpoint}

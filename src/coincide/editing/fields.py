@@ -11,8 +11,8 @@ from typing import TypeVar
 from coincide.editing.marks import COMMENT, KEYWORD, Mark
 from coincide.errors import RuleError
 from coincide.lang.shared.xml import Element
-from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_documents
 from coincide.source import SourceText
+from coincide.yaml import Entries, Items, Node, Scalar, parse_documents
 
 CONTENT = ""
 """The attribute that an element's own text is."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from coincide.editing.fields import TAG, Field, xml_fields, yaml_keys
 from coincide.editing.words import grouped
-from coincide.lang.shared.yaml import Scalar
 from coincide.languages.registry import language_name
 from coincide.source import SourceText
+from coincide.yaml import Scalar
 
 LANGUAGES = ("amit", "cdl", "sigma")
 ELEMENT = re.compile(r"<(?P<close>/?)(?P<name>[\w:.-]*)\Z")

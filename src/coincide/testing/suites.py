@@ -26,7 +26,6 @@ from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.mappingfile import load_mapping
 from coincide.adapters.records import BadRecord, event_of
 from coincide.errors import Diagnostic, InputError, nearest
-from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_yaml
 from coincide.languages.registry import CASES, MODULES, ending_of, is_rule_file, language_of
 from coincide.model.event import Event
 from coincide.rulebook import RuleSource, load, mapping_path
@@ -35,6 +34,7 @@ from coincide.testing.cases import CaseResult, Problem, Setup, result_of
 from coincide.testing.compare import Record
 from coincide.testing.expected import expectation
 from coincide.testing.kinds import compared
+from coincide.yaml import Entries, Items, Node, Scalar, parse_yaml
 
 FILE_KEYS = ("rules", "mapping", "cases")
 CASE_KEYS = ("name", "rules", "mapping", "events", "expected", "until", "policy")
@@ -139,7 +139,7 @@ def _mapping_file(node: Node | None, file: Path) -> Path | None:
 
 def _fields(mapping: Path | None, rules: Sequence[RuleSource]) -> FieldMapping:
     """How records are read: as the mapping file says; without a type, if a language of the rules knows such."""
-    fields = DEFAULT if mapping is None else load_mapping(mapping).events
+    fields = DEFAULT if mapping is None else load_mapping(mapping)
     names = [rule.name if isinstance(rule, SourceText) else str(rule) for rule in rules]
     untyped = any(Path(name).is_dir() or (is_rule_file(name) and language_of(name).untyped) for name in names)
     return replace(fields, untyped=fields.untyped or untyped)

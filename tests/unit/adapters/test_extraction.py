@@ -52,7 +52,7 @@ EXPECTED = [
 
 
 def mapping(**others: Any) -> FieldMapping:
-    return FieldMapping(extracts=parse_mapping(SourceText("m.yml", FILE)).events.extracts, **others)
+    return FieldMapping(extracts=parse_mapping(SourceText("m.yml", FILE)).extracts, **others)
 
 
 def records() -> list[dict[str, Any]]:

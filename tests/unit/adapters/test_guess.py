@@ -56,7 +56,7 @@ def test_guess(tmp_path: Path, name: str, text: str, mapping: FieldMapping) -> N
     path = file(tmp_path / name, text)
     found = guess(records_of(path))
     assert found.mapping == mapping
-    again = load_mapping(file(tmp_path / "m.yaml", found.text(name))).events
+    again = load_mapping(file(tmp_path / "m.yaml", found.text(name)))
     assert again == mapping
 
 
@@ -73,9 +73,8 @@ fields:
   Image: process.executable
 """
     found = parse_mapping(SourceText("m.yaml", text))
-    assert found.events == FieldMapping("winlog.event_id", "@timestamp", unit="s", untyped=True, types=(("ip", "text"),))
-    assert list(found.others) == ["fields"]
-    assert parse_mapping(SourceText("m.yaml", "")).events == FieldMapping()
+    assert found == FieldMapping("winlog.event_id", "@timestamp", unit="s", untyped=True, types=(("ip", "text"),))
+    assert parse_mapping(SourceText("m.yaml", "")) == FieldMapping()
 
 
 @pytest.mark.parametrize(
@@ -89,6 +88,8 @@ fields:
         ("events:\n  time-unit: h", "1:1", "unknown time unit 'h'"),
         ("events: {", "1:10", "not well-formed YAML"),
         ("types: {a: text, a: text}", "1:18", "'a' is given twice"),
+        ("[" * 3000, "1:101", "nested more than 100 deep"),
+        ("events: \x01", "1:9", "special characters are not allowed"),
     ],
 )
 def test_wrong_mapping_files(text: str, place: str, message: str) -> None:

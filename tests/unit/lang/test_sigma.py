@@ -319,7 +319,7 @@ def test_mappings_of_the_package(name: str, logsource: str, selection: str, matc
     from coincide.adapters.mappingfile import load_mapping
 
     book = load(SourceText("r.yml", RULE % (logsource, selection)), sigma_mapping=name)
-    fields = load_mapping(mapping_path(name)).events
+    fields = load_mapping(mapping_path(name))
     records = [{fields.time: f"2026-01-01T00:00:0{n}Z", **record} for n, record in enumerate((match, other))]
     assert [d["from"] for d in coincide.detect(book, records, mapping=fields)] == [[d.get("id", "1")] for d in records[:1]]
 

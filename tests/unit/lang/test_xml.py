@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coincide.errors import RuleError
-from coincide.lang.shared.xml import MAXIMUM_DEPTH, Element, parse_xml
-from coincide.source import SourceText
+from coincide.lang.shared.xml import Element, parse_xml
+from coincide.source import MAXIMUM_DEPTH, SourceText
 
 
 def parsed(text: str) -> Element:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from coincide.editing.fields import inner, yaml_comments, yaml_keys, yaml_values
 from coincide.editing.marks import ATTRIBUTE, EVENT, KEYWORD, NUMBER, TEXT, Mark
 from coincide.lang.shared.about import LEVELS, made_name
-from coincide.lang.shared.yaml import Entries, Node, Scalar
 from coincide.lang.sigma.condition import QUANTIFIERS, TOKEN
 from coincide.source import SourceText
+from coincide.yaml import Entries, Node, Scalar
 
 SELECTION = "selection"
 LOGIC = frozenset({"and", "or", "not", "of", "them"})

@@ -22,8 +22,8 @@ from coincide.lang.amit.grammar import SHAPES, SYNONYMS
 from coincide.lang.amit.operators import OPERATOR_SYNONYMS, OperatorKind, elements
 from coincide.lang.amit.parse import items
 from coincide.lang.shared.xml import Element
-from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_yaml, several
 from coincide.source import SourceText, Span
+from coincide.yaml import Entries, Items, Node, Scalar, parse_yaml, several
 
 Values = Sequence[tuple[str, str, Span]]
 """Attributes: name, value and the place of the value."""

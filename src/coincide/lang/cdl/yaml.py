@@ -25,8 +25,8 @@ from coincide.lang.cdl.parse import file_of
 from coincide.lang.cdl.shape import SHAPES, fail
 from coincide.lang.cdl.values import ARITHMETIC, CALLS
 from coincide.lang.shared.xml import Element
-from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_yaml, several
 from coincide.source import SourceText
+from coincide.yaml import Entries, Items, Node, Scalar, parse_yaml, several
 
 Pairs = Sequence[tuple[Scalar, Node]]
 ELEMENT = re.compile(r"<([a-z]*)>")

@@ -9,10 +9,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from coincide.errors import Diagnostic, RuleError
-from coincide.source import SourceText, Span
-
-MAXIMUM_DEPTH = 100  # of nested elements; deep enough for people, shallow enough for every recursive pass
-MAXIMUM_SIZE = 32 * 1024 * 1024  # bytes of one file
+from coincide.source import MAXIMUM_DEPTH, MAXIMUM_SIZE, SourceText, Span
 
 
 @dataclass(frozen=True)

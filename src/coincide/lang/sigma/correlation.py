@@ -6,7 +6,6 @@ import re
 
 from coincide.errors import nearest
 from coincide.expr.quantities import UNITS, QuantityError, microseconds_of
-from coincide.lang.shared.yaml import Entries, Node, Scalar
 from coincide.lang.sigma.definition import (
     COMPARISONS,
     NUMERIC,
@@ -23,6 +22,7 @@ from coincide.lang.sigma.mapping import Mapping
 from coincide.lang.sigma.nodes import Map, fail, is_null, text_of, texts_of, value_of
 from coincide.model.numbers import is_number
 from coincide.source import Span
+from coincide.yaml import Entries, Node, Scalar
 
 ATTRIBUTES = ("type", "rules", "group-by", "timespan", "condition", "aliases", "generate")
 SPAN = re.compile(r"([0-9]+) ?([a-z]+)")

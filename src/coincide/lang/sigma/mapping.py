@@ -7,12 +7,12 @@ from functools import lru_cache
 
 from coincide.adapters.mappingfile import SECTIONS, parse_mapping
 from coincide.errors import InputError, RuleError
-from coincide.lang.shared.yaml import Items, Node, Scalar
 from coincide.lang.sigma.definition import Formula, LogSource, Looked
 from coincide.lang.sigma.nodes import Map, check_keys, documents, text_of, texts_of
 from coincide.lang.sigma.selections import selection_of
 from coincide.lang.sigma.values import Meaning
 from coincide.source import SourceText, Span
+from coincide.yaml import Items, Node, Scalar
 
 PARTS = ("category", "product", "service")
 

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import yaml
 
 from coincide.errors import Diagnostic, RuleError, nearest
-from coincide.lang.shared.yaml import Entries, Items, Node, Scalar, parse_documents
 from coincide.model.numbers import number_of
 from coincide.source import SourceText, Span
+from coincide.yaml import Entries, Items, Node, Scalar, parse_documents
 
 Value = str | float | bool | None
 

@@ -6,7 +6,6 @@ import re
 
 from coincide.errors import Diagnostic, RuleError
 from coincide.lang.shared.about import About
-from coincide.lang.shared.yaml import Entries, Items, Node, Scalar
 from coincide.lang.sigma.condition import condition_of
 from coincide.lang.sigma.correlation import correlation_of
 from coincide.lang.sigma.definition import Any_, DetectionRule, File, Head, Rule, Shown
@@ -14,6 +13,7 @@ from coincide.lang.sigma.mapping import Mapping, logsource_of, mapping_of
 from coincide.lang.sigma.nodes import Map, check_keys, data_of, documents, fail, is_null, text_of, texts_of
 from coincide.lang.sigma.selections import selection_of
 from coincide.source import SourceText
+from coincide.yaml import Entries, Items, Node, Scalar
 
 NAME = re.compile(r"[^\W\d][\w.-]*")
 KEPT = ("title", "name", "id", "level", "fields", "logsource", "detection", "correlation", "generate")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from coincide.lang.shared.yaml import Entries, Items, Node, Scalar
 from coincide.lang.sigma.definition import All, Any_, Formula, Item, Test
 from coincide.lang.sigma.nodes import fail, is_null, value_of
 from coincide.lang.sigma.values import Meaning, check_modifiers, tests_of
+from coincide.yaml import Entries, Items, Node, Scalar
 
 
 def selection_of(node: Node, meaning: Meaning) -> Formula:

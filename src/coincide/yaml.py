@@ -10,8 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import yaml
 
 from coincide.errors import Diagnostic, RuleError
-from coincide.lang.shared.xml import MAXIMUM_DEPTH, MAXIMUM_SIZE
-from coincide.source import SourceText, Span
+from coincide.source import MAXIMUM_DEPTH, MAXIMUM_SIZE, SourceText, Span
 
 MAXIMUM_NODES = 200_000
 
