@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from math import isinf
 from typing import NoReturn
@@ -10,7 +10,7 @@ from typing import NoReturn
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.functions import FUNCTIONS, Function
 from coincide.expr.quantities import UNITS, QuantityError, microseconds_of, shortened, unit_hint, unit_of
-from coincide.expr.tokens import EXPRESSION_KEYWORDS, Token, Tokens, name_of
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, Parser, Token, Tokens, name_of
 from coincide.expr.tree import (
     And,
     Arithmetic,
@@ -31,7 +31,6 @@ from coincide.model.numbers import is_number, number_of_text
 from coincide.source import SourceText, room_for_recursion
 
 COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-MAXIMUM_DEPTH = 100  # of nesting; deep enough for people, shallow enough for every recursive pass
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,13 @@ class ExpressionWording:
     """The sentences of a language's specification for errors inside expressions."""
 
     expected_value: str = "expected a value, found {found}"
-    expected: str = "expected {wanted}, found {found}"  # {after} is known too
+    says_after: bool = False  # what something else was expected after
     chained: str = "comparisons do not chain: use 'and'"
     unknown_function: str = "unknown function '{name}'"
     arity: str = "wrong number of arguments of '{name}'"
 
 
-class ExpressionParser:
+class ExpressionParser(Parser):
     """Parses one expression after another from a token stream that a language's parser may share."""
 
     def __init__(
@@ -61,20 +60,21 @@ class ExpressionParser:
         self.functions = FUNCTIONS if functions is None else functions
         self.wording = wording
         self.spaced_calls = spaced_calls  # is `f (x)` a call too? Not where a parenthesis may follow an expression
-        self._depth = 0
 
     def expression(self) -> Expr:
-        return self._deeper(self._or)
+        with self.deeper():
+            return self._or()
 
     def conjunction(self) -> Expr:
         """Where a bare `or` belongs to the language around: an expression that has one only in parentheses."""
-        return self._deeper(self._and)
+        with self.deeper():
+            return self._and()
 
-    def expect(self, text: str, after: str) -> Token:
-        token = self.tokens.take(text)
-        if token is None:
-            raise self._unexpected(f"'{text}'", after)
-        return token
+    def spelled(self, token: Token) -> str:
+        return token.text.lower() if token.text.isupper() else token.text
+
+    def unexpected(self, wanted: str, *, after: str = "", known: Iterable[str] = (), hint: str | None = None) -> RuleError:
+        return super().unexpected(wanted, after=after if self.wording.says_after else "", known=known, hint=hint)
 
     def duration(self, zero: bool = True, then: Collection[str] = ()) -> float | None:
         """`NUMBER UNIT {NUMBER UNIT}` or a bare number, in milliseconds; None if no number stands here. A word behind a bare
@@ -130,7 +130,8 @@ class ExpressionParser:
         start = self.tokens.take("not")
         if start is None:
             return self._comparison()
-        return self._placed(Not(self._deeper(self._not)), start)
+        with self.deeper():
+            return self._placed(Not(self._not()), start)
 
     def _comparison(self) -> Expr:
         start = self.tokens.peek()
@@ -149,14 +150,14 @@ class ExpressionParser:
             return Compare(COMPARISONS[token.text], left, self._sum())
         if self.tokens.take("is"):
             negated = self.tokens.take("not") is not None
-            self.expect("null", "'is not'" if negated else "'is'")
+            self.expect("null", after="'is not'" if negated else "'is'")
             return IsNull(left, negated)
         negated = self._not_before("in", "between", "like")
         if self.tokens.take("in"):
             return In(left, self._list("'in'"), negated)
         if self.tokens.take("between"):
             low = self._sum()
-            self.expect("and", "the lower bound of 'between'")
+            self.expect("and", after="the lower bound of 'between'")
             return Between(left, low, self._sum(), negated)
         if self.tokens.take("like"):
             return Like(left, self._sum(), negated)
@@ -176,20 +177,21 @@ class ExpressionParser:
 
     def _left_associative(self, operators: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
         start = self.tokens.peek()
-        depth = self._depth
+        depth = self.depth
         tree = operand()
         while (token := self.tokens.peek()).kind == "op" and token.text in operators:
             self.tokens.next()
-            self._enter(token)  # a long chain is a deep tree
+            self.enter(token)
             tree = self._placed(Arithmetic(token.text, tree, operand()), start)
-        self._depth = depth
+        self.depth = depth
         return tree
 
     def _unary(self) -> Expr:
         start = self.tokens.take("-")
         if start is None:
             return self._primary()
-        operand = self._deeper(self._unary)
+        with self.deeper():
+            operand = self._unary()
         if isinstance(operand, Literal) and is_number(operand.value):
             return self._placed(Literal(-operand.value), start)
         return self._placed(Negate(operand), start)
@@ -205,7 +207,7 @@ class ExpressionParser:
             return self._placed(Literal(token.value), token)
         if self.tokens.take("("):
             tree = self.expression()
-            self.expect(")", "the expression")
+            self.expect(")", after="the expression")
             return tree
         if token.kind == "name":
             return self._named(token)
@@ -240,40 +242,22 @@ class ExpressionParser:
         return self._placed(Call(name.text, arguments), name)
 
     def _list(self, after: str, empty: bool = False) -> tuple[Expr, ...]:
-        self.expect("(", after)
+        self.expect("(", after=after)
         if empty and self.tokens.take(")"):
             return ()
         items = [self.expression()]
         while self.tokens.take(","):
             items.append(self.expression())
-        self.expect(")", "the list")
+        self.expect(")", after="the list")
         return tuple(items)
 
     # Places, limits, errors.
 
     def _placed(self, tree: Expr, start: Token) -> Expr:
-        assert self.tokens.last is not None
-        return replace(tree, span=self.tokens.source.span(start.start, self.tokens.last.end))
-
-    def _deeper(self, rule: Callable[[], Expr]) -> Expr:
-        depth = self._depth
-        self._enter(self.tokens.peek())
-        tree = rule()
-        self._depth = depth
-        return tree
-
-    def _enter(self, token: Token) -> None:
-        self._depth += 1
-        if self._depth > MAXIMUM_DEPTH:
-            raise self.tokens.fail(token, f"the expression is nested more than {MAXIMUM_DEPTH} deep")
+        return replace(tree, span=self.since(start))
 
     def _no_value(self, token: Token) -> RuleError:
         return self.tokens.fail(token, self.wording.expected_value.format(found=self.tokens.shown(token)))
-
-    def _unexpected(self, wanted: str, after: str) -> RuleError:
-        token = self.tokens.peek()
-        message = self.wording.expected.format(wanted=wanted, after=after, found=self.tokens.shown(token))
-        return self.tokens.fail(token, message)
 
 
 def parse_duration(text: str, zero: bool = True) -> int:

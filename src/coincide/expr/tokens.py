@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
-from coincide.errors import Diagnostic, RuleError
+from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.quantities import QuantityError, number_of
-from coincide.source import SourceText, Span
+from coincide.source import MAXIMUM_DEPTH, SourceText, Span
+
+T = TypeVar("T")
 
 EXPRESSION_OPERATORS = ("<=", ">=", "<>", "!=", "==", "=", "<", ">", "+", "-", "*", "/", "%", "(", ")", ",")
 EXPRESSION_KEYWORDS = frozenset({"and", "or", "not", "in", "between", "like", "is", "null", "true", "false"})
@@ -164,11 +166,99 @@ class Tokens:
             return Token("end", "", start, start)
         raise self.fail(Token("op", text[start], start, start + 1), self._wrong(text, start))
 
+    def _scanned(self) -> Iterator[Token]:
+        """All that are left."""
+        while (token := self._scan()).kind != "end":
+            yield token
+        yield token
+
     def _wrong(self, text: str, start: int) -> str:
         """What is said of a place where no token begins."""
         if text[start] in "'\"":
             return self.wording.unclosed
         return self.wording.unclosed_name if text[start] == "`" else self.wording.bad_character.format(visible(text[start]))
+
+
+class AllTokens(Tokens):
+    """Those of a text that was read as a whole; the last is its end."""
+
+    def __init__(self, source: SourceText, every: Sequence[Token] | None = None) -> None:
+        super().__init__(source)
+        self.every = list(self._scanned()) if every is None else every
+        self.position = 0
+
+    def peek(self, distance: int = 0) -> Token:
+        return self.every[min(self.position + distance, len(self.every) - 1)]
+
+    def next(self) -> Token:
+        self.last = self.peek()
+        self.position = min(self.position + 1, len(self.every) - 1)
+        return self.last
+
+
+class Parser:
+    """What parsers that are written by hand have in common: taking tokens, saying what was expected instead, and how deep a text
+    may be nested. Classes below it have one method a rule of the grammar."""
+
+    tokens: Tokens
+    depth = 0
+    nested = "expression"
+    quotes_types = True  # may a number be a type of events, in back quotes?
+
+    def spelled(self, token: Token) -> str:
+        """As the grammar spells a key word. Most languages know them in lower case only."""
+        return token.text
+
+    def at(self, *texts: str, distance: int = 0) -> bool:
+        """Does one of these key words or signs stand here?"""
+        token = self.tokens.peek(distance)
+        return token.kind in ("name", "op") and (token.text in texts or self.spelled(token) in texts)
+
+    def take(self, *texts: str) -> Token | None:
+        return self.tokens.next() if self.at(*texts) else None
+
+    def expect(self, *texts: str, after: str = "", hint: str | None = None) -> Token:
+        token = self.take(*texts)
+        if token is None:
+            raise self.unexpected(" or ".join(f"'{text}'" for text in texts), after=after, known=texts, hint=hint)
+        return token
+
+    def unexpected(self, wanted: str, *, after: str = "", known: Iterable[str] = (), hint: str | None = None) -> RuleError:
+        """What stands here is not what was wanted; it may be one of the words that are `known` here, misspelt."""
+        token = self.tokens.peek()
+        follows = f" after {after}" if after else ""
+        message = f"expected {wanted}{follows}, found {self.tokens.shown(token)}"
+        return self.tokens.fail(token, message, hint or nearest(self.spelled(token), known) or self._quoted(token, wanted))
+
+    def listed(self, rule: Callable[[], T], separator: str = ",") -> list[T]:
+        found = [rule()]
+        while self.take(separator):
+            found.append(rule())
+        return found
+
+    def since(self, start: Token) -> Span:
+        """From a token to the last one that was taken."""
+        assert self.tokens.last is not None
+        return self.tokens.source.span(start.start, self.tokens.last.end)
+
+    def enter(self, token: Token | None = None, what: str | None = None) -> None:
+        """One level deeper; a long row of operators that associate to the left is a deep tree too."""
+        self.depth += 1
+        if self.depth > MAXIMUM_DEPTH:
+            message = f"the {what or self.nested} is nested more than {MAXIMUM_DEPTH} deep"
+            raise self.tokens.fail(token or self.tokens.peek(), message)
+
+    @contextmanager
+    def deeper(self, token: Token | None = None, what: str | None = None) -> Iterator[None]:
+        depth = self.depth
+        self.enter(token, what)
+        yield
+        self.depth = depth
+
+    def _quoted(self, token: Token, wanted: str) -> str | None:
+        """Numbers are types of events, too: of those of Windows, for instance."""
+        number = self.quotes_types and token.kind == "number" and "event" in wanted
+        return f"an event type that is a number stands in back quotes: `{token.text}`" if number else None
 
 
 def visible(character: str) -> str:

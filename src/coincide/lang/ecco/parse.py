@@ -8,7 +8,6 @@ from itertools import combinations
 from math import comb
 
 from coincide.errors import nearest
-from coincide.expr.parse import MAXIMUM_DEPTH
 from coincide.expr.tokens import Token, name_of
 from coincide.expr.tree import Reference
 from coincide.lang.ecco.aggregates import AGGREGATES
@@ -63,7 +62,6 @@ def parse(source: SourceText) -> File:
 class _Parser(StatementReader):
     def __init__(self, source: SourceText) -> None:
         super().__init__(source)
-        self.depth = 0
         self.definitions: list[Definition] = []
 
     def file(self) -> File:
@@ -120,7 +118,7 @@ class _Parser(StatementReader):
 
     def _expr(self) -> Expression:
         depth = self.depth
-        self._enter()
+        self.enter()
         tree = self._alt()
         if word := self.tokens.take("where"):
             tree = Filter(tree, self.expression(), span=self.span(word))
@@ -129,12 +127,6 @@ class _Parser(StatementReader):
             self._check_closed()
         self.depth = depth
         return tree
-
-    def _enter(self) -> None:
-        """One level deeper; a long row of operators that associate to the left is a deep tree too."""
-        self.depth += 1
-        if self.depth > MAXIMUM_DEPTH:
-            raise self.tokens.fail(self.tokens.peek(), f"the expression is nested more than {MAXIMUM_DEPTH} deep")
 
     def _check_closed(self) -> None:
         token = self.tokens.peek()
@@ -153,7 +145,7 @@ class _Parser(StatementReader):
         parts = [self._par()]
         while plus := self.tokens.take("+"):
             if self.tokens.peek().kind == "number":
-                self._enter()
+                self.enter()
                 operand = _chain(CONJUNCTION, parts)
                 parts = [Delay(replace(operand, span=self.span(start)), self.duration("zero"), span=self.span(plus))]
             else:
@@ -163,7 +155,7 @@ class _Parser(StatementReader):
     def _par(self) -> Expression:
         tree = self._seq()
         while word := self.tokens.take(CONCURRENCY, *RELATIONS):
-            self._enter()
+            self.enter()
             tree = Chain(word.text.lower(), (tree, self._seq()), span=self.span(word))
         return tree
 
@@ -187,7 +179,7 @@ class _Parser(StatementReader):
     def _neg(self) -> Expression:
         tree = self._cat()
         while word := self.tokens.take("-"):
-            self._enter()
+            self.enter()
             tree = Neg(tree, self._cat(), span=self.span(word))
         return tree
 
@@ -195,7 +187,7 @@ class _Parser(StatementReader):
         tree = self._unit()
         while self.at_name() or self.tokens.at("not", "¬", "any", "("):
             start = self.tokens.peek()
-            self._enter()
+            self.enter()
             tree = Chain(CONCATENATION, (tree, self._unit()), span=self.span(start))
         return tree
 
@@ -210,7 +202,7 @@ class _Parser(StatementReader):
     def _postfix(self) -> Expression:
         tree = self._operand()
         while (suffix := self._suffixes().get(self._word())) is not None:
-            self._enter()
+            self.enter()
             tree = suffix(tree)
         return tree
 

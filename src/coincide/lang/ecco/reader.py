@@ -8,12 +8,11 @@ from typing import TypeVar
 
 from coincide.expr.parse import ExpressionParser
 from coincide.expr.quantities import count_of
-from coincide.expr.tokens import Token, Tokens
+from coincide.expr.tokens import Parser, Token, Tokens
 from coincide.expr.tree import Expr
 from coincide.lang.ecco.consumption import CONSUMPTIONS
 from coincide.lang.ecco.definition import Place, Policy
 from coincide.lang.ecco.words import EXPRESSION_RESERVED, KEYWORDS, OPERATORS, is_reserved
-from coincide.lang.shared.parser import Parser
 from coincide.model.area import Area
 from coincide.model.numbers import number_of_text
 from coincide.source import SourceText, Span

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from coincide.errors import nearest
 from coincide.expr.functions import FUNCTIONS
-from coincide.expr.parse import MAXIMUM_DEPTH, ExpressionParser, ExpressionWording
+from coincide.expr.parse import ExpressionParser, ExpressionWording
 from coincide.expr.quantities import QuantityError, count_of
-from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Parser, Token, Tokens
 from coincide.lang.ecl.definition import File
 from coincide.lang.ecl.names import check_names, mentions, outputs
 from coincide.lang.ecl.resolve import resolve
@@ -24,7 +24,6 @@ from coincide.lang.ecl.syntax import (
     PushSyntax,
     TransitionSyntax,
 )
-from coincide.lang.shared.parser import Parser
 from coincide.source import SourceText, room_for_recursion
 
 __all__ = ["RESERVED", "check_names", "is_reserved", "mentions", "outputs", "parse"]
@@ -34,9 +33,7 @@ REPETITIONS = ("persist", "repeat", "loop")
 EXPRESSION_WORDS = (*LISTS, "do", "unless", "fail", "push", *REPETITIONS, "in")
 RESERVED = frozenset({*EXPRESSION_WORDS, "monitor", "machine", "by"}) | EXPRESSION_KEYWORDS
 OPERATORS = (*EXPRESSION_OPERATORS, "{", "}", ";", ":", "|", "&", "->")
-WORDING = ExpressionWording(
-    expected_value="expected a predicate or a value, found {found}", expected="expected {wanted} after {after}, found {found}"
-)
+WORDING = ExpressionWording(expected_value="expected a predicate or a value, found {found}", says_after=True)
 
 # A predicate sees one event only: functions of events are written without an alias, and `distance` has no second event.
 ECL_FUNCTIONS = {
@@ -81,7 +78,6 @@ class _Parser(Parser):
     def __init__(self, source: SourceText) -> None:
         self.tokens = _RecordedTokens(source)
         self.expressions = ExpressionParser(self.tokens, RESERVED, ECL_FUNCTIONS, WORDING, spaced_calls=True)
-        self.depth = 0
 
     # Definitions.
 
@@ -123,12 +119,8 @@ class _Parser(Parser):
 
     def _expression(self) -> Node:
         token = self.tokens.peek()
-        self.depth += 1
-        if self.depth > MAXIMUM_DEPTH:
-            raise self.tokens.fail(token, f"the expression is nested more than {MAXIMUM_DEPTH} deep")
-        rule = self._rules.get(token.text, _Parser._leaf)
-        node = rule(self)
-        self.depth -= 1
+        with self.deeper():
+            node = self._rules.get(token.text, _Parser._leaf)(self)
         assert self.tokens.last is not None
         return replace(node, span=self.tokens.source.span(token.start, self.tokens.last.end))
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 
 from coincide.errors import Diagnostic, RuleError, nearest
-from coincide.expr.parse import MAXIMUM_DEPTH
 from coincide.expr.patterns import regular_expression_fault
 from coincide.expr.quantities import QuantityError, number_of
-from coincide.expr.tokens import Token
+from coincide.expr.tokens import Parser, Token
 from coincide.expr.tree import And, Arithmetic, Call, Compare, Expr, Literal, Negate, Not, Or, Reference
 from coincide.lang.eql.definition import TIMESTAMP, Among, Matching
 from coincide.lang.eql.functions import SIGNATURES, network_of
 from coincide.lang.eql.spelling import spelled
-from coincide.lang.eql.tokens import KEYWORDS, Spans, field_name, text_value
+from coincide.lang.eql.tokens import KEYWORDS, EqlTokens, field_name, text_value
 from coincide.model.numbers import number_of_text
 from coincide.model.stamp import parse_instant
-from coincide.source import Span
 
 COMPARISONS = {"==": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 MATCHES = (":", "like", "like~", "regex", "regex~")
@@ -25,68 +22,39 @@ CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 LINEAGE = ("child", "descendant", "event")
 
 
-class Conditions:
+class Conditions(Parser):
     """One method a rule of the grammar, over tokens that have been read."""
 
-    def __init__(self, tokens: Sequence[Token], spans: Spans) -> None:
-        self._tokens = tokens
-        self._spans = spans
-        self.position = 0
-        self._depth = 0
+    tokens: EqlTokens
+    quotes_types = False
 
-    # Tokens.
+    def __init__(self, tokens: EqlTokens) -> None:
+        self.tokens = tokens
+        self.peek, self.next, self.span, self.fail = tokens.peek, tokens.next, tokens.span, tokens.fail
 
-    def peek(self, distance: int = 0) -> Token:
-        return self._tokens[min(self.position + distance, len(self._tokens) - 1)]
-
-    def next(self) -> Token:
-        token = self.peek()
-        self.position = min(self.position + 1, len(self._tokens) - 1)
-        return token
-
-    def at(self, *texts: str) -> bool:
-        token = self.peek()
-        return token.kind in ("op", "name") and token.text in texts
-
-    def take(self, *texts: str) -> Token | None:
-        return self.next() if self.at(*texts) else None
-
-    def wanted(self, text: str) -> Token:
-        if not self.at(text):
-            raise self.unexpected(f"'{text}'")
-        return self.next()
-
-    def span(self, token: Token) -> Span:
-        return self._spans(token.start, token.end)
-
-    def fail(self, token: Token, message: str, hint: str | None = None) -> RuleError:
-        return RuleError(Diagnostic(message, self.span(token), hint=hint))
-
-    def unexpected(self, what: str) -> RuleError:
-        token = self.peek()
-        shouted = token.text.isupper() and token.text.lower() in KEYWORDS
-        hint = f"key words are in lower case: '{token.text.lower()}'" if shouted else None
-        return self.fail(token, f"expected {what}, found {token.shown}", hint)
+    def unexpected(self, wanted: str, *, after: str = "", known: Iterable[str] = (), hint: str | None = None) -> RuleError:
+        word = self.peek().text
+        shouted = word.isupper() and word.lower() in KEYWORDS
+        hint = f"key words are in lower case: '{word.lower()}'" if shouted else hint
+        return super().unexpected(wanted, after=after, known=known, hint=hint)
 
     # From the loosest operator to the tightest.
 
     def condition(self) -> Expr:
-        with self._deeper():
+        with self.deeper():
             return self._chain("or", self._and, Or)
 
     def _and(self) -> Expr:
         return self._chain("and", self._not, And)
 
     def _chain(self, word: str, operand: Callable[[], Expr], join: Callable[[tuple[Expr, ...]], Expr]) -> Expr:
-        operands = [operand()]
-        while self.take(word):
-            operands.append(operand())
+        operands = self.listed(operand, word)
         return operands[0] if len(operands) == 1 else join(tuple(operands))
 
     def _not(self) -> Expr:
         if not self.take("not"):
             return self._comparison()
-        with self._deeper():
+        with self.deeper():
             return Not(self._not())
 
     def _comparison(self) -> Expr:
@@ -115,20 +83,20 @@ class Conditions:
         return self._left_associative(("*", "/", "%"), self._unary)
 
     def _left_associative(self, operators: tuple[str, ...], operand: Callable[[], Expr]) -> Expr:
-        depth = self._depth
+        depth = self.depth
         left = operand()
         while self.at(*operators):
             operator = self.next()
-            self._enter(operator)  # a long chain is a deep tree
+            self.enter(operator)
             left = Arithmetic(operator.text, left, operand(), span=self.span(operator))
-        self._depth = depth
+        self.depth = depth
         return left
 
     def _unary(self) -> Expr:
         sign = self.take("-", "+")
         if sign is None:
             return self._tested()
-        with self._deeper():
+        with self.deeper():
             operand = self._unary()
         negated = Negate(operand, span=self.span(sign))
         return negated if sign.text == "-" else Negate(negated, span=self.span(sign))
@@ -144,26 +112,21 @@ class Conditions:
         word = self.take("in", "in~")
         if word is None:
             return operand
-        self.wanted("(")
+        self.expect("(")
         return Among(operand, tuple(self._list()), word.text == "in~", negated, span=self.span(word))
 
-    def _list(self) -> Iterator[Expr]:
+    def _list(self) -> list[Expr]:
         """Up to the parenthesis that closes it."""
-        yield self.condition()
-        while self.take(","):
-            yield self.condition()
-        self.wanted(")")
+        found = self.listed(self.condition)
+        self.expect(")")
+        return found
 
     def _matching(self, operand: Expr) -> Expr:
         operator = self.next()
-        patterns: list[Literal] = []
-        if self.take("("):
-            patterns.append(self._pattern(operator))
-            while self.take(","):
-                patterns.append(self._pattern(operator))
-            self.wanted(")")
-        else:
-            patterns.append(self._pattern(operator))
+        in_list = self.take("(")
+        patterns = self.listed(lambda: self._pattern(operator)) if in_list else [self._pattern(operator)]
+        if in_list:
+            self.expect(")")
         return Matching(operator.text, operand, tuple(patterns), span=self.span(operator))
 
     def _pattern(self, operator: Token) -> Literal:
@@ -205,7 +168,7 @@ class Conditions:
             return constant
         if self.take("("):
             inner = self.condition()
-            self.wanted(")")
+            self.expect(")")
             return inner
         token = self.peek()
         if token.kind == "name" and self.peek(1).kind == "op" and self.peek(1).text == "(" and token.text not in KEYWORDS:
@@ -232,7 +195,7 @@ class Conditions:
             raise self.fail(token, f"unknown function '{written}'", nearest(written, [s.name for s in SIGNATURES.values()]))
         if token.text.endswith("~") and not signature.any_case:
             raise self.fail(token, f"'{written}' has no form with '~'")
-        self.wanted("(")
+        self.expect("(")
         arguments = tuple(self._list()) if not self.take(")") else ()
         if not signature.accepts(len(arguments)):
             raise self.fail(token, f"wrong number of arguments of '{written}'")
@@ -247,18 +210,6 @@ class Conditions:
                 raise RuleError(Diagnostic("a network must be a constant text", span))
             if network_of(network.value) is None:
                 raise RuleError(Diagnostic(f"invalid network '{network.value}'", span))
-
-    @contextmanager
-    def _deeper(self) -> Iterator[None]:
-        depth = self._depth
-        self._enter(self.peek())
-        yield
-        self._depth = depth
-
-    def _enter(self, token: Token) -> None:
-        self._depth += 1
-        if self._depth > MAXIMUM_DEPTH:
-            raise self.fail(token, f"the expression is nested more than {MAXIMUM_DEPTH} deep")
 
 
 def instant_text(one: Expr, other: Expr) -> str | None:

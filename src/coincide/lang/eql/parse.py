@@ -13,7 +13,7 @@ from coincide.expr.tokens import name_of
 from coincide.lang.eql.check import check_query
 from coincide.lang.eql.conditions import Conditions
 from coincide.lang.eql.definition import FILTER, JOIN, SAMPLE, SEQUENCE, File, Filter, Item, Key, Pipe, Query
-from coincide.lang.eql.tokens import KEYWORDS, Directive, Spans, scanned, text_value
+from coincide.lang.eql.tokens import KEYWORDS, Directive, EqlTokens, Spans, text_value
 from coincide.lang.eql.toml import is_toml, rule_of
 from coincide.lang.shared.about import is_of_level, made_name
 from coincide.model.stamp import LIMIT, MILLISECOND
@@ -67,9 +67,8 @@ class Parser(Conditions):
     """One method a rule of the grammar."""
 
     def __init__(self, text: str, spans: Spans) -> None:
-        found = scanned(text, spans)
-        super().__init__(found.tokens, spans)
-        self._directives = list(found.directives)
+        super().__init__(EqlTokens(text, spans))
+        self._directives = self.tokens.directives
 
     def queries(self) -> Iterator[Query]:
         """A file has one query at least."""
@@ -79,7 +78,7 @@ class Parser(Conditions):
             yield self._query()
             if self.peek().kind == "end":
                 return
-            self.wanted(";")
+            self.expect(";")
             if self.peek().kind == "end":
                 return
 
@@ -95,8 +94,8 @@ class Parser(Conditions):
 
     def _with_directives(self, query: Query) -> Query:
         """With what the comments say that stand before its end."""
-        own = [directive for number, directive in self._directives if number <= self.position]
-        self._directives = [pair for pair in self._directives if pair[0] > self.position]
+        own = [directive for number, directive in self._directives if number <= self.tokens.position]
+        self._directives = [pair for pair in self._directives if pair[0] > self.tokens.position]
         fields: dict[str, None] = {}
         for directive in own:
             if directive.word == "name":
@@ -108,7 +107,7 @@ class Parser(Conditions):
     def _filter(self) -> Filter:
         start = self.peek()
         category, place = self._category(), self.span(start)
-        self.wanted("where")
+        self.expect("where")
         return Filter(category, self.condition(), place)
 
     def _category(self) -> str | None:
@@ -126,8 +125,8 @@ class Parser(Conditions):
         keys = self._by()
         maxspan = None
         if self.take("with"):
-            self.wanted("maxspan")
-            self.wanted("=")
+            self.expect("maxspan")
+            self.expect("=")
             maxspan = self._maxspan()
             if self.at("by"):
                 raise self.fail(self.peek(), "'by' goes before 'with maxspan'")
@@ -168,7 +167,7 @@ class Parser(Conditions):
         if missing and not may_be_missing:
             raise self.fail(bracket, "only an item of a sequence can be missing")
         found = self._filter()
-        self.wanted("]")
+        self.expect("]")
         return Item(found, self._by(), missing, span=self.span(bracket))
 
     def _until(self) -> Item | None:
@@ -181,17 +180,14 @@ class Parser(Conditions):
     def _by(self) -> tuple[Key, ...]:
         if not self.take("by"):
             return ()
-        keys = [self._key()]
-        while self.take(","):
-            keys.append(self._key())
-        return tuple(keys)
+        return tuple(self.listed(self._key))
 
     def _key(self) -> Key:
         """`?` in front of the whole value, which is a field then."""
         optional = self.at("?")
-        start = self.position
+        start = self.tokens.position
         value = self.value()
-        return Key(value, optional and self.position == start + 2)
+        return Key(value, optional and self.tokens.position == start + 2)
 
     def _maxspan(self) -> int:
         token = self.next()
@@ -211,8 +207,8 @@ class Parser(Conditions):
         return microseconds
 
     def _runs(self) -> int:
-        self.wanted("runs")
-        self.wanted("=")
+        self.expect("runs")
+        self.expect("=")
         token = self.next()
         digits = token.text.lstrip("0")
         if token.kind != "number" or not digits.isdecimal() or len(digits) > 3 or int(digits) > MOST_RUNS:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from coincide.errors import Diagnostic, RuleError
-from coincide.expr.tokens import Token, name_of
-from coincide.source import Span
+from coincide.expr.tokens import AllTokens, Token, name_of
+from coincide.source import SourceText, Span
 
 WORDS = "and any by false in join like maxspan not null of or regex sample sequence true until where with in~ like~ regex~"
 KEYWORDS = frozenset(WORDS.split())
@@ -39,14 +39,6 @@ class Directive:
     span: Span
 
 
-@dataclass(frozen=True)
-class Scanned:
-    """All tokens of a text, the last of which is its end; directives with the number of the token that they stand before."""
-
-    tokens: Sequence[Token]
-    directives: Sequence[tuple[int, Directive]]
-
-
 Spans = Callable[[int, int], Span]
 """From a stretch of the text that is read to the one of the file that an author sees."""
 
@@ -61,20 +53,30 @@ def pieces(text: str) -> Iterator[Token]:
         offset = end
 
 
-def scanned(text: str, spans: Spans) -> Scanned:
-    tokens: list[Token] = []
-    directives: list[tuple[int, Directive]] = []
-    for piece in pieces(text):
-        if piece.kind == "bad":
-            raise _fault(text, piece.start, spans)
-        if piece.kind == "text":
-            _check_escapes(piece.text, piece.start, spans)
-        if piece.kind == "remark" and (found := DIRECTIVE.match(piece.text)) is not None:
-            directives.append((len(tokens), Directive(found[1], found[2], spans(piece.start, piece.end))))
-        elif piece.kind not in ("space", "remark"):
-            tokens.append(piece)
-    tokens.append(Token("end", "", len(text), len(text)))
-    return Scanned(tokens, directives)
+class EqlTokens(AllTokens):
+    """All tokens of a text; directives with the number of the token that they stand before."""
+
+    def __init__(self, text: str, spans: Spans) -> None:
+        self._spans = spans
+        self.directives: list[tuple[int, Directive]] = []
+        super().__init__(SourceText("", text), list(self._tokens(text)))
+
+    def span(self, token: Token) -> Span:
+        return self._spans(token.start, token.end)
+
+    def _tokens(self, text: str) -> Iterator[Token]:
+        number = 0
+        for piece in pieces(text):
+            if piece.kind == "bad":
+                raise _fault(text, piece.start, self._spans)
+            if piece.kind == "text":
+                _check_escapes(piece.text, piece.start, self._spans)
+            if piece.kind == "remark" and (found := DIRECTIVE.match(piece.text)) is not None:
+                self.directives.append((number, Directive(found[1], found[2], self.span(piece))))
+            elif piece.kind not in ("space", "remark"):
+                number += 1
+                yield piece
+        yield Token("end", "", len(text), len(text))
 
 
 def field_name(token: Token) -> str:

@@ -65,15 +65,9 @@ class SqlExpressions(ExpressionParser):
         _, token = self.name("a pattern variable")
         return folded(token), token
 
-    def unexpected(self, wanted: str, hint: str | None = None) -> RuleError:
-        token = self.tokens.peek()
-        return self.tokens.fail(token, f"expected {wanted}, found {self.tokens.shown(token)}", hint)
-
-    def wanted(self, text: str) -> Token:
-        token = self.tokens.take(text.lower())
-        if token is None:
-            raise self.unexpected(f"'{text}'")
-        return token
+    def at(self, *texts: str, distance: int = 0) -> bool:
+        """Words are in any case."""
+        return self.tokens.is_one(self.tokens.peek(distance), *map(str.lower, texts))
 
     # Levels of the grammar that are not those of the other languages
 
@@ -174,7 +168,7 @@ class SqlExpressions(ExpressionParser):
         return self._placed(Foreign(name.text, arguments), name)
 
     def _arguments(self, name: Token) -> list[Expr]:
-        self.wanted("(")
+        self.expect("(")
         arguments: list[Expr] = []
         while not self.tokens.at(")"):
             arguments.append(self.expression())
@@ -206,7 +200,7 @@ class SqlExpressions(ExpressionParser):
         return tree
 
     def _navigation(self, name: Token, word: str, semantics: str) -> Expr:
-        self.wanted("(")
+        self.expect("(")
         if self.tokens.at(")"):
             raise self._arity(name)
         operand = self.expression()
@@ -268,7 +262,7 @@ class SqlExpressions(ExpressionParser):
             self.tokens.next()
 
     def _classifier(self, name: Token) -> Expr:
-        self.wanted("(")
+        self.expect("(")
         if self.tokens.take(")"):
             return self._placed(Classifier(), name)
         variable, token = self.variable()
@@ -311,21 +305,21 @@ class SqlExpressions(ExpressionParser):
         self.tokens.next()
         subject = None if self.tokens.at("when") else self.expression()
         tests, values = [], []
-        self.wanted("WHEN")
+        self.expect("WHEN")
         while True:
             tests.append(self.expression())
-            self.wanted("THEN")
+            self.expect("THEN")
             values.append(self.expression())
             if not self.tokens.take("when"):
                 break
         otherwise = self.expression() if self.tokens.take("else") else None
-        self.wanted("END")
+        self.expect("END")
         return self._placed(Case(subject, tuple(tests), tuple(values), otherwise), start)
 
     def _cast(self, name: Token) -> Expr:
-        self.wanted("(")
+        self.expect("(")
         operand = self.expression()
-        self.wanted("AS")
+        self.expect("AS")
         _, token = self.name("a type")
         kind = token.text.lower()
         if kind not in CASTS:

@@ -78,7 +78,7 @@ def parse_query(source: SourceText, foreign: bool = False) -> Query:
         parser = Parser(SqlTokens(source))
         parser.foreign = foreign
         if parser.tokens.peek().text.lower() in STARTS:
-            raise parser.unexpected("'SELECT'", QUERY_ONLY)
+            raise parser.unexpected("'SELECT'", hint=QUERY_ONLY)
         query = parser.statement(plain_table=True)
         parser.tokens.take(";")
         if parser.tokens.peek().kind != "end":
@@ -110,22 +110,22 @@ class Parser(SqlExpressions):
         view: tuple[str, Token] | None = None
         if self.tokens.take("create"):
             if self.tokens.take("or"):
-                self.wanted("REPLACE")
+                self.expect("REPLACE")
             if not self.tokens.take("temp"):
                 self.tokens.take("temporary")
-            self.wanted("VIEW")
+            self.expect("VIEW")
             view = self.name("a name")
-            self.wanted("AS")
+            self.expect("AS")
         return check_query(self.query(view), plain_table)
 
     def query(self, view: tuple[str, Token] | None) -> Query:
-        start = self.wanted("SELECT")
+        start = self.expect("SELECT")
         items, star_of = self._select_list()
-        self.wanted("FROM")
+        self.expect("FROM")
         source = self._source()
         self._not_left_to_spark()
-        self.wanted("MATCH_RECOGNIZE")
-        self.wanted("(")
+        self.expect("MATCH_RECOGNIZE")
+        self.expect("(")
         self._source_name = source.known_as
         clause = self.clause(")")
         alias = self._alias()
@@ -178,9 +178,9 @@ class Parser(SqlExpressions):
     def _source(self) -> Source:
         start = self.tokens.peek()
         if self.tokens.take("("):
-            self.wanted("SELECT")
-            self.wanted("*")
-            self.wanted("FROM")
+            self.expect("SELECT")
+            self.expect("*")
+            self.expect("FROM")
             table, _ = self.name("a table")
             where = self.scoped("FROM") if self.tokens.take("where") else None
             if not self.tokens.take(")"):
@@ -242,7 +242,7 @@ class Parser(SqlExpressions):
         if name is None:
             wanted = f"',' or a clause after '{given[-1][1]}'" if given else "a clause of MATCH_RECOGNIZE"
             whole = not given and self.tokens.at("select", "with", "match_recognize")
-            raise self.unexpected(wanted, CLAUSE_ONLY if whole else None)
+            raise self.unexpected(wanted, hint=CLAUSE_ONLY if whole else None)
         for other, shown in given:
             if other == name:
                 raise self.tokens.fail(token, f"'{self._words(name)}' is given twice")
@@ -256,9 +256,9 @@ class Parser(SqlExpressions):
         return "ONE ROW PER MATCH" if self.tokens.at("one") else "ALL ROWS PER MATCH"
 
     def _words_of(self, *words: str) -> Token:
-        first = self.wanted(words[0])
+        first = self.expect(words[0])
         for word in words[1:]:
-            self.wanted(word)
+            self.expect(word)
         return first
 
     def _clause_partition(self, found: dict[str, Any]) -> None:
@@ -309,7 +309,7 @@ class Parser(SqlExpressions):
         return OrderKey(name, descending, nulls_first, span=span)
 
     def _clause_measures(self, found: dict[str, Any]) -> None:
-        self.wanted("MEASURES")
+        self.expect("MEASURES")
         measures = [self._measure()]
         while self.tokens.take(","):
             measures.append(self._measure())
@@ -317,7 +317,7 @@ class Parser(SqlExpressions):
 
     def _measure(self) -> Measure:
         value = self.scoped("MEASURES")
-        self.wanted("AS")
+        self.expect("AS")
         name, token = self.name("a name")
         return Measure(name, value, span=self.tokens.span(token))
 
@@ -360,7 +360,7 @@ class Parser(SqlExpressions):
         found["skip"] = Skip(to, variable, span=self.tokens.span(token))
 
     def _clause_subset(self, found: dict[str, Any]) -> None:
-        self.wanted("SUBSET")
+        self.expect("SUBSET")
         subsets = [self._subset()]
         while self.tokens.take(","):
             subsets.append(self._subset())
@@ -368,8 +368,8 @@ class Parser(SqlExpressions):
 
     def _subset(self) -> Subset:
         name, token = self.variable()
-        self.wanted("=")
-        self.wanted("(")
+        self.expect("=")
+        self.expect("(")
         members = [self._member()]
         while self.tokens.take(","):
             members.append(self._member())
@@ -381,7 +381,7 @@ class Parser(SqlExpressions):
         return Variable(name, span=self.tokens.span(token))
 
     def _clause_define(self, found: dict[str, Any]) -> None:
-        self.wanted("DEFINE")
+        self.expect("DEFINE")
         conditions = [self._condition()]
         while self.tokens.take(","):
             conditions.append(self._condition())
@@ -389,11 +389,11 @@ class Parser(SqlExpressions):
 
     def _condition(self) -> Condition:
         name, token = self.variable()
-        self.wanted("AS")
+        self.expect("AS")
         return Condition(name, self.scoped("DEFINE"), span=self.tokens.span(token))
 
     def _clause_within(self, found: dict[str, Any]) -> None:
-        self.wanted("WITHIN")
+        self.expect("WITHIN")
         start = self.tokens.peek()
         found["within"] = self.interval()
         assert self.tokens.last is not None
@@ -402,8 +402,8 @@ class Parser(SqlExpressions):
     # The pattern
 
     def _clause_pattern(self, found: dict[str, Any]) -> None:
-        found["pattern_span"] = self.tokens.span(self.wanted("PATTERN"))
-        self.wanted("(")
+        found["pattern_span"] = self.tokens.span(self.expect("PATTERN"))
+        self.expect("(")
         self._unmatched_rows = found.get("rows", (False,) * 4)[2]
         found["pattern"] = self._pattern()
         if not self.tokens.take(")"):
@@ -459,11 +459,9 @@ class Parser(SqlExpressions):
         if self.tokens.take("("):
             if self.tokens.take(")"):
                 return Empty(span=self.tokens.span(token))
-            self._enter_pattern(token)
-            body = self._pattern()
-            self._depth -= 1
-            if not self.tokens.take(")"):
-                raise self.unexpected("')'")
+            with self.deeper(token, "pattern"):
+                body = self._pattern()
+            self.expect(")")
             return body
         if self.tokens.take("{-"):
             return self._exclusion(token)
@@ -474,30 +472,20 @@ class Parser(SqlExpressions):
         self.tokens.next()
         return Variable(folded(token), span=self.tokens.span(token))
 
-    def _enter_pattern(self, token: Token) -> None:
-        self._depth += 1
-        if self._depth > 100:
-            raise self.tokens.fail(token, "the pattern is nested more than 100 deep")
-
     def _exclusion(self, token: Token) -> Pattern:
         if self._unmatched_rows:
             message = "exclusion {- -} cannot be used with ALL ROWS PER MATCH WITH UNMATCHED ROWS"
             raise self.tokens.fail(token, message)
-        self._enter_pattern(token)
-        body = self._pattern()
-        self._depth -= 1
-        if not self.tokens.take("-}"):
-            raise self.unexpected("'-}'")
+        with self.deeper(token, "pattern"):
+            body = self._pattern()
+        self.expect("-}")
         return Exclusion(body, span=self.tokens.span(token))
 
     def _permutation(self, token: Token) -> Pattern:
         self.tokens.next()
-        self.wanted("(")
-        self._enter_pattern(token)
-        members = [self._pattern()]
-        while self.tokens.take(","):
-            members.append(self._pattern())
-        self._depth -= 1
+        self.expect("(")
+        with self.deeper(token, "pattern"):
+            members = self.listed(self._pattern)
         if not self.tokens.take(")"):
             raise self.unexpected("',' or ')'")
         if len(members) > MOST_PERMUTED:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import re
 
-from coincide.expr.tokens import Token, Tokens, visible
-from coincide.source import SourceText
+from coincide.expr.tokens import AllTokens, Token, Tokens, visible
 
 OPERATORS = (
     "<=", ">=", "<>", "!=", "==", "||", "{-", "-}", "=", "<", ">", "+", "-", "*", "/", "%", "(", ")", ",", ".", ";", "|", "{",
@@ -38,22 +37,8 @@ class SqlScanner(Tokens):
         return "comment is not closed" if text.startswith("/*", start) else f"unexpected character '{visible(text[start])}'"
 
 
-class SqlTokens(SqlScanner):
+class SqlTokens(AllTokens, SqlScanner):
     """All tokens of a text."""
-
-    def __init__(self, source: SourceText) -> None:
-        super().__init__(source)
-        self._ahead = [token := self._scan()]
-        while token.kind != "end":
-            self._ahead.append(token := self._scan())
-        self._ahead.reverse()  # the next one stands last
-
-    def peek(self, distance: int = 0) -> Token:
-        return self._ahead[max(-1 - distance, -len(self._ahead))]
-
-    def next(self) -> Token:
-        self.last = self._ahead.pop() if len(self._ahead) > 1 else self._ahead[0]
-        return self.last
 
     def at(self, *texts: str) -> bool:
         """Is the next token one of these operators or (in any case) words?"""

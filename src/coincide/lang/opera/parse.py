@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from coincide.expr.parse import MAXIMUM_DEPTH
 from coincide.expr.tokens import Token, Tokens
 from coincide.lang.opera.definition import (
     Alternation,
@@ -141,13 +140,10 @@ class Parser(SetParser):
     # Expressions, loosest operator first.
 
     def expression(self) -> Expression:
-        self.depth += 1
-        if self.depth > MAXIMUM_DEPTH:
-            raise self.tokens.fail(self.tokens.peek(), f"the expression is nested more than {MAXIMUM_DEPTH} deep")
-        tree = self._alternation()
-        while operator := self.tokens.take("||", "‖"):
-            tree = Parallel(tree, self._alternation(), span=self.tokens.span(operator))
-        self.depth -= 1
+        with self.deeper():
+            tree = self._alternation()
+            while operator := self.tokens.take("||", "‖"):
+                tree = Parallel(tree, self._alternation(), span=self.tokens.span(operator))
         return tree
 
     def _alternation(self) -> Expression:

@@ -7,12 +7,11 @@ from typing import TypeVar
 from coincide.errors import RuleError
 from coincide.expr.parse import ExpressionParser
 from coincide.expr.quantities import microseconds_of
-from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Parser, Token, Tokens
 from coincide.expr.tree import Expr
 from coincide.lang.opera.definition import All, Bind, Condition, Difference, EventSet, Intersection, Named, Terms, Union
 from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
 from coincide.lang.opera.times import At, Duration, TimeSpec, written
-from coincide.lang.shared.parser import Parser
 from coincide.model.event import ENVELOPE
 
 RESERVED = frozenset(
@@ -30,7 +29,6 @@ class SetParser(Parser):
         self.tokens = tokens
         self.filters = ExpressionParser(tokens, EXPRESSION_KEYWORDS, FILTER_FUNCTIONS)
         self.withs = ExpressionParser(tokens, EXPRESSION_KEYWORDS, WITH_FUNCTIONS)
-        self.depth = 0
 
     def _event_set(self) -> EventSet:
         start = self.tokens.peek()

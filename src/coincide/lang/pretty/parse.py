@@ -9,9 +9,9 @@ from math import perm
 from typing import TypeVar
 
 from coincide.errors import RuleError
-from coincide.expr.parse import COMPARISONS, MAXIMUM_DEPTH, ExpressionParser
+from coincide.expr.parse import COMPARISONS, ExpressionParser
 from coincide.expr.quantities import MOST, UNIT_HINT, QuantityError, count_of, microseconds_of
-from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Token, Tokens
+from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Parser, Token, Tokens
 from coincide.lang.opera.definition import (
     Alternation,
     Atom,
@@ -43,7 +43,6 @@ from coincide.lang.opera.resolve import resolve
 from coincide.lang.opera.times import Duration, TimeSpec, time_of, written
 from coincide.lang.pretty.parameters import with_parameters
 from coincide.lang.pretty.phrases import KEYWORDS, Phrases, is_name
-from coincide.lang.shared.parser import Parser
 from coincide.model.event import ENVELOPE
 from coincide.ordering import POLICIES, written_policies
 from coincide.source import SourceText, room_for_recursion
@@ -69,13 +68,14 @@ def parse(source: SourceText, start_can_fail: CanFail) -> File:
 class _Parser(Parser):
     """One method a rule of the grammar."""
 
+    nested = "pattern"
+
     def __init__(self, source: SourceText) -> None:
         self.tokens = Tokens(source, OPERATORS)
         self.filters = ExpressionParser(self.tokens, EXPRESSION_KEYWORDS, FILTER_FUNCTIONS)
         self.withs = ExpressionParser(self.tokens, EXPRESSION_KEYWORDS, WITH_FUNCTIONS)
         self.phrases = Phrases()
         self.timers = 0
-        self.depth = 0
 
     def file(self, start_can_fail: CanFail) -> File:
         statements: list[SetDefinition | Detect | Limit] = []
@@ -182,14 +182,11 @@ class _Parser(Parser):
     # Patterns, loosest first.
 
     def _pattern(self) -> Expression:
-        self.depth += 1
-        if self.depth > MAXIMUM_DEPTH:
-            raise self.tokens.fail(self.tokens.peek(), f"the pattern is nested more than {MAXIMUM_DEPTH} deep")
-        tree = self._either()
-        while operator := self._take_words("together", "with"):
-            tree = Parallel(tree, self._either(), span=self.tokens.span(operator))
-        self.depth -= 1
-        return tree
+        with self.deeper():
+            tree = self._either()
+            while operator := self._take_words("together", "with"):
+                tree = Parallel(tree, self._either(), span=self.tokens.span(operator))
+            return tree
 
     def _either(self) -> Expression:
         tree = self._chain()
