@@ -250,15 +250,6 @@ class WindowKernel:
 
     # What is kept.
 
-    def first_observed(self, memory: WindowMemory) -> Observed:
-        """Of each key the window that it is observed in next."""
-        observed = memory.observed
-        if not self.program.keys:
-            assert memory.next is not None or not len(observed.slot)
-            return Observed(observed.slot, np.full(len(observed.slot), memory.next or 0), observed.since)
-        order = np.lexsort((observed.since, observed.window, observed.slot))
-        return observed.take(order[np.unique(observed.slot[order], return_index=True)[1]])
-
     def waits(self, memory: WindowMemory, last: int) -> bool:
         """Does it wait for a time at which, with no further event after `last`, it would make something?"""
         if memory.next is None:
