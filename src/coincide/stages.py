@@ -71,9 +71,10 @@ class StageState(msgspec.Struct, array_like=True):
 
 
 class Stage(Protocol):
-    """An input stage. `late` are the events, since it was made or restored, that were never consumed because they came too
+    """An input stage. What waits is in its `buffer`, the first at the front. `late` are the events, since it was made or restored, that were never consumed because they came too
     late; `refused` counts them from the beginning."""
 
+    buffer: list[tuple[Place, int, Event]]
     late: list[Event]
     refused: int
     clock: int
@@ -117,6 +118,7 @@ class BestEffort:
         self.consumer = consumer
         self.clock = NEVER
         self.number = 0
+        self.buffer: list[tuple[Place, int, Event]] = []
         self.late: list[Event] = []
         self.refused = 0
 

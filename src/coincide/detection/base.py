@@ -246,6 +246,10 @@ class DetectorPlan(Protocol):
         """Is there nothing to do, nor to note, until an event comes that it reads or the timer is due that it waits for?"""
 
     @property
+    def reads_sets(self) -> bool:
+        """Does it read attributes with several values, and pass them on? To most they are null."""
+
+    @property
     def counts_tests(self) -> bool:
         """Do its statistics count tests of events that fail them?"""
 
@@ -384,6 +388,7 @@ class Tiered:
     """What plans of one and of several detectors have in common: two tiers."""
 
     LOOP: ClassVar[str] = ""
+    reads_sets: ClassVar[bool] = False
     tier: str = "interpreter"
 
     @property

@@ -135,6 +135,10 @@ class Wrapped:
         return self.plan.rests
 
     @property
+    def reads_sets(self) -> bool:
+        return self.plan.reads_sets
+
+    @property
     def counts_tests(self) -> bool:
         return self.plan.counts_tests
 

@@ -157,3 +157,10 @@ def test_spark_spreads_no_events_that_a_limit_compares() -> None:
     assert [group.key for group in groups(load(keyed, apart))] == [("k",)]
     (group,) = groups(load(keyed, across))
     assert (group.key, group.reasons) == (None, ("a limit looks at events of 'm' across keys",))
+
+
+def test_sets_are_read_behind_limits_too() -> None:
+    """Spark asks this for the columns of detections."""
+    plans = load(LIMITS, SourceText("q.eql", "A where k > 0")).plans()
+    assert all(isinstance(plan, LimitedPlan) for plan in plans)
+    assert {plan.definitions: plan.reads_sets for plan in plans} == {("O",): False, ("q",): True}

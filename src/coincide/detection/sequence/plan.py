@@ -43,7 +43,7 @@ class SequencePlan(PlanOfOne):
     """One query."""
 
     LOOP: ClassVar[str] = "coincide.detection.sequence.loop"
-    reads_sets: ClassVar[bool] = True  # and passes them on
+    reads_sets: ClassVar[bool] = True
     shared: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What plans that read the same batch have in common."""
 

@@ -197,5 +197,5 @@ def _keep(job: Job, engine: PolicyEngine, store: Store) -> None:
 
 def _counts(engine: PolicyEngine) -> Counts:
     """Over all policies: one that consumes an event counts it, whatever the others do."""
-    waiting = sum(len(getattr(each.stage, "buffer", ())) for each in engine.instances)
+    waiting = sum(len(each.stage.buffer) for each in engine.instances)
     return Counts(sum(engine.refused().values()), sum(each.state.consumed for each in engine.instances), waiting)

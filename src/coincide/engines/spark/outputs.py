@@ -181,9 +181,8 @@ def _types(plans: Sequence[DetectorPlan], source: Source) -> Iterator[tuple[str,
 
 
 def _passes_on_sets(plan: DetectorPlan, source: Source) -> bool:
-    """To most models of detection an attribute with several values is null."""
     read = source.several if plan.columns is None else source.several & plan.columns
-    return bool(getattr(plan, "reads_sets", False)) and bool(read)
+    return plan.reads_sets and bool(read)
 
 
 def _makes_compounds(tree: Expr) -> bool:

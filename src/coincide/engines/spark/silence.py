@@ -66,5 +66,5 @@ def _waiting(stage: Any) -> Iterator[int]:
     """When the first of what waits in a stage has its turn."""
     consumer, delay = stage.consumer, stage.delay if isinstance(stage, Delayed) else 0
     due = consumer.due() if consumer.timed else None
-    first = [event.hi for _, _, event in getattr(stage, "buffer", ())[:1]]
+    first = [event.hi for _, _, event in stage.buffer[:1]]
     yield from (instant + delay for instant in [*first, *([] if due is None else [due])])
