@@ -13,7 +13,7 @@ from typing import Any
 from coincide.access import allowing
 from coincide.adapters.mapping import FieldMapping
 from coincide.attachments import Attachments, loading
-from coincide.collecting import all_is_kept
+from coincide.collecting import without_collecting
 from coincide.compile import Compiled, compile_rules
 from coincide.compile.graph import feeds
 from coincide.detection.base import Detector, DetectorPlan, in_tier
@@ -74,7 +74,7 @@ class Rulebook:
         return tuple(w for d in self.detectors for w in self.compiled.languages[d.language].streaming_warnings(d))
 
     @property
-    def told_of_streams(self) -> tuple[Diagnostic, ...]:
+    def endless_warnings(self) -> tuple[Diagnostic, ...]:
         """What would be said if these rules ran where the input has no end."""
         found = (*self.streaming_warnings, *self.endless_faults)
         return tuple(replace(d, message=_of_streams(d.message), severity="warning") for d in found)
@@ -145,7 +145,7 @@ class Rulebook:
     ) -> list[DetectorPlan]:
         """The graph's plans in the tier asked for, or that suits inputs of `size` events; a plan without a kernel tier, or
         whose loop is not ready, is interpreted."""
-        with all_is_kept():
+        with without_collecting():
             plans = [p if self.steps is None else p.with_steps(self.steps) for p in self.compiled.plans]
             return in_tier(plans, tier, size, is_ready)
 
@@ -172,7 +172,7 @@ def load(
 
     What rules name (tables, zones) must be regular files below the folder of the file that names them, or in `allow_paths`;
     databases are asked only with `allow_db`."""
-    with allowing(allow_paths, allow_db), loading() as attachments, all_is_kept():
+    with allowing(allow_paths, allow_db), loading() as attachments, without_collecting():
         mapping = None if sigma_mapping is None else _read(_mapping(sigma_mapping))
         given = Reading(mapping, keep_going, _level(level))
         texts = _texts(paths, mapping)

@@ -71,8 +71,8 @@ class StageState(msgspec.Struct, array_like=True):
 
 
 class Stage(Protocol):
-    """An input stage. What waits is in its `buffer`, the first at the front. `late` are the events, since it was made or restored, that were never consumed because they came too
-    late; `refused` counts them from the beginning."""
+    """An input stage. What waits is in its `buffer`, the first at the front. `late` are the events, since it was made or
+    restored, that were never consumed because they came too late; `refused` counts them from the beginning."""
 
     buffer: list[tuple[Place, int, Event]]
     late: list[Event]

@@ -20,16 +20,24 @@ def layers() -> list[frozenset[str]]:
     return [frozenset(re.findall(r"`(\w+)(?:/|\.py)`", row)) for row in reversed(rows)]
 
 
+BY_NAME = {"causes.py": "coincide.display.page", "rulebook.py": "coincide.display.rules"}
+"""A notebook asks an object itself how it is shown."""
+
+
 @cache
 def imports(file: Path) -> list[str]:
-    """Every module of ours that a file imports, at its top or inside functions."""
+    """Every module of ours that a file imports, at its top or inside functions, also by name."""
     found: list[str] = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             found += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
-    return found
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "import_module":
+            found += [
+                part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            ]
+    return [name for name in found if name != BY_NAME.get(file.relative_to(PACKAGE).as_posix())]
 
 
 def allowed(part: str, imported: str, height: dict[str, int]) -> bool:

@@ -56,7 +56,7 @@ def check(given: Given) -> int:
     if given.json:
         return analyse(given)
     book = load_rules(given)
-    told = [*book.warnings, *book.remarks, *book.told_of_streams]
+    told = [*book.warnings, *book.remarks, *book.endless_warnings]
     show_warnings(told)
     left_out = len(book.compiled.left_out())
     more = f", {counted(left_out, 'rule')} left out" if left_out else ""

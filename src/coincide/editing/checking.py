@@ -46,5 +46,5 @@ def _loaded(sources: Sequence[SourceText], mapping: SourceText | None) -> Rulebo
 
 
 def _warnings(source: SourceText, book: Rulebook) -> list[Diagnostic]:
-    told = (*book.warnings, *book.remarks, *book.told_of_streams)
+    told = (*book.warnings, *book.remarks, *book.endless_warnings)
     return [diagnostic for diagnostic in told if diagnostic.span is None or diagnostic.span.file == source.name]

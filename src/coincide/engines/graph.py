@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from coincide.collecting import all_is_kept
+from coincide.collecting import without_collecting
 from coincide.detection.base import Changes, Clock, DetectorPlan, State, Unfinished
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.gaps import Gaps
@@ -90,7 +90,7 @@ class Graph:
         self._timed = frozenset(number for number, plan in enumerate(self.plans) if plan.rests and plan.timed)
 
     def initial(self) -> GraphState:
-        with all_is_kept():
+        with without_collecting():
             return GraphState([plan.initial() for plan in self.plans])
 
     def advance(

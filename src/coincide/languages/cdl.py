@@ -103,7 +103,7 @@ def _linked(inputs: Inputs, made: frozenset[str]) -> Inputs:
     return Inputs(external, inputs.detections & made)
 
 
-def _text_kept(cd: Description) -> str:
+def _text_without_version(cd: Description) -> str:
     """A version that says the same as the one before goes on from its state; so does a description for which only the providers
     change that its file gives to all."""
     return print_xml(File((replace(cd, version=(1,)),), single=True))
@@ -117,7 +117,7 @@ def _detector(cd: Description) -> Detector:
         inputs=Inputs(external_classes(cd), detected_classes(cd)),
         outputs=tuple(dict.fromkeys(event.message_class for event in cd.events)),
         partition=partition_of(cd),
-        text=partial(_text_kept, cd),
+        text=partial(_text_without_version, cd),
         former=lambda: cd.document_digest,
         kind="cd",
         span=cd.span,

@@ -321,10 +321,10 @@ class Hosted:
         return found
 
     def _is_next(self, key: Place) -> bool:
-        through, clock = self._fed_through()
+        through, clock = self._feeders_progress()
         return bool(key[2] <= through if key[1] == 0 else key[0] < clock)
 
-    def _fed_through(self) -> tuple[int, int]:
+    def _feeders_progress(self) -> tuple[int, int]:
         """How far all feeders have come; of copies, the foremost counts."""
         best: dict[str, tuple[int, int]] = {}
         for name, feed in self.feeds.items():
@@ -370,7 +370,7 @@ class Hosted:
         """A heartbeat, if it says anything new."""
         through, clock = self.position, self.time
         if self.feeds and self._by_arrival:
-            through, clock = min((through, clock), self._fed_through())
+            through, clock = min((through, clock), self._feeders_progress())
         frontier = NEVER
         if not self._by_arrival:
             stage: Any = self.instance.stage

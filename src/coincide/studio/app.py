@@ -31,7 +31,7 @@ from coincide.studio.pictures import graph_of, picture_of, plan_of
 from coincide.studio.reasons import cause_of, tree_of
 from coincide.studio.running import Run
 from coincide.studio.session import Session
-from coincide.studio.summary import live_moment_told, moment_told, run_told, session_told, statistics
+from coincide.studio.summary import live_moment_summary, moment_summary, run_summary, session_summary, statistics
 
 PAGE = files("coincide.studio") / "page"
 NONCE = "@nonce@"
@@ -97,7 +97,7 @@ class Api:
     # Files.
 
     async def about(self, request: Request) -> Response:
-        return answer({"version": __version__, **await asyncio.to_thread(session_told, self.session)})
+        return answer({"version": __version__, **await asyncio.to_thread(session_summary, self.session)})
 
     async def text(self, request: Request) -> Response:
         name = _parameter(request, "name")
@@ -197,7 +197,7 @@ class Api:
         return await self.progress(request)
 
     async def progress(self, request: Request) -> Response:
-        return answer(run_told(self.session))
+        return answer(run_summary(self.session))
 
     async def detections(self, request: Request) -> Response:
         run, first = self.session.last_run(), _whole(request, "first", 0, 1 << 40)
@@ -234,8 +234,8 @@ class Api:
         at, asked, live = _whole(request, "at", 0, 1 << 40), request.query_params, self.session.live
         rule, key = asked.get("rule"), tuple(asked.getlist("key")) or None
         if live is not None and run.store.live:
-            return answer(await asyncio.to_thread(live_moment_told, live, run, rule, key))
-        return answer(await asyncio.to_thread(moment_told, run, at, rule, key))
+            return answer(await asyncio.to_thread(live_moment_summary, live, run, rule, key))
+        return answer(await asyncio.to_thread(moment_summary, run, at, rule, key))
 
     async def next(self, request: Request) -> Response:
         after = _whole(request, "after", 0, 1 << 40)

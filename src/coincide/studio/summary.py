@@ -22,7 +22,7 @@ SHOWN = 200
 """Things that are under way at a moment, of one rule."""
 
 
-def session_told(session: Session) -> dict[str, Any]:
+def session_summary(session: Session) -> dict[str, Any]:
     store = session.store
     lanes = store.lanes
     return {
@@ -30,7 +30,7 @@ def session_told(session: Session) -> dict[str, Any]:
         "files": session.files.listed(),
         "endings": list(MODULES),
         "first": next(iter(session.files.loaded), None),
-        "live": None if session.live is None else live_told(session.live, session.looks_back),
+        "live": None if session.live is None else live_summary(session.live, session.looks_back),
         "events": {
             "name": store.name.rpartition("/")[2],
             "count": len(store),
@@ -42,11 +42,11 @@ def session_told(session: Session) -> dict[str, Any]:
     }
 
 
-def live_told(live: Live, past: bool) -> dict[str, Any]:
+def live_summary(live: Live, past: bool) -> dict[str, Any]:
     return {"url": live.store.name, "running": live.running, "failure": live.failure, "arrived": live.arrived, "past": past}
 
 
-def run_told(session: Session) -> dict[str, Any]:
+def run_summary(session: Session) -> dict[str, Any]:
     run = session.run
     if run is None:
         return {"number": 0}
@@ -66,7 +66,7 @@ def run_told(session: Session) -> dict[str, Any]:
     }
 
 
-def moment_told(run: Run, moment: int, rule: str | None, key: Key | None = None) -> dict[str, Any]:
+def moment_summary(run: Run, moment: int, rule: str | None, key: Key | None = None) -> dict[str, Any]:
     """What stands where the replay is: the clock, the event consumed last, what was made of it, and what is under way; of one
     rule where in its picture, for all keys or for one."""
     moment = min(moment, run.last)
@@ -80,7 +80,7 @@ def moment_told(run: Run, moment: int, rule: str | None, key: Key | None = None)
     }
 
 
-def live_moment_told(live: Live, run: Run, rule: str | None, key: Key | None = None) -> dict[str, Any]:
+def live_moment_summary(live: Live, run: Run, rule: str | None, key: Key | None = None) -> dict[str, Any]:
     """The same of a live run, as it stands now."""
     engine = live.state()
     if engine is None:

@@ -19,7 +19,7 @@ from coincide.studio.reasons import cause_of
 from coincide.studio.running import Run
 from coincide.studio.session import Session
 from coincide.studio.store import opened
-from coincide.studio.summary import moment_told, statistics
+from coincide.studio.summary import moment_summary, statistics
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_detections_stand_at_the_event_that_completes_them(session: Session) -> 
         (event,) = run.store.events([moment - 1])
         assert event.hi == detection.hi
         assert event.attributes["ok"] is True
-        told = moment_told(run, moment, "guessed")
+        told = moment_summary(run, moment, "guessed")
         assert told["made"] == [run.detections.index(detection)]
     assert run.next_moment(0) == run.moments[0]
     assert run.next_moment(run.moments[-1]) is None
@@ -75,12 +75,12 @@ def test_detections_stand_at_the_event_that_completes_them(session: Session) -> 
 
 def test_the_picture_shows_where_matches_are(session: Session) -> None:
     run = session.last_run()
-    before = moment_told(run, run.moments[0] - 1, "guessed")
+    before = moment_summary(run, run.moments[0] - 1, "guessed")
     assert before["lit"], "a match is under way before it is complete"
     assert sum(before["lit"].values()) == before["counts"]["guessed"]
-    one = moment_told(run, run.moments[0] - 1, "guessed", ("eve0",))
+    one = moment_summary(run, run.moments[0] - 1, "guessed", ("eve0",))
     assert 0 < sum(one["lit"].values()) < sum(before["lit"].values())
-    assert moment_told(run, 0, "guessed")["lit"] == {}
+    assert moment_summary(run, 0, "guessed")["lit"] == {}
 
 
 def test_causes_are_those_of_why(session: Session, folder: Path) -> None:
@@ -132,7 +132,7 @@ def test_causes_and_lights_of_other_languages(language: str, tmp_path: Path) -> 
     run.go()
     expected = coincide.detect(book, logins(3), why=True)
     assert [str(cause_of(run, n)) for n in range(len(run.detections))] == [str(coincide.why(each)) for each in expected]
-    assert moment_told(run, 2, book.detectors[0].name)["lit"]
+    assert moment_summary(run, 2, book.detectors[0].name)["lit"]
 
 
 LIT = {
@@ -152,7 +152,7 @@ def test_how_much_stands_at_each_event_of_the_picture(name: str, tmp_path: Path)
     book = coincide.loads(text, name.partition(" ")[0])
     run = Run(book, opened([str(write_folder(tmp_path, 1) / "logins.jsonl")]))
     run.go()
-    lit = moment_told(run, 7 if name.startswith("ecco") else 6, book.detectors[0].name)["lit"]
+    lit = moment_summary(run, 7 if name.startswith("ecco") else 6, book.detectors[0].name)["lit"]
     drawn = drawing(book.detectors[0])
     assert drawn is not None
     assert [lit.get(node.name, 0) for node in drawn.nodes if node.shape in ("event", "state")] == expected

@@ -14,7 +14,7 @@ from coincide.detection.automaton import emission
 from coincide.detection.automaton.interpreter import Interpreter
 from coincide.detection.automaton.loop import fire, run
 from coincide.detection.automaton.memory import Memory
-from coincide.detection.automaton.objects import kept_fields, objects_of, relations_of
+from coincide.detection.automaton.objects import objects_of, relations_of, stored_fields
 from coincide.detection.automaton.pools import DONE, FAILED, ROW, Cells, Rows
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
@@ -42,7 +42,7 @@ class Kernel:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.tables = Tables(program)
-        self.columns = kept_fields(program)
+        self.columns = stored_fields(program)
         self._key = [attribute for attribute, _ in key(program)]
 
     def fresh(self) -> Memory:

@@ -38,7 +38,7 @@ KEPT = frozenset({"type", "id", "source", "space"})
 EARLY = -(1 << 62)
 
 
-def kept_fields(program: Program) -> frozenset[str]:
+def stored_fields(program: Program) -> frozenset[str]:
     return KEPT | program.read_later
 
 
@@ -64,7 +64,7 @@ class _Writer:
         self._sequence = {place: number for number, place in enumerate(sorted(events))}
         real = [events[place] for place in self._sequence if not _is_time(events[place])]
         self._events = {event.place: number for number, event in enumerate(real)}
-        self.events = picked(table_of(real), np.arange(len(real)), kept_fields(program)) if real else NOTHING
+        self.events = picked(table_of(real), np.arange(len(real)), stored_fields(program)) if real else NOTHING
         self._set_timers(runs, [event for event in events.values() if _is_time(event)])
 
     def _runs(self) -> Iterator[tuple[Assignment, int, Run]]:

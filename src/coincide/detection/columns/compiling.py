@@ -18,7 +18,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator, _CacheLocator
 from numba.core.runtime import rtsys
 
-from coincide.detection.columns.stamps import archive_of, kept_in, source_stamp
+from coincide.detection.columns.stamps import archive_of, kernel_folder, source_stamp
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,7 +31,7 @@ class _Locator(_CacheLocator):  # type: ignore[misc]
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.folder = kept_in(file)
+        self.folder = kernel_folder(file)
 
     def get_cache_path(self) -> str:
         return str(self.folder)

@@ -19,10 +19,10 @@ IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*|[^#
 def is_compiled(module: str) -> bool:
     """Has this machine compiled code of a module, as its files are now?"""
     spec = find_spec(module)
-    return spec is None or spec.origin is None or any(kept_in(Path(spec.origin).resolve()).glob("*.nbi"))
+    return spec is None or spec.origin is None or any(kernel_folder(Path(spec.origin).resolve()).glob("*.nbi"))
 
 
-def kept_in(file: Path) -> Path:
+def kernel_folder(file: Path) -> Path:
     """The folder for what is compiled of a file."""
     return kernels_directory() / ".".join(_module(file)) / source_stamp(file)
 

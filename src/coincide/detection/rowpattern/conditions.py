@@ -178,7 +178,7 @@ class Condition:
         """Does it start from the row under test?"""
         return not leaf.first and leaf.back == 0 and self.variable in leaf.members
 
-    def can_be_told(self, trial: Trial) -> bool:
+    def is_decidable(self, trial: Trial) -> bool:
         """Are all rows there that NEXT asks for?"""
         if trial.rows.closed:
             return True

@@ -137,7 +137,7 @@ class Search:
         test = conditions.tests[trial.variable]
         after = conditions.taken(registers, trial, event) if conditions.registers else registers
         trial.registers = after
-        if test is not None and not test.can_be_told(trial):
+        if test is not None and not test.is_decidable(trial):
             return None
         self.steps += 1
         if self.steps > self.program.steps:

@@ -46,7 +46,7 @@ def is_timed(situation: SituationProgram) -> bool:
     return situation.behaviour.delays or situation.behaviour.ticks
 
 
-def kept_fields(group: Group) -> frozenset[str]:
+def stored_fields(group: Group) -> frozenset[str]:
     return group.columns | ENVELOPE | {"space"}
 
 
@@ -84,7 +84,7 @@ class _Writer:
         places = sorted(events)
         self.refs = {place: ref for ref, place in enumerate(places)}
         table = table_of([events[place] for place in places]) if places else NOTHING
-        self.events = picked(table, np.arange(len(table)), kept_fields(group)) if places else NOTHING
+        self.events = picked(table, np.arange(len(table)), stored_fields(group)) if places else NOTHING
         self.rows: dict[str, list[tuple[int, ...]]] = {shape.name: [] for shape in at.SHAPES}
         self.keys: dict[tuple[int, Key], int] = {}
         self.cells: dict[tuple[int, int, Key], int] = {}  # situation, row of the key, local key

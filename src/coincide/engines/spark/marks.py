@@ -54,7 +54,7 @@ def _reached(events: pa.Table) -> tuple[Instants, dict[str, int]]:
     return reached, marks
 
 
-def told_marks(data: bytes) -> list[Told]:
+def read_marks(data: bytes) -> list[Told]:
     return msgspec.msgpack.decode(data, type=list[Told])
 
 

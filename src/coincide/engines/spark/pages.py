@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from coincide.collecting import all_is_kept
+from coincide.collecting import without_collecting
 from coincide.detection.columns.hashes import Hashes
 from coincide.detection.columns.tables import are_among
 from coincide.detection.snapshots import damaged, reading_state
@@ -292,7 +292,7 @@ class Pages:
         return touched(np.concatenate([NO_KEYS, *keys, *rows])), following
 
     def _stored_page(self, graph: Graph, number: int, page: Page) -> Stored | None:
-        with reading_state(CHECKPOINT), all_is_kept():
+        with reading_state(CHECKPOINT), without_collecting():
             data = self.store.base(number)
             changes, steps = self._log(number, page)
             state = None if data is None else graph.divided(data, changes, len(self.key))
@@ -307,7 +307,7 @@ class Pages:
         return Taken(step, NO_KEYS if step.events is None else row_hashes(self.task.logged(step.events), self.key))
 
     def _portion(self, graph: Graph, stored: Stored, hashes: Hashes) -> Any:
-        with reading_state(CHECKPOINT), all_is_kept():
+        with reading_state(CHECKPOINT), without_collecting():
             state = graph.portion(stored.state, hashes)
             if state is not None and stored.steps:
                 consumed, hi = state.consumed, state.hi
@@ -319,7 +319,7 @@ class Pages:
 
     def _rebuilt(self, number: int, page: Page) -> Any:
         """Under changed rules, events of the log are none of the new definitions' business."""
-        with reading_state(CHECKPOINT), all_is_kept():
+        with reading_state(CHECKPOINT), without_collecting():
             graph = self.graph if page.rules == self._digest else self.task.graph_of_rules(self.store.rules(page.rules))
             changes, steps = self._log(number, page)
             state = self._stored(graph, number, changes)

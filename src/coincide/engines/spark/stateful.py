@@ -16,7 +16,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from coincide.engines.spark.bucket import Arrived, Bucket, Outcome
 from coincide.engines.spark.division import Division
-from coincide.engines.spark.marks import told_marks
+from coincide.engines.spark.marks import read_marks
 from coincide.engines.spark.moving import Moving
 from coincide.engines.spark.packing import OUT, PACKED, PACKED_ARROW, Telling, sender, to_bytes, unpacked
 from coincide.engines.spark.pages import Work
@@ -185,7 +185,7 @@ def arrived_rows(rows: pd.DataFrame) -> Arrived:
         [run for one in told for run in one.runs],
         [bytes(blob) for blob in rows["blob"] if blob is not None],
         next((one.closing for one in told if one.closing is not None), None),
-        [told_marks(one.marks) for one in told if one.marks is not None],
+        [read_marks(one.marks) for one in told if one.marks is not None],
         next((one.wall for one in told if one.wall is not None), None),
         {one.sender: one.bound for one in told if one.sender is not None and one.bound is not None},
         [one.first for one in told if one.first is not None],

@@ -15,7 +15,7 @@ from coincide.detection.situation.kernel.spans import relink
 from coincide.detection.situation.kernel.tables import Program
 from coincide.detection.situation.kernel.ticks import Ticks
 from coincide.detection.situation.kernel.trimming import trim_all
-from coincide.detection.situation.objects import kept_fields
+from coincide.detection.situation.objects import stored_fields
 from coincide.detection.situation.state import Key
 from coincide.model.column import Column
 from coincide.model.table import EventTable
@@ -38,7 +38,7 @@ class Tables:
         made = [Table(shape, parts, head=head) for shape, parts, head in zip(at.SHAPES, widths, self.heads, strict=False)]
         self.keys, self.cells, self.spans, self.records, self.timers, self.held = made
         self.lifespans, self.situations = program.lifespans.copy(), program.situations.copy()  # they count, and begin queues
-        self.store = Store(kept_fields(program.group))
+        self.store = Store(stored_fields(program.group))
         self.key_numbers: list[dict[Key, int]] = [{} for _ in program.group.lifespans]
         self.cell_numbers: list[dict[tuple[int, Key], int]] = [{} for _ in program.group.situations]  # of those with a local key
         self.keeps = np.zeros((len(program.group.situations), SPARE), np.int64)
