@@ -1,4 +1,4 @@
-"""Ways and circles in directed graphs of numbered nodes."""
+"""Ways and circles in directed graphs of numbered nodes; choices that do not get in each other's way."""
 
 from __future__ import annotations
 
@@ -52,3 +52,21 @@ def components(edges: Mapping[int, Sequence[int]]) -> list[list[int]]:
             else:
                 work.append((following, iter(edges[following])))
     return found[::-1]
+
+
+def largest_matching(choices: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """One of its choices for as many as possible: whoever finds all of them taken asks the others to move (Kuhn 1955)."""
+    taken: dict[int, int] = {}
+
+    def place(n: int, asked: set[int]) -> bool:
+        for m in choices[n]:
+            if m not in asked:
+                asked.add(m)
+                if m not in taken or place(taken[m], asked):
+                    taken[m] = n
+                    return True
+        return False
+
+    for n in choices:
+        place(n, set())
+    return {n: m for m, n in taken.items()}

@@ -13,7 +13,7 @@ from typing import IO, Any, Self
 import msgspec
 
 from coincide.adapters.files import CompleteFile
-from coincide.collecting import all_is_kept
+from coincide.collecting import without_collecting
 from coincide.errors import Diagnostic, InputError
 from coincide.model.batch import EventBatch
 from coincide.model.event import record
@@ -99,7 +99,7 @@ class JsonDetections(DetectionWriter):
             records = map(with_iso_times, records)
         if self._keys is not None:
             records = ({**r, KEY: key} for r, key in zip(records, self._keys(batch), strict=True))
-        with all_is_kept():
+        with without_collecting():
             return self._encoder.encode_lines(records)
 
     def commit(self) -> None:

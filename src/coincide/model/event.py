@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -188,7 +188,12 @@ def detection(
     return Event(type, stamp[0], stamp[1], None, attributes, origin, source, space, place, None, hidden)
 
 
-def united_origin(events: Iterable[Event]) -> tuple[OrderKey, ...]:
+class HasOrigin(Protocol):
+    @property
+    def origin(self) -> tuple[OrderKey, ...]: ...
+
+
+def united_origin(events: Iterable[HasOrigin]) -> tuple[OrderKey, ...]:
     """The primitive events under all of these, in total order, without repeats."""
     return tuple(sorted({key for event in events for key in event.origin}))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isclose
 from typing import Any
 
+from coincide.graphs import largest_matching
 from coincide.model.numbers import EXACT
 
 Record = Mapping[str, Any]
@@ -68,7 +69,7 @@ def matching(wanted: Sequence[Record], made: Sequence[Record]) -> dict[int, int]
         if found is not None:
             met[n] = found
             free.remove(found)
-    return met | _largest_matching({n: [m for m in free if meets(wanted[n], made[m])] for n in partial})
+    return met | largest_matching({n: [m for m in free if meets(wanted[n], made[m])] for n in partial})
 
 
 def _equal_to_the_letter(wanted: Sequence[Record], made: Sequence[Record]) -> tuple[dict[int, int], list[int]]:
@@ -78,24 +79,6 @@ def _equal_to_the_letter(wanted: Sequence[Record], made: Sequence[Record]) -> tu
         spelt.setdefault(_spelling(record), deque()).append(m)
     met = {n: numbers.popleft() for n, record in enumerate(wanted) if (numbers := spelt.get(_spelling(record)))}
     return met, sorted(m for numbers in spelt.values() for m in numbers)
-
-
-def _largest_matching(choices: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """One of its choices for as many as possible: whoever finds all of them taken asks the others to move (Kuhn 1955)."""
-    taken: dict[int, int] = {}
-
-    def place(n: int, asked: set[int]) -> bool:
-        for m in choices[n]:
-            if m not in asked:
-                asked.add(m)
-                if m not in taken or place(taken[m], asked):
-                    taken[m] = n
-                    return True
-        return False
-
-    for n in choices:
-        place(n, set())
-    return {n: m for m, n in taken.items()}
 
 
 def _spelling(record: Record) -> str:

@@ -11,9 +11,9 @@ from coincide.detection.correlation.values import matched
 from coincide.detection.correlation.view import Members, Message, View
 from coincide.detection.eventwise import Cause, Timer, step_eventwise
 from coincide.model.batch import EventBatch
-from coincide.model.event import Event
+from coincide.model.event import Event, united_origin
 from coincide.model.numbers import is_number
-from coincide.model.stamp import MILLISECOND, OrderKey
+from coincide.model.stamp import MILLISECOND
 
 FARTHEST = 2**62
 """Instants lie within this many microseconds of the epoch; what is due later never is."""
@@ -141,7 +141,7 @@ class Interpreter:
         members = [m for some in (instance.members or {}).values() for m in some]
         messages = [*instance.mapped, *members]
         stamp = min(m.lo for m in messages), max(m.hi for m in messages)
-        origin = _united(messages)
+        origin = united_origin(messages)
         view = View(instance.messages, now, instance.members, instance.computed, True)
         for publication in self.program.publications[group.trigger]:
             values = publication.values(view)
@@ -166,10 +166,6 @@ class Interpreter:
             for number in live.mapping(source, trigger.place) if time in group.pos else ():
                 if live.instances[number].messages[time] is None:
                     live.drop(number)
-
-
-def _united(messages: list[Message]) -> tuple[OrderKey, ...]:
-    return tuple(sorted({key for message in messages for key in message.origin}))
 
 
 class _Trial:

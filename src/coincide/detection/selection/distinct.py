@@ -10,13 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coincide.detection.columns.numbers import comparable
+from coincide.detection.columns.rowsets import NO_ROWS, Rows
 from coincide.detection.columns.tables import distinct
 from coincide.detection.selection.tests import members
 from coincide.model.column import Column
 from coincide.model.compound import Single
-
-Rows = npt.NDArray[np.int64]
-NOTHING: Rows = np.empty(0, np.int64)
 
 
 class Distinct:
@@ -39,8 +37,8 @@ class Distinct:
             self.values += [False, True]
         if column.compounds is not None:
             parts.append(self._several(column))
-        self.rows = np.concatenate([rows for rows, _ in parts]) if parts else NOTHING
-        self.codes = np.concatenate([codes for _, codes in parts]) if parts else NOTHING
+        self.rows = np.concatenate([rows for rows, _ in parts]) if parts else NO_ROWS
+        self.codes = np.concatenate([codes for _, codes in parts]) if parts else NO_ROWS
 
     def _several(self, column: Column) -> tuple[Rows, Rows]:
         assert column.compounds is not None
@@ -68,7 +66,7 @@ class Distinct:
         if len(codes) == 1:
             return rows[starts[codes[0]] : starts[codes[0] + 1]]
         pieces = [rows[start:end] for start, end in zip(starts[codes].tolist(), starts[codes + 1].tolist(), strict=True)]
-        return distinct(np.concatenate(pieces)) if pieces else NOTHING
+        return distinct(np.concatenate(pieces)) if pieces else NO_ROWS
 
     @cached_property
     def present(self) -> Rows:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from coincide.detection.base import Clock
+from coincide.detection.columns.rowsets import Rows
 from coincide.detection.columns.tables import distinct
-from coincide.detection.selection.distinct import Rows
 from coincide.detection.selection.interpreter import correlate
 from coincide.detection.selection.program import Program, Simple
 from coincide.detection.selection.rowset import Matches, Rules

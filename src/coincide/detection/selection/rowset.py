@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from coincide.adapters.mapping import CATEGORY
-from coincide.detection.columns.tables import distinct
-from coincide.detection.selection.distinct import NOTHING, Distinct, Rows
+from coincide.detection.columns.rowsets import NO_ROWS, Rows, in_any, in_both
+from coincide.detection.selection.distinct import Distinct
 from coincide.detection.selection.fieldtests import FieldTests
 from coincide.detection.selection.matching import NO_KEYWORDS, OWN, is_untyped, of_type
 from coincide.detection.selection.program import Program
@@ -94,13 +94,13 @@ class Matches:
 
     def of_rule(self, number: int) -> Rows:
         looked = self._looked[self.rules.looked_of[number]]
-        return self._rows(self.rules.formulas[number], looked) if len(looked) else NOTHING
+        return self._rows(self.rules.formulas[number], looked) if len(looked) else NO_ROWS
 
     # Formulas.
 
     def _rows(self, node: Node, among: Rows) -> Rows:
         if node.what == "item":
-            return _both(self._item(node.item), among)
+            return in_both(self._item(node.item), among)
         if node.what == "not":
             inner = self._rows(node.members[0], among)
             return np.setdiff1d(among, inner, assume_unique=True) if len(inner) else among
@@ -111,7 +111,7 @@ class Matches:
                     break
             return among
         pieces = [rows for member in node.members if len(rows := self._rows(member, among))]
-        return _united(pieces)
+        return in_any(pieces)
 
     def _item(self, number: int) -> Rows:
         rows = self._of_item.get(number)
@@ -124,7 +124,7 @@ class Matches:
         if item.every:
             for value in item.values:
                 rows = self._tested(item.attribute, value)
-                found = rows if found is None else _both(rows, found)
+                found = rows if found is None else in_both(rows, found)
         else:
             found = self._tested(item.attribute, [test for value in item.values for test in value])
         assert found is not None
@@ -133,7 +133,7 @@ class Matches:
     def _tested(self, attribute: str | None, tests: Sequence[Test]) -> Rows:
         """Rows for which one of the tests holds."""
         if attribute is None:
-            return _united([rows for name in self._keyword_fields() if len(rows := self._by_values(name, tests, keyword=True))])
+            return in_any([rows for name in self._keyword_fields() if len(rows := self._by_values(name, tests, keyword=True))])
         pieces = []
         for test in tests:
             if isinstance(test, Absent) or (isinstance(test, Exists) and not test.value):
@@ -143,7 +143,7 @@ class Matches:
             elif isinstance(test, SameAs):
                 pieces.append(self._same(attribute, test))
         plain = self._by_values(attribute, tests)
-        return _united([rows for rows in (*pieces, plain) if len(rows)])
+        return in_any([rows for rows in (*pieces, plain) if len(rows)])
 
     def _keyword_fields(self) -> list[str]:
         return [name for name in self.table.attributes if name not in NO_KEYWORDS]
@@ -151,7 +151,7 @@ class Matches:
     def _by_values(self, name: str, tests: Sequence[Test], keyword: bool = False) -> Rows:
         hits = self._hits_of(name, keyword)
         codes = [some for test in tests if (some := hits.get(test)) is not None]
-        return self.distinct(name).rows_of(_united(codes)) if codes else NOTHING
+        return self.distinct(name).rows_of(in_any(codes)) if codes else NO_ROWS
 
     def _hits_of(self, name: str, keyword: bool) -> dict[Test, Rows]:
         label = f"*{name}" if keyword else f".{name}"
@@ -229,20 +229,3 @@ def _looks(looked: Looked, profile: Profile) -> bool:
         return all(value in given[part] for part, value in looked.source.values)
     untyped = not profile.own_type and is_untyped(profile.kind, profile.categories)
     return untyped or of_type(looked.source, profile.kind)
-
-
-def _both(rows: Rows, among: Rows) -> Rows:
-    if not len(rows) or not len(among):
-        return NOTHING
-    if len(rows) > len(among):
-        rows, among = among, rows
-    at = np.searchsorted(among, rows)
-    at[at == len(among)] = 0
-    both: Rows = rows[among[at] == rows]
-    return both
-
-
-def _united(pieces: Sequence[Rows]) -> Rows:
-    if not pieces:
-        return NOTHING
-    return pieces[0] if len(pieces) == 1 else distinct(np.concatenate(pieces))

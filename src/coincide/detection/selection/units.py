@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from coincide.model.compound import Single
+from coincide.model.event import united_origin
 from coincide.model.stamp import OrderKey
 
 Part = tuple[str, Single]
@@ -38,7 +37,7 @@ class Unit(msgspec.Struct, gc=False, frozen=True):
 
     @property
     def origin(self) -> tuple[OrderKey, ...]:
-        return self.made_of[0].origin if len(self.made_of) == 1 else _origin(self.made_of)
+        return self.made_of[0].origin if len(self.made_of) == 1 else united_origin(self.made_of)
 
 
 class Stretch(msgspec.Struct, gc=False, frozen=True):
@@ -55,12 +54,8 @@ class Stretch(msgspec.Struct, gc=False, frozen=True):
 
     @property
     def origin(self) -> tuple[OrderKey, ...]:
-        return _origin(self._units)
+        return united_origin(self._units)
 
     @property
     def _units(self) -> list[Unit]:
         return self.units[self.start : self.end]
-
-
-def _origin(parts: Iterable[Unit | Root | Stretch]) -> tuple[OrderKey, ...]:
-    return tuple(sorted({key for one in parts for key in one.origin}))

@@ -13,6 +13,7 @@ from coincide.detection.sequence.output import Output
 from coincide.detection.sequence.program import Program
 from coincide.detection.sequence.state import KeyState, Pending, Piped, State, Trace, Waiting, fresh_key, trace_of
 from coincide.detection.snapshots import NEVER
+from coincide.graphs import largest_matching
 from coincide.lang.eql.definition import JOIN, SAMPLE
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
@@ -248,16 +249,5 @@ def _without(candidates: list[list[int]], taken: set[int]) -> list[list[int]]:
 
 
 def _can_fill(candidates: list[list[int]]) -> bool:
-    """Is there an event of its own for each item? By ways that move earlier choices aside."""
-    holder: dict[int, int] = {}
-
-    def place(item: int, met: set[int]) -> bool:
-        for number in candidates[item]:
-            if number not in met:
-                met.add(number)
-                if number not in holder or place(holder[number], met):
-                    holder[number] = item
-                    return True
-        return False
-
-    return all(place(item, set()) for item in range(len(candidates)))
+    """Is there an event of its own for each item?"""
+    return len(largest_matching(dict(enumerate(candidates)))) == len(candidates)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coincide.detection.columns.keys import combined_codes
+from coincide.detection.columns.rowsets import NO_ROWS, in_any, in_both
 from coincide.detection.columns.tables import distinct
 from coincide.detection.sequence.keyed import Keyed, KeyReader, event_of, keyed_of, keyed_rows
 from coincide.detection.sequence.program import CATEGORY, is_of
@@ -29,7 +30,6 @@ from coincide.model.table import EventTable
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
-NOTHING: Numbers = np.zeros(0, np.int64)
 
 ORDERS: dict[str, np.ufunc] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 SHARE = 8
@@ -141,14 +141,14 @@ class RowSets:
                         rows = self._narrowed(member, rows)
                 return rows
             case Or():
-                return _united([found for member in test.members if len(found := self._narrowed(member, rows))])
+                return in_any([found for member in test.members if len(found := self._narrowed(member, rows))])
             case Literal(value=value):
-                return rows if value is True else NOTHING
+                return rows if value is True else NO_ROWS
         if test.members:  # the opposite of one
             passed = self._narrowed(test.members[0], rows)
             return np.setdiff1d(rows, passed, assume_unique=True) if len(passed) else rows
         if self._count(test) * 4 < len(rows):
-            return _both(self._passing(test), rows)
+            return in_both(self._passing(test), rows)
         passes: Mask = self._passes(test, rows)
         return rows[passes]
 
@@ -209,7 +209,7 @@ class RowSets:
             case Matching(operand=Reference(name=name), any_case=any_case) as tree:
                 if not tree.is_regular and self._holds_texts(name):
                     found = self._text_field(name).patterns(self.tests, any_case)
-                    return _united([found[pattern] for pattern in patterns_of(tree)])
+                    return in_any([found[pattern] for pattern in patterns_of(tree)])
             case Compare(op="=", left=Reference(name=name), right=Literal(value=str(text))) if self._holds_texts(name):
                 return self._text_field(name).equal([text], False)
             case Among(operand=Reference(name=name), options=options, any_case=any_case) if self._holds_texts(name):
@@ -318,7 +318,7 @@ class TextField:
         """The rows that have one of these texts, in order."""
         rows, starts = self._by_code
         pieces = [rows[start:end] for start, end in zip(starts[some].tolist(), starts[some + 1].tolist(), strict=True)]
-        return np.sort(np.concatenate(pieces)) if len(pieces) > 1 else pieces[0] if pieces else NOTHING
+        return np.sort(np.concatenate(pieces)) if len(pieces) > 1 else pieces[0] if pieces else NO_ROWS
 
     def has(self, some: Numbers, rows: Numbers) -> Mask:
         """Which of the rows have one of these texts?"""
@@ -336,19 +336,3 @@ def _is_order(test: Test) -> bool:
         case Compare(op=op, left=Reference(), right=Literal(value=value)):
             return op in ORDERS and type(value) in (int, float) and abs(value) < EXACT  # type: ignore[arg-type]
     return False
-
-
-def _both(some: Numbers, rows: Numbers) -> Numbers:
-    """The rows that are in both; the first are fewer."""
-    if not len(some) or not len(rows):
-        return NOTHING
-    at = np.searchsorted(rows, some)
-    at[at == len(rows)] = 0
-    both: Numbers = some[rows[at] == some]
-    return both
-
-
-def _united(pieces: Sequence[Numbers]) -> Numbers:
-    if not pieces:
-        return NOTHING
-    return pieces[0] if len(pieces) == 1 else distinct(np.concatenate(pieces))
