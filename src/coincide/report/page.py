@@ -238,7 +238,7 @@ def _rule(hits: Hits) -> Markup:
         "section",
         element("header", badge, element("h3", about.title), count),
         _about(hits),
-        *(_finding(finding, hits) for finding in hits.shown),
+        *(_finding(finding) for finding in hits.shown),
         element("p", f"and {more:,} more, which are counted above", class_="faint") if more else None,
         class_=f"rule {level}",
         id=f"rule-{hits.detector.order}",
@@ -258,7 +258,7 @@ def _about(hits: Hits) -> Markup:
     return element("div", *parts, class_="about")
 
 
-def _finding(finding: Finding, hits: Hits) -> Markup:
+def _finding(finding: Finding) -> Markup:
     shown = {k: v for k, v in finding.record.items() if k not in ("type", "time", "from", "rule_id", "level", "id")}
     what = "  ".join(f"{name}={_text(value)}" for name, value in shown.items())
     summary = element("summary", element("span", _span_text(finding.detection), class_="mono"), "  ", what)

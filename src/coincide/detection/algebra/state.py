@@ -177,7 +177,7 @@ def encode(programs: Sequence[Program], state: PlanState) -> dict[str, bytes]:
     waiting = {instant: [stored_event(event) for event in events] for instant, events in state.waiting.items()}
     seen = {name: Latest(latest.hi, stored_key(latest.key)) for name, latest in state.seen.items()}
     shared = Shared(timers, waiting, seen, state.serials, state.start, state.latest, state.ended)
-    return {part_name(p): msgspec.msgpack.encode(_part(n, p, state, shared)) for n, p in enumerate(programs)}
+    return {part_name(p): msgspec.msgpack.encode(_part(n, state, shared)) for n, p in enumerate(programs)}
 
 
 def part_name(program: Program) -> str:
@@ -187,7 +187,7 @@ def part_name(program: Program) -> str:
     return f"{program.digest} below" if elsewhere else program.digest
 
 
-def _part(number: int, program: Program, state: PlanState, shared: Shared) -> Part:
+def _part(number: int, state: PlanState, shared: Shared) -> Part:
     table = Table()
     copies = [
         (_values(key), copy.start, [msgspec.msgpack.encode(_fields(table, own)) for own in copy.states])

@@ -25,7 +25,7 @@ def grown(rows: Any) -> Any:
 
 
 @inner
-def next_row(rows: Any, head: Any) -> Any:
+def next_row(head: Any) -> Any:
     """The row that `occupy` will take. If the table ends before it, it has to grow."""
     return head[FIRST_FREE] if head[FIRST_FREE] >= 0 else head[COUNT]
 

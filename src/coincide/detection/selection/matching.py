@@ -84,7 +84,7 @@ def formula(node: Formula) -> Matcher:
 
 
 def _item(item: Item) -> Matcher:
-    values = [[_test(test, item.attribute) for test in alternatives] for alternatives in item.values]
+    values = [[_test(test) for test in alternatives] for alternatives in item.values]
     several = all if item.every else any
     read = keywords_of if item.attribute is None else _reader(item.attribute)
 
@@ -104,7 +104,7 @@ def keywords_of(event: Event) -> tuple[Single, ...]:
     return tuple(v for name, value in event.attributes.items() if name not in NO_KEYWORDS for v in members(value))
 
 
-def _test(test: Test, attribute: str | None) -> Callable[[Event, tuple[Single, ...]], bool]:
+def _test(test: Test) -> Callable[[Event, tuple[Single, ...]], bool]:
     if isinstance(test, Absent):
         return lambda event, found: not found
     if isinstance(test, Exists):

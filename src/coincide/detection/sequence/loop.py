@@ -100,7 +100,7 @@ def run(p: Pools, rows: Rows, stages: Stages) -> int:
     """Entries key by key, and row by row. Stops at the end, or where there is no room for what one entry can bring about."""
     n = p.n
     while True:
-        if n[NODES] + stages.number > len(p.nodes) or next_row(p.waits, p.waits_head) >= len(p.waits) or n[MADE] >= len(p.made):
+        if n[NODES] + stages.number > len(p.nodes) or next_row(p.waits_head) >= len(p.waits) or n[MADE] >= len(p.made):
             return FULL
         entry, which = FOREVER, -1
         for s in range(len(rows.heads)):

@@ -169,10 +169,10 @@ def tables_parts(group: Group, base: bytes) -> dict[str, bytes]:
 
 
 def _encode_objects(group: Group, state: SituationState) -> dict[str, bytes]:
-    return {s.detector.digest: msgspec.msgpack.encode(_situation(group, state, s)) for s in group.situations}
+    return {s.detector.digest: msgspec.msgpack.encode(_situation(state, s)) for s in group.situations}
 
 
-def _situation(group: Group, state: SituationState, situation: SituationProgram) -> SituationPart:
+def _situation(state: SituationState, situation: SituationProgram) -> SituationPart:
     writer = _Writer(situation.number)
     spans = [span for spans in state.open[situation.lifespan].values() for span in spans]
     lifespans = [writer.lifespan(span) for span in sorted(spans, key=lambda span: span.place)]

@@ -27,7 +27,7 @@ def marks(source: SourceText) -> Iterator[Mark]:
     fields = [item for item in found if isinstance(item, Field)]
     anchors = anchors_of(fields)
     for field in fields:
-        yield from _marks(field, anchors.get(_cd(field, fields), {}))
+        yield from _marks(field, anchors.get(_cd(field), {}))
     yield from (item for item in found if isinstance(item, Mark))
 
 
@@ -60,7 +60,7 @@ def role_of(field: Field, scope: str) -> Role | None:
     return role(ANCHOR, False, scope) if field.attribute == "trigger" else None
 
 
-def _cd(field: Field, fields: Sequence[Field]) -> int:
+def _cd(field: Field) -> int:
     """The description that a field belongs to: the only one, or one of several."""
     return field.item if field.path[0] == "cds" else 0
 
@@ -68,14 +68,14 @@ def _cd(field: Field, fields: Sequence[Field]) -> int:
 def anchors_of(fields: Sequence[Field]) -> Mapping[int, Mapping[str, Role]]:
     found: dict[int, dict[str, Role]] = {}
     for field in fields:
-        cd = _cd(field, fields)
+        cd = _cd(field)
         if field.attribute == "anchor" and field.element in ANCHORED:
             found.setdefault(cd, {})[field.text] = role(ANCHOR, False, f"cd {cd}")
     return found
 
 
 def _marks(field: Field, anchors: Mapping[str, Role]) -> Iterator[Mark]:
-    scope = f"cd {_cd(field, ())}"
+    scope = f"cd {_cd(field)}"
     start, text = field.start + len(field.text) - len(field.text.lstrip()), field.text.strip()
     if field.attribute == CONTENT and field.element != "value":
         known = {**{name: role(KEYWORD) for name in ENDS}, **anchors}

@@ -29,7 +29,7 @@ def hold_back(world: Any, s: Any, first: Any) -> Any:
 
 @inner
 def keep(world: Any, span: Any, s: Any, cell: Any, begin: Any, end: Any) -> Any:
-    if next_row(world.held, world.heads[at.OF_HELD]) == len(world.held):
+    if next_row(world.heads[at.OF_HELD]) == len(world.held):
         world.held = grown(world.held)
     row, event = occupy(world.held, world.heads[at.OF_HELD]), world.counts[at.COUNT.held_events]
     world.held[row, at.WAITING.span] = span

@@ -261,9 +261,9 @@ class _Reader:
             present = self.relations.rows["keys"]
             of = present.numbers[present.columns["definition"] == situation.lifespan]
             self._check(len(of) == len(own) and (tables.keys.rows[of, column] >= 0).all(), "a key has no cell, or two")
-        self._streams(numbers, situations)
+        self._streams(numbers)
 
-    def _streams(self, numbers: Numbers, situations: Numbers) -> None:
+    def _streams(self, numbers: Numbers) -> None:
         tables, program = self.tables, self.program
         own = self.relations.rows["candidates"].columns
         cell, operand, position, event = (own[name] for name in ("cell", "operand", "position", "event"))

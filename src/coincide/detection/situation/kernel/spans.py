@@ -102,7 +102,7 @@ def initiate(world: Any, d: Any, row: Any, ref: Any, now: Any) -> Any:
 
 @inner
 def add_span(world: Any, d: Any, key: Any, ref: Any, due: Any, initiator: Any) -> Any:
-    if next_row(world.spans, world.heads[at.OF_SPANS]) == len(world.spans):
+    if next_row(world.heads[at.OF_SPANS]) == len(world.spans):
         world.spans = grown(world.spans)
     span = occupy(world.spans, world.heads[at.OF_SPANS])
     world.spans[span, at.SPAN.definition] = d
@@ -135,7 +135,7 @@ def only_cell(world: Any, span: Any, s: Any) -> Any:
 
 @inner
 def new_record(world: Any, span: Any, s: Any, cell: Any) -> Any:
-    if next_row(world.records, world.heads[at.OF_RECORDS]) == len(world.records):
+    if next_row(world.heads[at.OF_RECORDS]) == len(world.records):
         world.records = grown(world.records)
     record = occupy(world.records, world.heads[at.OF_RECORDS])
     world.records[record, at.RECORD.span] = span

@@ -154,7 +154,7 @@ def blocked(world: Any, s: Any, cell: Any, span: Any, hi: Any) -> Any:
 
 @inner
 def set_timer(world: Any, s: Any, cell: Any, span: Any, due: Any, operand: Any, ref: Any, number: Any) -> Any:
-    if next_row(world.timers, world.heads[at.OF_TIMERS]) == len(world.timers):
+    if next_row(world.heads[at.OF_TIMERS]) == len(world.timers):
         world.timers = grown(world.timers)
     timer = occupy(world.timers, world.heads[at.OF_TIMERS])
     world.timers[timer, at.TIMER.due] = due
