@@ -144,7 +144,7 @@ def _times(node: Iter) -> str:
 
 def _selection(node: Sel) -> str:
     name = result_of(node.function) or node.function.lower()
-    if node.function == "NTH":
+    if node.selection.by_number:
         name = f"number {number_text(node.number or 0.0)}"
     elif node.number is not None:
         name += f" than {number_text(node.number)}"

@@ -35,6 +35,7 @@ from coincide.lang.ecco.definition import (
     Valid,
     Within,
 )
+from coincide.lang.ecco.selections import SELECTIONS
 from coincide.model.event import Event, Value, primitive
 from coincide.model.space import Space
 from coincide.model.stamp import MILLISECOND
@@ -326,14 +327,17 @@ def all_expressions(depth: int = 2) -> st.SearchStrategy[Expression]:
     inner = all_expressions(depth - 1)
     windows = {"over": st.integers(1, 6).map(float), "every": st.none() | st.integers(1, 4).map(float)}
     needy = [name for name, aggregate in AGGREGATES.items() if aggregate.needs_argument]
+    lapsing = [name for name, one in SELECTIONS.items() if one.lapses]
+    comparing = [name for name, one in SELECTIONS.items() if one.compares]
+    plain = [name for name, one in SELECTIONS.items() if not (one.by_number or one.lapses or one.compares)]
     return st.one_of(
         expressions(depth),
         st.builds(Iter, inner, st.none() | st.integers(1, 2), st.none() | st.integers(2, 3)),
         st.builds(Iter, inner, st.integers(1, 2), st.none() | st.integers(2, 3), st.just(Reference("k"))),
-        st.builds(Sel, inner, st.just("ONCE"), over=st.integers(1, 6).map(float), until=st.none() | references()),
+        st.builds(Sel, inner, st.sampled_from(lapsing), over=st.integers(1, 6).map(float), until=st.none() | references()),
         st.builds(Sel, inner, st.sampled_from(needy), st.just(Reference("k")), **windows),
-        st.builds(Sel, inner, st.sampled_from(["FIRST", "LAST", *(name for name in AGGREGATES if name not in needy)]), **windows),
-        st.builds(Sel, inner, st.sampled_from(["LESS", "MORE"]), number=st.integers(0, 3).map(float), **windows),
+        st.builds(Sel, inner, st.sampled_from([*plain, *(name for name in AGGREGATES if name not in needy)]), **windows),
+        st.builds(Sel, inner, st.sampled_from(comparing), number=st.integers(0, 3).map(float), **windows),
         st.builds(Not, inner, durations()),
         st.builds(lambda left, silence: Chain(SEQUENCE, (left, silence)), inner, st.builds(Not, inner, durations())),
     )

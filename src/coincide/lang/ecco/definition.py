@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from coincide.expr.tree import Expr
+from coincide.lang.ecco.selections import Selection, selection_of
 from coincide.model.area import Area
 from coincide.source import Span
 from coincide.syntax import Node, walk
@@ -81,6 +82,10 @@ class Sel(Expression):
     every: float | None = None
     until: Expression | None = None
     word: Span | None = field(default=None, compare=False, repr=False, kw_only=True)  # FIRST, LESS …
+
+    @property
+    def selection(self) -> Selection:
+        return selection_of(self.function)
 
 
 @dataclass(frozen=True)

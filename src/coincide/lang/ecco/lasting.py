@@ -64,20 +64,18 @@ class Names:
             return self.aggregate(definition.body) if definition else None
         if not isinstance(inner, Sel):
             return None
-        if inner.function in ("LESS", "MORE") and inner.over is not None:
+        if not inner.selection.compares:
+            return result_of(inner.function)
+        if inner.over is not None:
             return result_of("COUNT" if inner.argument is None else "SUM")
-        if inner.function in ("LESS", "MORE") and inner.argument is None:
-            return self.aggregate(inner.operand)
-        return result_of(inner.function)
+        return self.aggregate(inner.operand) if inner.argument is None else None
 
 
 def _passes(node: Sel) -> bool:
     """Does the selection pass its instances on unchanged?"""
-    if node.function in ("FIRST", "NTH", "ONCE"):
-        return True
-    if node.function == "LAST":
-        return node.over is None
-    return node.function in ("LESS", "MORE") and node.argument is not None and node.over is None
+    selection = node.selection
+    in_windows = selection.summarises and node.over is not None
+    return selection.passes and not in_windows and (not selection.compares or node.argument is not None)
 
 
 def check_linked(definition: Definition, names: Names) -> None:
@@ -91,7 +89,7 @@ def check_linked(definition: Definition, names: Names) -> None:
 
 
 def _compares_nothing(node: Sel, names: Names) -> bool:
-    alone = node.function in ("LESS", "MORE") and node.argument is None and node.over is None
+    alone = node.selection.compares and node.argument is None and node.over is None
     return alone and names.aggregate(node.operand) is None
 
 

@@ -38,14 +38,13 @@ from coincide.lang.ecco.definition import (
     With,
     Within,
 )
+from coincide.lang.ecco.selections import SELECTIONS, selection_of
 from coincide.lang.ecco.statements import StatementReader
 from coincide.lang.ecco.words import KEYWORDS, STATEMENTS
 from coincide.source import SourceText, room_for_recursion
 
 MOST_WAYS = 200
 
-UNARY = ("first", "last", "once")
-COMPARING = ("less", "more")
 
 MOST_WINDOWS = 10_000
 """That an event may be in at once: each of them gives a result."""
@@ -294,7 +293,7 @@ class _Parser(StatementReader):
     def _selection(self, operand: Expression) -> Expression:
         caret = self.tokens.next()
         tree = self._select(operand)
-        once = tree.function == "ONCE"
+        once = tree.selection.lapses
         if once and not self.tokens.at("over", "until"):
             raise self.unexpected("'over' or 'until'")
         if self.tokens.take("over"):
@@ -323,7 +322,8 @@ class _Parser(StatementReader):
                 raise self.tokens.fail(token, "must be positive")
             return Sel(operand, "NTH", number=float(number), word=span)
         word = self.expect(*_selections()).text.upper()
-        if word.lower() in UNARY:
+        compares = selection_of(word).compares
+        if word in SELECTIONS and not compares:
             return Sel(operand, word, word=span)
         argument = None
         if word in AGGREGATES and AGGREGATES[word].needs_argument:
@@ -333,7 +333,7 @@ class _Parser(StatementReader):
         elif self.tokens.take("("):
             argument = self.expression()
             self.expect(")")
-        limit = self.number() if word.lower() in COMPARING else None
+        limit = self.number() if compares else None
         return Sel(operand, word, argument, limit, word=span)
 
     def _at(self, operand: Expression) -> Expression:
@@ -356,7 +356,9 @@ class _Parser(StatementReader):
 
 def _selections() -> tuple[str, ...]:
     """What may stand behind `^`."""
-    return (*UNARY, *(name.lower() for name in AGGREGATES), *COMPARING)
+    worded = [one for one in SELECTIONS.values() if not one.by_number]
+    plain, comparing = ([one.name for one in worded if one.compares is compares] for compares in (False, True))
+    return tuple(map(str.lower, (*plain, *AGGREGATES, *comparing)))
 
 
 def _chain(operator: str, parts: list[Expression]) -> Expression:

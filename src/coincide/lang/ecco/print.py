@@ -188,9 +188,9 @@ def _iter(node: Iter) -> str:
 
 
 def _sel(node: Sel) -> str:
-    name = number_text(node.number or 0.0) if node.function == "NTH" else node.function
+    name = number_text(node.number or 0.0) if node.selection.by_number else node.function
     argument = "" if node.argument is None else f"({_condition(node.argument)})"
-    limit = f" {number_text(node.number)}" if node.function in ("LESS", "MORE") and node.number is not None else ""
+    limit = f" {number_text(node.number)}" if node.selection.compares and node.number is not None else ""
     over = "" if node.over is None else f" over {_duration(node.over)}"
     every = "" if node.every is None else f" every {_duration(node.every)}"
     until = "" if node.until is None else f" until {expression(node.until, POSTFIX)}"

@@ -127,7 +127,7 @@ def _has_life(node: Expression) -> bool:
 
 
 def _selection(node: Sel, names: Names, bounded: bool) -> str | None:
-    if node.function != "NTH" or node.over is None:
+    if not node.selection.by_number or node.over is None:
         return None
     number = int(node.number or 0)
     return f"windows are fixed; for any {number} close together write A*{{{number}}} within T"

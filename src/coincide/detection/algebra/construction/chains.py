@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -133,25 +134,34 @@ def _unwrapped(element: Expression, around: Surroundings) -> tuple[Expression, S
 
 
 def build_selection(builder: Builder, node: Sel, around: Surroundings) -> Node:
-    if node.function in ("LESS", "MORE"):
-        return builder.bounded(_threshold(builder, node, around), around)
+    build = SELECTED.get(node.function, _aggregated)
     child = builder.node(node.operand, around.inside)
-    return builder.bounded(_selection(builder, node, child, around), around)
+    return builder.bounded(build(builder, node, child, around), around)
 
 
-def _selection(builder: Builder, node: Sel, child: Node, around: Surroundings) -> Node:
+def _once(builder: Builder, node: Sel, child: Node, around: Surroundings) -> Node:
     usual = builder.usual(node, around)
-    windows = None if node.function == "ONCE" else _windows(builder, node)
-    if node.function == "ONCE":
-        children = (child,) if node.until is None else (child, builder.node(node.until, around.inside))
-        return builder.add(Once, children, None if node.over is None else microseconds(node.over), **usual)
-    if node.function in ("FIRST", "NTH"):
-        made: Node = builder.add(Nth, (child,), int(node.number or 1), windows, **usual)
-    elif node.function == "LAST" and windows is None:
-        made = builder.add(Every, (child,), **usual)
-    else:
-        made = _aggregate(builder, node.function, node.argument, windows, child, usual)
+    children = (child,) if node.until is None else (child, builder.node(node.until, around.inside))
+    made: Node = builder.add(Once, children, None if node.over is None else microseconds(node.over), **usual)
     return made
+
+
+def _nth(builder: Builder, node: Sel, child: Node, around: Surroundings) -> Node:
+    usual = builder.usual(node, around)
+    made: Node = builder.add(Nth, (child,), int(node.number or 1), _windows(builder, node), **usual)
+    return made
+
+
+def _last(builder: Builder, node: Sel, child: Node, around: Surroundings) -> Node:
+    if node.over is not None:
+        return _aggregated(builder, node, child, around)
+    made: Node = builder.add(Every, (child,), **builder.usual(node, around))
+    return made
+
+
+def _aggregated(builder: Builder, node: Sel, child: Node, around: Surroundings) -> Node:
+    usual = builder.usual(node, around)
+    return _aggregate(builder, node.function, node.argument, _windows(builder, node), child, usual)
 
 
 def _aggregate(
@@ -174,9 +184,8 @@ def _windows(builder: Builder, node: Sel) -> Windows | None:
     return Windows(length, step, microseconds(builder.setting.options.offset))
 
 
-def _threshold(builder: Builder, node: Sel, around: Surroundings) -> Node:
+def _threshold(builder: Builder, node: Sel, child: Node, around: Surroundings) -> Node:
     """With `over`, LESS and MORE are short for a threshold on the COUNT, or on the SUM of the argument."""
-    child = builder.node(node.operand, around.inside)
     if node.over is not None:
         function = "COUNT" if node.argument is None else "SUM"
         usual: dict[str, object] = {"reduces": around.subset}
@@ -189,3 +198,14 @@ def _threshold(builder: Builder, node: Sel, around: Surroundings) -> Node:
     usual = builder.usual(node, around)
     made: Node = builder.add(Threshold, (child,), node.function == "LESS", node.number or 0.0, value_of(tested), tested, **usual)
     return made
+
+
+SELECTED: dict[str, Callable[[Builder, Sel, Node, Surroundings], Node]] = {
+    "FIRST": _nth,
+    "NTH": _nth,
+    "LAST": _last,
+    "ONCE": _once,
+    "LESS": _threshold,
+    "MORE": _threshold,
+}
+"""What is built of a selection, by its name (`lang/ecco/selections.py`); of all others, an aggregate."""
