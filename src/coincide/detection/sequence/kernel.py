@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.base import Clock, Pending
+from coincide.detection.columns.places import ranks_of
 from coincide.detection.columns.store import NOTHING, Store
 from coincide.detection.columns.tables import distinct
 from coincide.detection.eventwise import Cause, step_eventwise
@@ -220,9 +221,8 @@ def _find_slots(memory: Memory, keyed: Keyed, begins: bool, known: dict[int, Num
 def _ranks(made: npt.NDArray[np.void]) -> Numbers:
     """The number of each among all that its row has brought about."""
     order = np.lexsort((made["turn"], made["step"], made["cause"]))
-    causes = made["cause"][order]
     ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order)) - np.searchsorted(causes, causes)
+    ranks[order] = ranks_of(made["cause"][order])
     return ranks
 
 
