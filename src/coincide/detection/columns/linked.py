@@ -54,7 +54,7 @@ def added(rows: Any, head: Any) -> Any:
 
 
 @inner
-def touch(rows: Any, head: Any, row: Any) -> Any:
+def touch(rows: Any, head: Any, row: int) -> None:
     """The row has been written."""
     if rows[row, EPOCH] != head[NOW]:
         rows[row, EPOCH] = head[NOW]
@@ -63,14 +63,14 @@ def touch(rows: Any, head: Any, row: Any) -> Any:
 
 
 @inner
-def free(rows: Any, head: Any, row: Any) -> Any:
+def free(rows: Any, head: Any, row: int) -> None:
     touch(rows, head, row)
     rows[row, FREE] = head[FIRST_FREE]
     head[FIRST_FREE] = row
 
 
 @inner
-def append(rows: Any, column: Any, row: Any, owners: Any, owner: Any, first: Any) -> Any:
+def append(rows: Any, column: int, row: int, owners: Any, owner: int, first: int) -> None:
     before = owners[owner, first + 1]
     rows[row, column] = before
     rows[row, column + 1] = -1
@@ -82,7 +82,7 @@ def append(rows: Any, column: Any, row: Any, owners: Any, owner: Any, first: Any
 
 
 @inner
-def take_out(rows: Any, column: Any, row: Any, owners: Any, owner: Any, first: Any) -> Any:
+def take_out(rows: Any, column: int, row: int, owners: Any, owner: int, first: int) -> None:
     before, after = rows[row, column], rows[row, column + 1]
     if before >= 0:
         rows[before, column + 1] = after

@@ -13,7 +13,7 @@ from coincide.detection.situation.kernel.parts import op_at, stream_at
 
 
 @inner
-def alive(world: Any, record: Any, column: Any, position: Any) -> Any:
+def alive(world: Any, record: int, column: int, position: int) -> Any:
     """Is the candidate not consumed? Those before the start are gone, and the one at the start is always there."""
     bits = world.records[record, column + at.TAKEN.bits]
     if bits < 0:
@@ -25,7 +25,7 @@ def alive(world: Any, record: Any, column: Any, position: Any) -> Any:
 
 
 @inner
-def consume(world: Any, record: Any, several: Any) -> Any:
+def consume(world: Any, record: int, several: Any) -> None:
     """What the first so many selections use leaves the lists that it was used from, unless it is retained."""
     s, cell = world.records[record, at.RECORD.situation], world.records[record, at.RECORD.cell]
     for operand in range(world.situations[s, at.SITUATION.operands]):
@@ -38,7 +38,7 @@ def consume(world: Any, record: Any, several: Any) -> Any:
 
 
 @inner
-def remove(world: Any, record: Any, column: Any, position: Any) -> Any:
+def remove(world: Any, record: int, column: int, position: int) -> None:
     start = world.records[record, column + at.TAKEN.start]
     if position < start:
         return
@@ -55,7 +55,7 @@ def remove(world: Any, record: Any, column: Any, position: Any) -> Any:
 
 
 @inner
-def reserve(world: Any, record: Any, column: Any, position: Any) -> Any:
+def reserve(world: Any, record: int, column: int, position: int) -> None:
     """Bits up to this position; words that lie before the start are dropped when they are moved."""
     bits, start = world.records[record, column + at.TAKEN.bits], world.records[record, column + at.TAKEN.start]
     if bits < 0:

@@ -12,7 +12,7 @@ FOLDS = ("count", "sum", "avg", "lowest", "highest", "first", "last")
 
 
 @compiled
-def folded(how: Any, numbers: Any, offsets: Any) -> Any:
+def folded(how: int, numbers: Any, offsets: Any) -> Any:
     """An aggregate of each group of numbers; nan is null."""
     out = np.full(len(offsets) - 1, np.nan)
     for group in range(len(offsets) - 1):
@@ -37,7 +37,7 @@ def folded(how: Any, numbers: Any, offsets: Any) -> Any:
 
 
 @compiled
-def fill_latest(selected: Any, offsets: Any, rows: Any, operand: Any, refs: Any) -> Any:
+def fill_latest(selected: Any, offsets: Any, rows: Any, operand: int, refs: Any) -> None:
     for number in range(len(rows)):
         for entry in range(offsets[rows[number]], offsets[rows[number] + 1]):
             if selected[entry, 0] == operand:

@@ -14,7 +14,7 @@ from coincide.detection.situation.kernel.queues import link_held
 
 
 @inner
-def hold_back(world: Any, s: Any, first: Any) -> Any:
+def hold_back(world: Any, s: int, first: int) -> None:
     """All that was made after the first so many."""
     made = world.counts[at.COUNT.made]
     for number in range(first, made):
@@ -28,7 +28,7 @@ def hold_back(world: Any, s: Any, first: Any) -> Any:
 
 
 @inner
-def keep(world: Any, span: Any, s: Any, cell: Any, begin: Any, end: Any) -> Any:
+def keep(world: Any, span: int, s: int, cell: int, begin: int, end: int) -> None:
     if next_row(world.heads[at.OF_HELD]) == len(world.held):
         world.held = grown(world.held)
     row, event = occupy(world.held, world.heads[at.OF_HELD]), world.counts[at.COUNT.held_events]
@@ -48,7 +48,7 @@ def keep(world: Any, span: Any, s: Any, cell: Any, begin: Any, end: Any) -> Any:
 
 
 @inner
-def let_go(world: Any, s: Any, span: Any) -> Any:
+def let_go(world: Any, s: int, span: int) -> None:
     """At the end of the lifespan, in the order in which they were made."""
     row = world.spans[span, at.SPAN.held_first]
     while row >= 0:

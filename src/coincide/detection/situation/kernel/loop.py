@@ -19,7 +19,7 @@ from coincide.detection.situation.kernel.waiting import ready, wake
 
 
 @compiled
-def run(arrays: Any, touched: Any, bound: Any) -> Any:
+def run(arrays: Any, touched: Any, bound: int) -> Any:
     """All rows, each after the timers that come before it; then those due before `bound`. `touched` are the cells of the rows."""
     world = share(arrays)
     due = next_due(world)
@@ -38,7 +38,7 @@ def run(arrays: Any, touched: Any, bound: Any) -> Any:
 
 
 @inner
-def process(world: Any, row: Any, now: Any) -> Any:
+def process(world: Any, row: int, now: int) -> Any:
     """One event. Returns when the first timer is due that it has set."""
     due = at.NEVER
     ref = world.counts[at.COUNT.first_ref] + row
@@ -76,7 +76,7 @@ def process(world: Any, row: Any, now: Any) -> Any:
 
 
 @inner
-def note_cause(world: Any, kind: Any, ref: Any, now: Any) -> Any:
+def note_cause(world: Any, kind: int, ref: int, now: int) -> None:
     world.counts[at.COUNT.cause] += 1
     world.counts[at.COUNT.cause_kind] = kind
     world.counts[at.COUNT.caused_by] = ref
@@ -85,7 +85,7 @@ def note_cause(world: Any, kind: Any, ref: Any, now: Any) -> Any:
 
 
 @inner
-def fire(world: Any) -> Any:
+def fire(world: Any) -> None:
     """The timer that is due first. What `after` has waited for is told; or a lifespan ends."""
     span = expire_or_pass(world)
     if span < 0:
@@ -101,7 +101,7 @@ def fire(world: Any) -> Any:
 
 
 @inner
-def end(world: Any, s: Any, span: Any) -> Any:
+def end(world: Any, s: int, span: int) -> None:
     """What was held back; then deferred decisions, partition by partition in order of the local key's value."""
     let_go(world, s, span)
     if world.situations[s, at.SITUATION.mode] != at.DEFERRED:
@@ -131,7 +131,7 @@ def end(world: Any, s: Any, span: Any) -> Any:
 
 
 @inner
-def collect(world: Any, s: Any, row: Any, ref: Any, begun: Any) -> Any:
+def collect(world: Any, s: int, row: int, ref: int, begun: Any) -> Any:
     """Returns when the first timer is due that was set."""
     mask, cell = world.of_situation[s, row, at.ENTRY.entered], world.of_situation[s, row, at.ENTRY.cell]
     if mask == 0 and not (world.situations[s, at.SITUATION.counting] and world.situations[s, at.SITUATION.local]):
@@ -159,7 +159,7 @@ def collect(world: Any, s: Any, row: Any, ref: Any, begun: Any) -> Any:
 
 
 @inner
-def try_all(world: Any, s: Any, cell: Any, mask: Any, overridden: Any) -> Any:
+def try_all(world: Any, s: int, cell: int, mask: int, overridden: Any) -> None:
     """A decision in each partition that may have what it takes."""
     if world.situations[s, at.SITUATION.counting]:
         count_all(world, s, cell, mask)
@@ -179,7 +179,7 @@ def try_all(world: Any, s: Any, cell: Any, mask: Any, overridden: Any) -> Any:
 
 
 @inner
-def count_all(world: Any, s: Any, cell: Any, mask: Any) -> Any:
+def count_all(world: Any, s: int, cell: int, mask: int) -> None:
     """A decision in each partition that has the total, which is asked here, as most have not."""
     kind, quantity = world.situations[s, at.SITUATION.kind], world.situations[s, at.SITUATION.quantity]
     first, operands = world.situations[s, at.SITUATION.first_operand], world.situations[s, at.SITUATION.operands]
@@ -195,7 +195,7 @@ def count_all(world: Any, s: Any, cell: Any, mask: Any) -> Any:
 
 
 @inner
-def override_all(world: Any, s: Any, cell: Any, mask: Any) -> Any:
+def override_all(world: Any, s: int, cell: int, mask: int) -> None:
     """The lists are emptied before the new candidate enters them (decision 19)."""
     override(world, world.cells[cell, at.CELL.ready_first], s, cell, mask)
     for operand in range(world.situations[s, at.SITUATION.operands]):
@@ -203,7 +203,7 @@ def override_all(world: Any, s: Any, cell: Any, mask: Any) -> Any:
 
 
 @inner
-def override(world: Any, record: Any, s: Any, cell: Any, mask: Any) -> Any:
+def override(world: Any, record: int, s: int, cell: int, mask: int) -> None:
     while record >= 0:
         for operand in range(world.situations[s, at.SITUATION.operands]):
             if (mask >> operand) & 1:
@@ -215,7 +215,7 @@ def override(world: Any, record: Any, s: Any, cell: Any, mask: Any) -> Any:
 
 
 @inner
-def add_partitions(world: Any, s: Any, key: Any, ref: Any, cell: Any) -> Any:
+def add_partitions(world: Any, s: int, key: Any, ref: int, cell: int) -> None:
     """Partitions of this local key value in the lifespans that were opened since the last event with it, oldest first."""
     span = world.keys[key, at.KEY.newest]
     oldest = -1

@@ -17,7 +17,7 @@ FEW = 4
 
 
 @inner
-def pick(world: Any, record: Any, mask: Any, arriving: Any) -> Any:
+def pick(world: Any, record: int, mask: int, arriving: int) -> Any:
     """All selections, as positions in the streams, a row of `found` each; returns how many. With a mask, the arriving event must
     be in them; it is the last of each stream that it has entered.
 
@@ -51,7 +51,7 @@ def pick(world: Any, record: Any, mask: Any, arriving: Any) -> Any:
 
 
 @inner
-def enter(world: Any, record: Any, base: Any, level: Any, mask: Any, has_arriving: Any, only: Any, arriving: Any) -> Any:
+def enter(world: Any, record: int, base: int, level: int, mask: int, has_arriving: int, only: int, arriving: int) -> None:
     """Which candidates of an operand are worth trying, given those chosen for the operands before it."""
     operand, column = base + level, op_at(level)
     cell, place = world.records[record, at.RECORD.cell], stream_at(level)
@@ -90,7 +90,7 @@ def enter(world: Any, record: Any, base: Any, level: Any, mask: Any, has_arrivin
 
 
 @inner
-def choose(world: Any, record: Any, base: Any, level: Any, only: Any, arriving: Any) -> Any:
+def choose(world: Any, record: int, base: int, level: int, only: int, arriving: int) -> Any:
     """The next of these that fits those chosen before. The arriving event is known before its turn comes."""
     scratch, refs, operands = world.scratch, world.scratch[at.SCRATCH.refs], world.operands
     operand, column = base + level, op_at(level)
@@ -114,7 +114,7 @@ def choose(world: Any, record: Any, base: Any, level: Any, only: Any, arriving: 
 
 
 @inner
-def index_by(conjuncts: Any, operands: Any, base: Any, level: Any, only: Any) -> Any:
+def index_by(conjuncts: Any, operands: Any, base: int, level: int, only: int) -> Any:
     """An index of an operand's candidates, and the operand that is known by which to look them up; -1: there is none."""
     for number in range(operands[base + level, at.OPERAND.conjuncts_from], operands[base + level, at.OPERAND.conjuncts_to]):
         if conjuncts[number, at.CONJUNCT.left_index] >= 0:
@@ -132,7 +132,7 @@ def index_by(conjuncts: Any, operands: Any, base: Any, level: Any, only: Any) ->
 
 
 @inner
-def single(mask: Any) -> Any:
+def single(mask: int) -> Any:
     """The one operand of a mask; -1 if there are none or several."""
     if mask == 0 or mask & (mask - 1):
         return -1
@@ -144,7 +144,7 @@ def single(mask: Any) -> Any:
 
 
 @inner
-def later(stream: Any, offset: Any, start: Any, end: Any, ref: Any) -> Any:
+def later(stream: Any, offset: int, start: int, end: int, ref: int) -> Any:
     """The first position whose event arrived after `ref`."""
     while start < end:
         middle = (start + end) >> 1
@@ -156,7 +156,7 @@ def later(stream: Any, offset: Any, start: Any, end: Any, ref: Any) -> Any:
 
 
 @inner
-def note(world: Any, number: Any, size: Any) -> Any:
+def note(world: Any, number: int, size: int) -> None:
     if number == len(world.found):
         world.found = grown(world.found)
     for level in range(size):
@@ -164,7 +164,7 @@ def note(world: Any, number: Any, size: Any) -> Any:
 
 
 @inner
-def apart(refs: Any, level: Any, kind: Any) -> Any:
+def apart(refs: Any, level: int, kind: int) -> Any:
     """A sequence's candidates arrive one after another; no instance stands twice in a selection (but what is not to be there may
     be what it is not to be there for)."""
     if kind == at.SEQUENCE:
@@ -178,7 +178,7 @@ def apart(refs: Any, level: Any, kind: Any) -> Any:
 
 
 @inner
-def hold(world: Any, record: Any, operand: Any, other: Any) -> Any:
+def hold(world: Any, record: int, operand: int, other: Any) -> Any:
     """The parts of `where` that an operand completes; those with one other operand only, if that is not -1."""
     conjuncts, values, refs = world.conjuncts, world.values, world.scratch[at.SCRATCH.refs]
     for number in range(world.operands[operand, at.OPERAND.conjuncts_from], world.operands[operand, at.OPERAND.conjuncts_to]):
@@ -201,7 +201,7 @@ def hold(world: Any, record: Any, operand: Any, other: Any) -> Any:
 
 
 @inner
-def compare(code: Any, left: Any, right: Any) -> Any:
+def compare(code: int, left: Any, right: Any) -> Any:
     """Null is nan: no comparison with it is true. The last one is a condition about one event."""
     if code == 0:
         return left == right

@@ -12,7 +12,7 @@ from coincide.detection.situation.kernel import layout as at
 
 
 @inner
-def enlist(world: Any, timer: Any) -> Any:
+def enlist(world: Any, timer: int) -> None:
     cell = world.timers[timer, at.TIMER.cell]
     queue_up(world, timer)
     append(world.timers, at.TIMER.cell_before, timer, world.cells, cell, at.CELL.ready_first)
@@ -21,7 +21,7 @@ def enlist(world: Any, timer: Any) -> Any:
 
 
 @inner
-def queue_up(world: Any, timer: Any) -> Any:
+def queue_up(world: Any, timer: int) -> None:
     """By due time. It is the last, unless a detection tells `after` of an earlier time than events before it."""
     s = world.timers[timer, at.TIMER.situation]
     due, before = world.timers[timer, at.TIMER.due], world.situations[s, at.SITUATION.timers_last]
@@ -41,7 +41,7 @@ def queue_up(world: Any, timer: Any) -> Any:
 
 
 @inner
-def drop_timer(world: Any, timer: Any) -> Any:
+def drop_timer(world: Any, timer: int) -> None:
     s, cell = world.timers[timer, at.TIMER.situation], world.timers[timer, at.TIMER.cell]
     take_out(world.timers, at.TIMER.queue_before, timer, world.situations, s, at.SITUATION.timers_first)
     take_out(world.timers, at.TIMER.cell_before, timer, world.cells, cell, at.CELL.ready_first)
@@ -51,20 +51,20 @@ def drop_timer(world: Any, timer: Any) -> Any:
 
 
 @inner
-def link_held(world: Any, row: Any) -> Any:
+def link_held(world: Any, row: int) -> None:
     append(world.held, at.WAITING.before, row, world.spans, world.held[row, at.WAITING.span], at.SPAN.held_first)
     world.cells[world.held[row, at.WAITING.cell], at.CELL.used] += 1
 
 
 @inner
-def leave_cell(world: Any, cell: Any) -> Any:
+def leave_cell(world: Any, cell: int) -> None:
     world.cells[cell, at.CELL.used] -= 1
     if world.cells[cell, at.CELL.used] == 0:
         note_idle(world, ONE, cell)
 
 
 @inner
-def note_idle(world: Any, is_cell: Any, number: Any) -> Any:
+def note_idle(world: Any, is_cell: int, number: int) -> None:
     """It may be free, if nothing comes before the end of the step."""
     several = world.counts[at.COUNT.idle]
     if several == len(world.idle):

@@ -15,7 +15,7 @@ from coincide.detection.situation.kernel.waiting import activate, deactivate
 
 
 @inner
-def terminate(world: Any, d: Any, row: Any, ended: Any) -> Any:
+def terminate(world: Any, d: int, row: int, ended: Any) -> Any:
     """Quantifiers look at the lifespans open before the event; the first terminator in order decides (decision 25)."""
     mask, key = world.of_lifespan[d, row, at.ROLE.terminators], world.of_lifespan[d, row, at.ROLE.key]
     if mask == 0 or key < 0:
@@ -44,7 +44,7 @@ def terminate(world: Any, d: Any, row: Any, ended: Any) -> Any:
 
 
 @inner
-def close(world: Any, span: Any) -> Any:
+def close(world: Any, span: int) -> None:
     """Out of all lists; the slots are released once its situations have ended."""
     d = world.spans[span, at.SPAN.definition]
     key = world.spans[span, at.SPAN.key]
@@ -63,7 +63,7 @@ def close(world: Any, span: Any) -> Any:
 
 
 @inner
-def release(world: Any, span: Any) -> Any:
+def release(world: Any, span: int) -> None:
     """All rows that belong to it are free."""
     record = world.spans[span, at.SPAN.records]
     while record >= 0:
@@ -85,7 +85,7 @@ def release(world: Any, span: Any) -> Any:
 
 
 @inner
-def initiate(world: Any, d: Any, row: Any, ref: Any, now: Any) -> Any:
+def initiate(world: Any, d: int, row: int, ref: int, now: int) -> Any:
     """`ignore` looks at the newest lifespan alone: it expires last. One that expires now is no hindrance (decision 35)."""
     mask, key = world.of_lifespan[d, row, at.ROLE.initiators], world.of_lifespan[d, row, at.ROLE.key]
     if mask == 0 or key < 0:
@@ -101,7 +101,7 @@ def initiate(world: Any, d: Any, row: Any, ref: Any, now: Any) -> Any:
 
 
 @inner
-def add_span(world: Any, d: Any, key: Any, ref: Any, due: Any, initiator: Any) -> Any:
+def add_span(world: Any, d: int, key: Any, ref: int, due: int, initiator: int) -> Any:
     if next_row(world.heads[at.OF_SPANS]) == len(world.spans):
         world.spans = grown(world.spans)
     span = occupy(world.spans, world.heads[at.OF_SPANS])
@@ -115,7 +115,7 @@ def add_span(world: Any, d: Any, key: Any, ref: Any, due: Any, initiator: Any) -
 
 
 @inner
-def link_span(world: Any, span: Any) -> Any:
+def link_span(world: Any, span: int) -> None:
     """To the lifespans of its key, and to those that expire, at the end; it has nothing yet."""
     for column in range(at.SPAN.before, at.SPAN.parts):
         world.spans[span, column] = -1
@@ -128,13 +128,13 @@ def link_span(world: Any, span: Any) -> Any:
 
 
 @inner
-def only_cell(world: Any, span: Any, s: Any) -> Any:
+def only_cell(world: Any, span: int, s: int) -> Any:
     """Of a situation without a local key."""
     return world.keys[world.spans[span, at.SPAN.key], at.KEY.parts + world.situations[s, at.SITUATION.among]]
 
 
 @inner
-def new_record(world: Any, span: Any, s: Any, cell: Any) -> Any:
+def new_record(world: Any, span: int, s: int, cell: int) -> None:
     if next_row(world.heads[at.OF_RECORDS]) == len(world.records):
         world.records = grown(world.records)
     record = occupy(world.records, world.heads[at.OF_RECORDS])
@@ -151,7 +151,7 @@ def new_record(world: Any, span: Any, s: Any, cell: Any) -> Any:
 
 
 @inner
-def link_record(world: Any, record: Any) -> Any:
+def link_record(world: Any, record: int) -> None:
     span = world.records[record, at.RECORD.span]
     world.records[record, at.RECORD.next_of_span] = world.spans[span, at.SPAN.records]
     world.spans[span, at.SPAN.records] = record

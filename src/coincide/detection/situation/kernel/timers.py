@@ -74,14 +74,14 @@ def ticking(world: Any) -> Any:
 
 
 @inner
-def start_ticking(world: Any, s: Any, span: Any, now: Any, number: Any) -> Any:
+def start_ticking(world: Any, s: int, span: int, now: int, number: int) -> Any:
     due = now + world.situations[s, at.SITUATION.delay]
     set_timer(world, s, only_cell(world, span, s), span, due, ONE, world.spans[span, at.SPAN.opened], number)
     return due
 
 
 @inner
-def tick(world: Any, timer: Any) -> Any:
+def tick(world: Any, timer: Any) -> None:
     s = world.timers[timer, at.TIMER.situation]
     note_timer(world, timer, at.BY_TICK)
     made = world.counts[at.COUNT.made]
@@ -99,7 +99,7 @@ def tick(world: Any, timer: Any) -> Any:
 
 
 @inner
-def tell(world: Any, timer: Any) -> Any:
+def tell(world: Any, timer: Any) -> None:
     s = world.timers[timer, at.TIMER.situation]
     note_timer(world, timer, at.BY_PASSING)
     made = world.counts[at.COUNT.made]
@@ -111,7 +111,7 @@ def tell(world: Any, timer: Any) -> Any:
 
 
 @inner
-def note_timer(world: Any, timer: Any, kind: Any) -> Any:
+def note_timer(world: Any, timer: int, kind: int) -> None:
     world.counts[at.COUNT.cause] += 1
     world.counts[at.COUNT.cause_kind] = kind
     world.counts[at.COUNT.caused_by] = world.timers[timer, at.TIMER.event]
@@ -120,7 +120,7 @@ def note_timer(world: Any, timer: Any, kind: Any) -> Any:
 
 
 @inner
-def start_after(world: Any, s: Any, cell: Any, mask: Any, ref: Any, hi: Any, span: Any, begun: Any) -> Any:
+def start_after(world: Any, s: int, cell: int, mask: int, ref: int, hi: int, span: int, begun: Any) -> Any:
     """A timer in each open lifespan from this on. Returns when it is due."""
     operand, number, due = ZERO, ZERO, at.NEVER
     while not (mask >> operand) & 1:
@@ -136,7 +136,7 @@ def start_after(world: Any, s: Any, cell: Any, mask: Any, ref: Any, hi: Any, spa
 
 
 @inner
-def blocked(world: Any, s: Any, cell: Any, span: Any, hi: Any) -> Any:
+def blocked(world: Any, s: int, cell: int, span: int, hi: int) -> Any:
     """Is there a timer that makes this event be ignored? Those that it replaces are cancelled."""
     correlate = world.situations[s, at.SITUATION.correlate]
     if correlate == at.ADD:
@@ -153,7 +153,7 @@ def blocked(world: Any, s: Any, cell: Any, span: Any, hi: Any) -> Any:
 
 
 @inner
-def set_timer(world: Any, s: Any, cell: Any, span: Any, due: Any, operand: Any, ref: Any, number: Any) -> Any:
+def set_timer(world: Any, s: int, cell: int, span: int, due: int, operand: int, ref: int, number: int) -> None:
     if next_row(world.heads[at.OF_TIMERS]) == len(world.timers):
         world.timers = grown(world.timers)
     timer = occupy(world.timers, world.heads[at.OF_TIMERS])

@@ -16,7 +16,7 @@ FEW = 8
 
 
 @inner
-def trim(world: Any, cell: Any) -> Any:
+def trim(world: Any, cell: int) -> None:
     """Streams begin where the first record starts."""
     s = world.cells[cell, at.CELL.situation]
     if world.situations[s, at.SITUATION.kind] >= at.PASSED:
@@ -38,7 +38,7 @@ def trim(world: Any, cell: Any) -> Any:
 
 
 @inner
-def first_of(world: Any, cell: Any, number: Any) -> Any:
+def first_of(world: Any, cell: int, number: int) -> Any:
     """The first of the records that are ready (-1), or that watch an operand."""
     if number < 0:
         return world.cells[cell, at.CELL.ready_first]
@@ -46,7 +46,7 @@ def first_of(world: Any, cell: Any, number: Any) -> Any:
 
 
 @inner
-def keep_flags(world: Any, cell: Any, operand: Any, several: Any) -> Any:
+def keep_flags(world: Any, cell: int, operand: int, several: Any) -> None:
     """Of an operand of which it matters only whether there is a candidate: the first of each record, at new positions."""
     column, own, s = stream_at(operand), op_at(operand), world.cells[cell, at.CELL.situation]
     filled, low = world.cells[cell, column + at.STREAM.filled], world.cells[cell, column + at.STREAM.low]
