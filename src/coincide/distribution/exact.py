@@ -23,6 +23,11 @@ def exact(graph: RestrictionGraph, setting: Setting) -> Placement:
     return placement
 
 
+def score(placement: Placement, assignment: dict[str, str]) -> Score:
+    weights = [dict(placement.domains[name])[node] for name, node in assignment.items() if name in placement.domains]
+    return (min(weights, default=0.0), sum(weights))
+
+
 @dataclass
 class _Search:
     graph: RestrictionGraph
