@@ -33,6 +33,8 @@ Rests = npt.NDArray[np.int16]
 MIXED = pa.struct([("number", pa.float64()), ("text", pa.string()), ("flag", pa.bool_())])
 """A column of mixed types in Arrow, Parquet and Spark: a struct with at most one field that is not null."""
 
+FEW = 16
+"""So many texts are looked for one by one faster than rows are sorted by them."""
 SPARSE = 16
 """With so many times more texts than rows, sorting the rows costs less than marking the texts."""
 
@@ -102,6 +104,14 @@ class Column:
         rests = None if self.rests is None else self.rests[rows]
         return Column(len(rows), numbers, codes, self.texts, flags, compounds, rests)
 
+    def first(self, length: int) -> Column:
+        """So many rows, without a copy."""
+        if length == self.length:
+            return self
+        parts = (None if part is None else part[:length] for part in (self.numbers, self.codes, self.flags, self.compounds))
+        numbers, codes, flags, compounds = parts
+        return Column(length, numbers, codes, self.texts, flags, compounds, None if self.rests is None else self.rests[:length])
+
     def compact(self) -> Column:
         """Without texts that no row has, where there are more texts than rows."""
         if self.codes is None or len(self.texts) <= len(self):
@@ -122,6 +132,9 @@ class Column:
     def by_text(self) -> dict[str, Rows]:
         """The rows of each text that there is, in order."""
         codes = self.codes if self.codes is not None else np.full(len(self), -1)
+        if len(self.texts) <= FEW:
+            found = {text: np.flatnonzero(codes == code) for code, text in enumerate(self.texts)}
+            return {text: rows for text, rows in found.items() if len(rows)}
         few = len(self.texts) < 1 << 15
         order = np.argsort(codes.astype(np.int16) if few else codes, kind="stable")  # radix sort for 16 bits
         ends = np.searchsorted(codes[order], np.arange(len(self.texts) + 1)).tolist()
@@ -195,7 +208,9 @@ class Column:
 
 def column_of(values: Sequence[Value]) -> Column:
     """A column of plain values. What is in a set of one stands in its own part as well, where most languages look."""
-    kinds = {type(v) for v in values}
+    kinds = {*map(type, values)}
+    if kinds == {float}:
+        return Column(len(values), np.array(values, np.float64))
     compounds = _objects([v if isinstance(v, Several) else None for v in values]) if kinds & COMPOUNDS else None
     if compounds is not None:
         values = [single(v) for v in values]
@@ -299,7 +314,8 @@ def _numbers(array: pa.Array) -> Numbers:
         array = pc.divide(array.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.float64()), 1000.0)
     elif pa.types.is_date(kind):
         array = array.cast(pa.timestamp("ms")).cast(pa.int64())
-    numbers = array.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    array = array.cast(pa.float64(), safe=False)
+    numbers = (array.fill_null(np.nan) if array.null_count else array).to_numpy(zero_copy_only=False)
     infinite = np.isinf(numbers)
     return np.where(infinite, np.nan, numbers) if infinite.any() else numbers
 

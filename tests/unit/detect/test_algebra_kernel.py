@@ -12,7 +12,10 @@ import pytest
 from coincide.detection.algebra.kernel.kernel import Columns
 from coincide.detection.algebra.kernel.rows import Slots
 from coincide.detection.algebra.state import PlanState
+from coincide.detection.algebra.window import windows
 from coincide.detection.algebra.window.sums import group_sums
+from coincide.detection.algebra.window.windows import _steps
+from coincide.detection.columns.keys import stable_order
 from coincide.engines.graph import Graph
 from coincide.explanation import explanation
 from coincide.model.batch import EventBatch
@@ -191,6 +194,35 @@ def test_keys_that_are_whole_numbers_have_the_slots_of_other_keys() -> None:
 @pytest.mark.parametrize("number", [0.5, -1.0, 1e9, np.nan, np.inf])
 def test_other_numbers_are_not_looked_for_in_a_table(number: float) -> None:
     assert Slots(1).of_wholes(np.array([1.0, number])) is None
+
+
+@pytest.mark.parametrize("most", [1, 300, 1 << 20, 1 << 40])
+def test_order_of_small_and_large_numbers(most: int) -> None:
+    some = np.random.default_rng(1)
+    first, second = some.integers(-most, most, 500), some.integers(0, 3, 500)
+    assert stable_order(first, second).tolist() == np.lexsort((first, second)).tolist()
+
+
+@pytest.mark.parametrize("step", [3, 1_000])
+def test_steps_of_instants(step: int) -> None:
+    instants = np.sort(np.random.default_rng(1).integers(-5_000, 5_000, 400))
+    assert _steps(instants, 7, step).tolist() == [-((7 - at) // step) for at in instants.tolist()]
+
+
+def test_keys_that_no_window_has_had_of_late_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that come again stay, also if the next window has none of them yet: to number them anew costs more."""
+    monkeypatch.setattr(windows, "LITTLE", 64)
+    graph = Graph(loads("detect mean per k = a^AVG(v) over 10s", "ecco").plans("kernel"))
+    state = graph.initial()
+    counts = []
+    for minute in range(6):
+        start = minute * 10 * SECOND
+        keys = [float(n % 50 if minute < 3 else minute * 1_000 + n) for n in range(200)]
+        events = [primitive("a", start + n, start + n, str(n), {"k": key, "v": 1.0}) for n, key in enumerate(keys, 1)]
+        graph.advance(state, EventBatch(events), bound=start + 10 * SECOND + 1)
+        counts.append(len(state.states[0].memories[0].slots))
+    assert counts[:4] == [50, 50, 50, 250]
+    assert max(counts[4:]) <= 400
 
 
 def test_changes_after_a_snapshot_of_the_interpreter() -> None:

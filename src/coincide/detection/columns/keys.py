@@ -14,6 +14,7 @@ import pyarrow as pa
 from coincide.detection.keys import Key, key_part
 from coincide.model.column import Column
 
+Rows = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
 
@@ -121,6 +122,24 @@ def _distinct(combined: Codes, size: int, columns: Sequence[Column]) -> tuple[Co
     numbers = np.full(size + 1, -1, np.int32)
     numbers[present] = np.arange(len(present))
     return numbers[combined], keys
+
+
+def stable_order(*keys: Rows) -> Rows:
+    """How rows come in order of some keys, the last one first; equal ones as they are. Small numbers sort fast, so larger ones
+    are sorted by their halves."""
+    order: Rows | None = None
+    for key in keys:
+        least, most = (int(key.min()), int(key.max())) if len(key) else (0, 0)
+        if least == most and order is not None:
+            continue
+        wide = most - least
+        halves = [key - least] if wide < 1 << 16 or wide >= 1 << 32 else [(key - least) & 0xFFFF, (key - least) >> 16]
+        for half in halves:
+            own = half if order is None else half[order]
+            by_key = np.argsort(own.astype(np.uint16) if wide < 1 << 32 else own, kind="stable")
+            order = by_key if order is None else order[by_key]
+    assert order is not None
+    return order
 
 
 def value_codes(column: Column) -> tuple[npt.NDArray[np.int64], int]:

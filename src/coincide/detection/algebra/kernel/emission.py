@@ -69,7 +69,7 @@ def composed(
     else:
         columns["time"] = Column(len(hi), milliseconds_of(hi))
         scope: dict[str | None, VectorRows] = {None: Table(len(hi), columns, lo, hi)}
-        scope.update((alias, TableRows(table.take(rows))) for alias, rows in (aliases or {}).items() if _mentions(program, alias))
+        scope.update((alias, TableRows(table.take(rows))) for alias, rows in (aliases or {}).items())
         fields.update((name, evaluate_joined(tree, scope, len(hi)).to_arrow()) for name, tree in program.given)
     keys = zip(program.keys, slots.columns(slot), strict=False)
     fields.update((name, column.to_arrow()) for name, column in keys if name not in OWN)
@@ -137,6 +137,9 @@ def _bare(trees: Sequence[Expr]) -> set[str]:
     return {n.name for n in nodes if isinstance(n, Reference) and n.alias is None} - {"type", "id", "time"}
 
 
+SMALL = 8
+"""Members of a group for which numbers of all groups are compared at once."""
+
 UNREAD = frozenset({"type", "space"})
 """Fields of events that no composite has."""
 
@@ -150,9 +153,10 @@ def read_by(program: Program, is_read: bool, trees: Sequence[Expr] = ()) -> froz
     return frozenset({*own, *(node.name for node in nodes if isinstance(node, Reference))})
 
 
-def _mentions(program: Program, alias: str) -> bool:
+def mentioned(program: Program) -> set[str | None]:
+    """Aliases of whose events something is given."""
     nodes = [node for _, tree in program.given or () for node in walk(tree)]
-    return any((isinstance(n, Reference) and n.alias == alias) or (isinstance(n, Alias) and n.name == alias) for n in nodes)
+    return {n.alias if isinstance(n, Reference) else n.name for n in nodes if isinstance(n, (Reference, Alias))}
 
 
 # The agreement rule.
@@ -203,10 +207,21 @@ def _extremes(values: Any, starts: Numbers) -> tuple[Any, Any]:
     if not len(starts):
         return values[:0], values[:0]
     if values.dtype == np.float64:
-        return np.fmin.reduceat(values, starts), np.fmax.reduceat(values, starts)
+        return _folded(np.fmin, values, starts), _folded(np.fmax, values, starts)
     far = np.iinfo(values.dtype).max
-    least = np.minimum.reduceat(np.where(values < 0, far, values), starts)
-    return np.where(least == far, values.dtype.type(-1), least), np.maximum.reduceat(values, starts)
+    least = _folded(np.minimum, np.where(values < 0, far, values), starts)
+    return np.where(least == far, values.dtype.type(-1), least), _folded(np.maximum, values, starts)
+
+
+def _folded(function: np.ufunc, values: Any, starts: Numbers) -> Any:
+    """As `reduceat`; of groups that are small and of one size a member of all of them at once."""
+    size = len(values) // len(starts)
+    if size > SMALL or size * len(starts) != len(values) or (np.diff(starts) != size).any():
+        return function.reduceat(values, starts)
+    found = values[::size]
+    for member in range(1, size):
+        found = function(found, values[member::size])
+    return found
 
 
 # Places.
@@ -228,6 +243,11 @@ class Instants:
     @cached_property
     def roots(self) -> Numbers:
         return self.rows.roots(self.first)
+
+    def only(self, instants: Sequence[int]) -> Instants:
+        """Those that are among these: of the others nothing has to be worked out."""
+        found = np.searchsorted(self.hi, instants)
+        return replace(self, first=self.first[found[found < len(self.hi)]])
 
     def place(self, instant: int) -> Place:
         at = int(np.searchsorted(self.hi, instant))

@@ -203,8 +203,9 @@ class Kernel:
             since = NEVER if at is None else at
             if due > since and due not in instants.timers:
                 earliest[due] = min(since, earliest.get(due, since))
+        asking = instants.only(sorted({*earliest.values()}))
         for due, since in sorted(earliest.items(), key=lambda pair: pair[1]):
-            cause = (state.start, 0, 0, 0) if since == NEVER else instants.place(since)
+            cause = (state.start, 0, 0, 0) if since == NEVER else asking.place(since)
             instants.timers[due] = instant_place(due, cause, self.interpreter.order)
 
     # The same state for others.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +51,12 @@ class Rows:
         if name not in self._columns:
             columns = [table.column(name) for table in self.tables]
             whole = columns[0] if len(columns) == 1 else concatenated(columns)
-            self._columns[name] = whole if len(whole) == self.length else whole.take(np.arange(self.length))
+            self._columns[name] = whole.first(self.length)
         return self._columns[name]
+
+    def taken(self, name: str, rows: Numbers) -> Column:
+        """Of some rows, which ascend."""
+        return self.column(name) if len(rows) == self.length else self.column(name).take(rows)
 
     @cached_property
     def _by_type(self) -> dict[str, Numbers]:
@@ -85,12 +90,11 @@ class Rows:
         return self._ends[1][rows]
 
     def has_ranges(self, rows: Numbers) -> bool:
-        lo, hi = self._ends
-        return bool((lo[rows] != hi[rows]).any())
+        return bool((self._taken(0, rows) != self._taken(1, rows)).any())
 
     def has_copies(self, rows: Numbers) -> bool:
         """Are two of these rows one event, by time and id? They then stand next to each other."""
-        lo, hi = (ends[rows] for ends in self._ends)
+        lo, hi = self._taken(0, rows), self._taken(1, rows)
         ties = np.flatnonzero((hi[1:] == hi[:-1]) & (lo[1:] == lo[:-1]))
         if not len(ties):
             return False
@@ -98,6 +102,11 @@ class Rows:
         ids = self.pick(near).origin().ids
         a, b = (ids.take(pa.array(np.searchsorted(near, some))) for some in (rows[ties], rows[ties + 1]))
         return bool(pc.any(pc.equal(a, b)).as_py())
+
+    def _taken(self, end: int, rows: Numbers) -> Numbers:
+        """Of rows that ascend the one end or the other."""
+        ends = self._ends[end]
+        return ends if len(rows) == len(ends) else ends[rows]
 
     def roots(self, rows: Numbers) -> Numbers:
         """How the places of rows, which ascend, begin: hi of the root, its number in the order of consumption, the generation."""
@@ -185,7 +194,9 @@ class Slots:
         known = self.numbers
         found = list(map(known.get, keys))
         if None in found:
-            found = [known.setdefault(key, len(known)) for key in keys]
+            new = dict.fromkeys(key for key in keys if key not in known) if known else dict.fromkeys(keys)
+            known.update(zip(new, range(len(known), len(known) + len(new)), strict=True))
+            found = list(map(known.get, keys))
         return np.array(found, np.int64)
 
     def of_wholes(self, numbers: npt.NDArray[np.float64]) -> Numbers | None:
@@ -199,7 +210,7 @@ class Slots:
         found = self._by_whole[wholes]
         if not found.all():
             new = distinct(wholes[found == 0])
-            self._by_whole[new] = self.of([(float(number),) for number in new.tolist()]) + 1
+            self._by_whole[new] = self.of(list(zip(new.astype(np.float64).tolist(), strict=True))) + 1
             found = self._by_whole[wholes]
         return found - 1
 
@@ -220,18 +231,23 @@ class Slots:
         keys = self.keys()
         if 8 * len(slots) < len(keys):
             some = [keys[slot] for slot in slots.tolist()]
-            return [column_of([key_value(key[part]) for key in some]) for part in range(self.parts)]
+            return [_values(list(map(itemgetter(part), some))) for part in range(self.parts)]
         known = len(self._columns[0]) if self._columns else 0
         new = keys[known:]
         if new:
-            more = [column_of([key_value(key[part]) for key in new]) for part in range(self.parts)]
+            more = [_values(list(map(itemgetter(part), new))) for part in range(self.parts)]
             self._columns = [concatenated(pair) for pair in zip(self._columns, more, strict=True)] if known else more
         return [column.take(slots) for column in self._columns]
 
 
+def _values(parts: Sequence[object]) -> Column:
+    """Of keys, whose flags are wrapped."""
+    return column_of([*map(key_value, parts)] if tuple in {*map(type, parts)} else parts)  # type: ignore[arg-type]
+
+
 def slots_of(shape: Operators | Window, keys: tuple[str, ...], rows: Rows, some: Numbers, slots: Slots) -> Numbers:
     """The slot of each of some rows; -1: part of its key is null."""
-    columns = [rows.column(key).take(some) for key in keys]
+    columns = [rows.taken(key, some) for key in keys]
     if isinstance(shape, Operators):
         columns += [_tied_column(attributes, rows, some) for attributes in shape.tied]
     if not columns:
@@ -245,20 +261,6 @@ def slots_of(shape: Operators | Window, keys: tuple[str, ...], rows: Rows, some:
     else:
         codes, found = key_codes([column.singles.compact() for column in columns])
     return np.concatenate((slots.of(found), [-1]))[codes]
-
-
-def stable_order(*keys: Numbers) -> Numbers:
-    """How rows come in order of some keys, the last one first; equal ones as they are. Small numbers sort fast."""
-    order: Numbers | None = None
-    for key in keys:
-        least, most = (int(key.min()), int(key.max())) if len(key) else (0, 0)
-        if least == most and order is not None:
-            continue
-        own = key if order is None else key[order]
-        by_key = np.argsort((own - least).astype(np.uint16) if most - least < 1 << 16 else own, kind="stable")
-        order = by_key if order is None else order[by_key]
-    assert order is not None
-    return order
 
 
 def _plain_numbers(column: Column) -> npt.NDArray[np.float64] | None:
@@ -290,7 +292,7 @@ def _tied_column(attributes: dict[str, str], rows: Rows, some: Numbers) -> Colum
     """Of each row the attribute that its type is compared by."""
     names = sorted(set(attributes.values()))
     if len(names) == 1:
-        return rows.column(names[0]).take(some)
+        return rows.taken(names[0], some)
     pieces, order = [], []
     for name in names:
         kinds = [kind for kind, attribute in attributes.items() if attribute == name]

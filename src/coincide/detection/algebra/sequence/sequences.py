@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, read_by, without_copies
+from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, mentioned, read_by, without_copies
 from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, held_by_parts, slots_of
 from coincide.detection.algebra.program import Program, key_rank
 from coincide.detection.algebra.sequence.loop import run
@@ -35,6 +35,7 @@ from coincide.detection.algebra.sequence.pools import (
 )
 from coincide.detection.algebra.shape.shapes import LEAF, MOST_LEAVES, NEVER, Operators
 from coincide.detection.columns.dues import Dues
+from coincide.detection.columns.keys import stable_order
 from coincide.detection.columns.operations import OF_TWO
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.rows import TableRows
@@ -91,6 +92,7 @@ class SequenceKernel:
             self.table[name] = [int(getattr(operator, name)) for operator in shape.operators]
         self.is_read = is_read
         self._read = read_by(program, is_read)
+        self._mentioned = mentioned(program)
         self._room = (np.zeros(4 * MOST_LEAVES, np.int64), np.zeros(4 * MOST_LEAVES, np.int64))
 
     @cached_property
@@ -210,7 +212,7 @@ class SequenceKernel:
         if index is not None:
             made, slot, events = made[index], slot[index], events[index]
             whose = None if whose is None else whose[index]
-        ordered = np.sort(events, axis=1)
+        ordered = _ordered(events)
         there = ordered >= 0
         tables = [*memory.events.chunks, *rows.tables]
         used, flat = numbered(ordered[there], sum(map(len, tables)))
@@ -221,6 +223,7 @@ class SequenceKernel:
             for number, leaf in enumerate(self.shape.leaves)
             if not leaf.optional
             for alias in leaf.aliases
+            if alias in self._mentioned
         }
         ends = p.occurrences["lo"][made], p.occurrences["hi"][made]
         found = composed(self.program, table, (flat, offsets), ends, slots, slot, aliases)
@@ -258,8 +261,8 @@ class SequenceKernel:
             return
         events = memory.pools.occurrences["event"][known : memory.pools.n[OCCURRENCES]]
         new = events >= base
-        used = distinct(events[new]) - base
-        events[new] = base + np.searchsorted(used, events[new] - base)
+        used, index = numbered(events[new] - base, sum(map(len, rows.tables)))
+        events[new] = base + index
         memory.events.add_from(rows.tables, used)
 
     def compact(self, memory: Memory, now: int) -> None:
@@ -280,16 +283,25 @@ class SequenceKernel:
 
 
 def grouped(rows: Rows, some: Numbers, slot: Numbers, held: Numbers, base: int) -> Groups:
-    """Rows by instant and slot; those without a slot are left out."""
+    """Rows by slot and instant; those of a slot ascend as they are given, and those without one are left out. Slots have nothing
+    to do with each other, and what one of them keeps is found faster if nothing of others comes between."""
     if len(slot) and slot.min() < 0:
         some, slot, held = some[slot >= 0], slot[slot >= 0], held[slot >= 0]
+    if (slot[1:] < slot[:-1]).any():
+        order = stable_order(slot)
+        some, slot, held = some[order], slot[order], held[order]
     hi = rows.hi[some]
-    if (hi[1:] <= hi[:-1]).any():
-        order = np.lexsort((slot, hi))
-        some, slot, hi, held = some[order], slot[order], hi[order], held[order]
     new = (hi[1:] != hi[:-1]) | (slot[1:] != slot[:-1])
     starts = np.concatenate(([0], np.flatnonzero(new) + 1, [len(some)])) if len(some) else np.zeros(1, np.int64)
     return Groups(starts, rows.lo[some], np.ascontiguousarray(hi), slot, held, some + base)
+
+
+def _ordered(events: Numbers) -> Numbers:
+    """Those of each row, ascending, those that are none first; most come like that but for operands that nothing has."""
+    some = events[:, (events >= 0).any(axis=0)]
+    if (some >= 0).all() and (some[:, 1:] > some[:, :-1]).all():
+        return some
+    return np.sort(events, axis=1)
 
 
 def _ranks(slots: Slots, slot: Numbers) -> Numbers:
@@ -328,9 +340,13 @@ def _grown(array: Any, used: int, size: int) -> Any:
 
 
 def _ascending(hi: Numbers, lo: Numbers, events: Numbers) -> Numbers | None:
-    """How detections of one instant come in ascending order; None: as they are."""
+    """How detections come in ascending order; None: as they are."""
     if (hi[1:] > hi[:-1]).all():
         return None
+    order = np.argsort(hi)
+    by_hi = hi[order]
+    if (by_hi[1:] > by_hi[:-1]).all():
+        return order
     far = np.where(events < 0, np.iinfo(np.int64).max, events)  # ascending, none at the end
     ordered = np.sort(far, axis=1)
     ordered[ordered == np.iinfo(np.int64).max] = -1  # what is a beginning of the other comes first

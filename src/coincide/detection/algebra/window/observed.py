@@ -47,6 +47,8 @@ class Groups:
     def members(self) -> Numbers:
         """Of all groups, one after another."""
         ends = np.cumsum(self.size)
+        if len(ends) and ends[-1] == len(self.member) and (self.start == ends - self.size).all():
+            return self.member
         flat = np.repeat(self.start - ends + self.size, self.size) + np.arange(int(ends[-1]) if len(ends) else 0)
         return self.member[flat]
 

@@ -27,7 +27,7 @@ def _total(column: Column, offsets: Numbers) -> Totals:
 
 def _average(column: Column, offsets: Numbers) -> Totals:
     numbers = _numbers(column)
-    counts = _sums((~np.isnan(numbers)).astype(np.float64), offsets)
+    counts = _present(numbers, offsets)
     return Column(len(counts), group_sums(numbers, offsets) / np.maximum(counts, 1)), counts > 0
 
 
@@ -46,7 +46,7 @@ def _extreme(extreme: np.ufunc, column: Column, offsets: Numbers) -> Totals:
         return Column(len(offsets) - 1, np.zeros(len(offsets) - 1)), np.zeros(len(offsets) - 1, np.bool_)
     numbers = comparable([column])[0]
     found = extreme.reduceat(numbers, offsets[:-1])
-    there = _sums((~np.isnan(numbers)).astype(np.float64), offsets) > 0
+    there = _present(numbers, offsets) > 0
     if column.rests is None:
         return Column(len(found), found), there
     known, first = np.unique(numbers, return_index=True)  # ranks: the rows that have them
@@ -75,6 +75,12 @@ def _throughout(found: Values) -> Totals:
 
 def _numbers(column: Column) -> Values:
     return np.full(len(column), np.nan) if column.numbers is None else column.numbers
+
+
+def _present(numbers: Values, offsets: Numbers) -> Values:
+    """How many numbers there are."""
+    missing = np.isnan(numbers)
+    return _sums((~missing).astype(np.float64), offsets) if missing.any() else np.diff(offsets).astype(np.float64)
 
 
 def _sums(values: Values, offsets: Numbers) -> Values:

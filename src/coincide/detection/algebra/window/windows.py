@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, passing, read_by, without_copies
-from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, held_by_parts, slots_of, stable_order
+from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, held_by_parts, slots_of
 from coincide.detection.algebra.nodes.selection import Threshold, Windows
 from coincide.detection.algebra.program import OWN, Program, key_rank
 from coincide.detection.algebra.shape.shapes import Window
 from coincide.detection.algebra.window.observed import NOTHING, Ask, Groups, Observed, first_asks, throughout, with_empty
 from coincide.detection.algebra.window.totals import TOTALS, Totals, sizes
+from coincide.detection.columns.keys import stable_order
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import Store, gathered
-from coincide.detection.columns.tables import distinct
+from coincide.detection.columns.tables import distinct, longer, numbered
 from coincide.expr.tree import Compare, Literal, Reference
 from coincide.expr.vector import Table, evaluate, holds
 from coincide.model.column import Column
@@ -29,7 +31,8 @@ LITTLE = 1 << 15
 @dataclass
 class WindowMemory:
     """Members of open windows, in their order, with their slots. `next` is the first window that is not closed; `observed`:
-    keys that will make something when it closes, also if nothing comes. Of what was written last are known: its epoch (0: nothing
+    keys that will make something when it closes, also if nothing comes. `recent`: slots of members that have been dropped since
+    somebody looked for keys that are needed no more. Of what was written last are known: its epoch (0: nothing
     was), how many keys, members (those that have been `dropped` among them) and observations there were, and how many had been
     dropped; `renewed`: all has changed since."""
 
@@ -40,6 +43,7 @@ class WindowMemory:
     observed: Observed = field(default_factory=Observed)
     hi: Numbers = field(default_factory=NOTHING.copy)
     dropped: int = 0
+    recent: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
     epoch: int = 0
     written: tuple[int, int, int, int] = (0, 0, 0, 0)
     renewed: bool = True
@@ -105,8 +109,7 @@ class WindowKernel:
         if not rows.length:
             return NOTHING
         seen = [rows.of_type(kind) for kind in {leaf.type for leaf in self.shape.leaves}]
-        some, bits = held_by_parts([rows.held_by(leaf) for leaf in self.shape.leaves], seen, rows.length)
-        held: Mask = bits != 0
+        some, held = _held([rows.held_by(leaf) for leaf in self.shape.leaves], seen, rows.length)
         slot = slots_of(self.shape, self.program.keys, rows, some, memory.slots)
         if len(slot) and slot.min() < 0:
             some, slot, held = some[slot >= 0], slot[slot >= 0], held[slot >= 0]
@@ -127,21 +130,25 @@ class WindowKernel:
     def _spans(self, memory: WindowMemory, begin: int = 0) -> tuple[Numbers, Numbers]:
         """As `Windows.containing`, for the members from `begin` on, but for what is closed."""
         assert memory.next is not None
-        since = memory.hi[begin:] - self.windows.offset
-        first = np.maximum(-((self.windows.length - since) // self.windows.step), memory.next)
-        return first, np.maximum(-(-since // self.windows.step), first)
+        offset, step, hi = self.windows.offset, self.windows.step, memory.hi[begin:]
+        first = np.maximum(_steps(hi, offset + self.windows.length, step), memory.next)
+        return first, np.maximum(_steps(hi, offset, step), first)
 
     def pairs(self, memory: WindowMemory, last: int | None = None) -> Pairs:
         """Members in open windows, or in those up to number `last`."""
         first, end = self._spans(memory)
-        return _spread(first, end if last is None else np.minimum(end, last + 1))
+        if last is not None:
+            first = first[: np.searchsorted(first, last, "right")]
+            end = np.minimum(end[: len(first)], last + 1)
+        return _spread(first, end)
 
     def _ask_for_members(self, memory: WindowMemory, begin: int, asks: list[Ask]) -> None:
         """A window is asked for by the first of its members; spans begin and end one after another."""
         first, end = self._spans(memory, begin)
-        asked = np.maximum.accumulate(np.concatenate(([first[0]], end[:-1]))) if len(end) else end
-        new = _spread(np.maximum(first, asked), end)
-        instants = memory.hi[begin + new.member]
+        asking = np.flatnonzero(np.diff(end, prepend=end[:1] - 1))
+        asked = np.append(first[:1], end[asking[1:] - 1])
+        new = _spread(np.maximum(first[asking], asked), end[asking])
+        instants = memory.hi[begin + asking[new.member]]
         asks.extend((at, self.windows.end(k)) for k, at in zip(new.window.tolist(), instants.tolist(), strict=True))
 
     # Windows that close.
@@ -264,18 +271,41 @@ class WindowKernel:
         kept = int(np.searchsorted(memory.hi, self.windows.start(following), "right"))
         if kept and (kept >= len(memory.hi) // 2 or kept > 1 << 16):
             memory.events.drop(kept)
+            memory.recent = longer(memory.recent, len(memory.slots))
+            memory.recent[memory.slot[:kept]] = True
             memory.hi, memory.slot, memory.dropped = memory.hi[kept:], memory.slot[kept:], memory.dropped + kept
             if memory.dropped - memory.written[-1] > max(LITTLE, 2 * len(memory.hi)):
                 self._forget_keys(memory)
 
     def _forget_keys(self, memory: WindowMemory) -> None:
-        """Keys that no member has and nobody observes go, if they are many."""
+        """Keys that no member has or had of late, and nobody observes, go, if they are many: most come again."""
         memory.dropped, memory.written, memory.renewed = 0, (0, 0, 0, 0), True
-        used, index = np.unique(np.concatenate((memory.slot, memory.observed.slot)), return_inverse=True)
+        slot, observed, recent = memory.slot, memory.observed.slot, np.flatnonzero(memory.recent)
+        used, index = numbered(np.concatenate((slot, observed, recent)), len(memory.slots))
+        memory.recent = np.zeros(0, np.bool_)
         if 2 * len(used) < len(memory.slots):
             memory.slots.keep(used)
-            memory.slot, slot = np.split(index, [len(memory.slot)])
+            memory.slot, slot, _ = np.split(index, np.cumsum((len(slot), len(observed))))
             memory.observed = replace(memory.observed, slot=slot)
+
+
+def _held(parts: Sequence[Numbers], seen: Sequence[Numbers], length: int) -> tuple[Numbers, Mask]:
+    """Rows that are seen, and which of them a reference holds."""
+    if len(parts) == len(seen) == 1 and len(parts[0]) == len(seen[0]):
+        return parts[0], np.ones(len(parts[0]), np.bool_)
+    some, bits = held_by_parts(parts, seen, length)
+    return some, bits != 0
+
+
+def _steps(instants: Numbers, offset: int, step: int) -> Numbers:
+    """By how many steps instants, which ascend, are after an offset, the last one begun: of many, where the next begins."""
+    if not len(instants):
+        return instants
+    first, last = (-((offset - int(instants[at])) // step) for at in (0, -1))
+    if last - first > len(instants) // 8:
+        return np.asarray(-((offset - instants) // step))
+    ends = np.searchsorted(instants, offset + step * np.arange(first, last), "right")
+    return np.repeat(np.arange(first, last + 1), np.diff(ends, prepend=0, append=len(instants)))
 
 
 def _spread(first: Numbers, end: Numbers) -> Pairs:
