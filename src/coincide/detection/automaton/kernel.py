@@ -104,6 +104,7 @@ class Kernel:
         lo, hi, at = (_read_only(instants, np.int64) for instants in (table.lo, table.hi, at))
         rows = Rows(_read_only(codes, np.int32), numbers, _read_only(keys, np.int32), slots, lo, hi, at, base)
         memory.n[ROW] = 0
+        memory.expect_as_much(len(cells.starts))
         while run(memory.pools, cells, rows, self.program.restart) != DONE:  # it stops for want of room
             memory.make_room(len(cells.starts))
         return cells
@@ -137,6 +138,7 @@ class Kernel:
 
     def _retain(self, memory: Memory, cells: Cells, table: EventTable, base: int, known: tuple[int, int]) -> None:
         """The rows that runs refer to go to the store, under new numbers. So many nodes and timers were known before."""
+        memory.grown = len(memory.nodes) - known[0]
         if len(memory.nodes) > memory.swept:
             memory.sweep(cells, base)
             base, known = len(memory.store), (0, 0)

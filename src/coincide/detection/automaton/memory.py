@@ -63,6 +63,7 @@ class Memory:
         self.timer_places: dict[int, Place] = {}
         self.now = EARLY  # timers due before have fired
         self.swept = LITTLE  # number of nodes at which those needed no more are looked for
+        self.grown = 0  # nodes that the last step has made
         # Of what was written last: the numbers that configurations have there (by number and whether they are bound), how many
         # of these, of nodes, timers and events were there; whether rows have been numbered anew since.
         self.configurations: dict[tuple[int, int], int] = {}
@@ -98,6 +99,12 @@ class Memory:
         self.made = longer(self.made, n[MADE] + more)
         self.failed = longer(self.failed, n[FAILED] + starts)
         self.scratch = np.zeros(len(self.runs.rows) + n[MADE] - n[STEP] + more, np.int64)
+
+    def expect_as_much(self, starts: int) -> None:
+        """Room for as many nodes as the last step has made: to stop for more of it and more again costs as much as the loop."""
+        if self.grown:
+            self.n[[NEED, ENTERING]] = self.grown, 0
+            self.make_room(starts)
 
     def slots(self, keys: Sequence[Key]) -> Numbers:
         """The numbers of these keys, and room for all configurations in each."""

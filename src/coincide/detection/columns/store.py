@@ -87,7 +87,10 @@ class Store:
 
     def column(self, name: str, numbers: Numbers) -> Column:
         """Of texts, and of ids above all, only those are looked at."""
-        columns = [_column(chunk, name, rows) for chunk, rows in self._parts(numbers)]
+        parts = self._parts(numbers)
+        if name == "id" and len(parts) > 1:
+            return joined([_piece(chunk, name, rows) for chunk, rows in parts]).column(name)
+        columns = [_column(chunk, name, rows) for chunk, rows in parts]
         return columns[0] if len(columns) == 1 else concatenated(columns) if columns else Column(0)
 
     def spaces(self, numbers: Numbers) -> list[Space | None]:
@@ -113,11 +116,14 @@ class Store:
 
 
 def _column(table: EventTable, name: str, rows: Numbers) -> Column:
-    if name in table._columns:
-        return table._columns[name].take(rows)
+    return table._columns[name].take(rows) if name in table._columns else _piece(table, name, rows).column(name)
+
+
+def _piece(table: EventTable, name: str, rows: Numbers) -> EventTable:
+    """Some rows with one field."""
     fields = {name: table.fields[name].take(pa.array(rows))} if name in table.fields else {}
     places = table.place_rows(rows) if table.given_places is not None else None
-    return EventTable(table.lo[rows], table.hi[rows], fields, given_places=places).column(name)
+    return EventTable(table.lo[rows], table.hi[rows], fields, given_places=places)
 
 
 def aligned_places(matrices: Sequence[Numbers]) -> Numbers:
@@ -164,8 +170,12 @@ def picked(table: EventTable, rows: Numbers, columns: frozenset[str] | None, pla
     """Rows as they are kept: without what nobody will read, places worked out so that the rest of the batch can go."""
     if not placed:
         return _without_places(table, rows, columns)
-    index = pa.array(rows)
-    fields = {name: table.fields[name].take(index) for name in table.fields if columns is None or name in columns}
+    fields = {name: table.fields[name] for name in table.fields if columns is None or name in columns}
+    if len(rows) == len(table) and table.given_places is None and table.origins is None and "id" in fields:
+        return EventTable(table.lo, table.hi, fields, table.first)
+    if len(rows) < len(table):
+        index = pa.array(rows)
+        fields = {name: array.take(index) for name, array in fields.items()}
     foreign = None if table.foreign_places is None else tuple(table.foreign_places[row] for row in rows.tolist())
     places, external = table.place_rows(rows), table.origins is None and "id" in fields
     origins = None if external else table.origin().take(rows)
@@ -173,12 +183,12 @@ def picked(table: EventTable, rows: Numbers, columns: frozenset[str] | None, pla
 
 
 def _without_places(table: EventTable, rows: Numbers, columns: frozenset[str] | None) -> EventTable:
-    """Most of a table is kept as it is, and shares its memory."""
+    """Most of a table is kept as it is, and rows one after another share its memory if they are not few."""
     fields = {name: table.fields[name] for name in table.fields if columns is None or name in columns}
     if len(rows) == len(table):
         return EventTable(table.lo, table.hi, fields, origins=table.origins)
     origins = None if table.origins is None else table.origins.take(rows)
-    if 2 * len(rows) > len(table) and rows[-1] - rows[0] + 1 == len(rows):
+    if 8 * len(rows) > len(table) and rows[-1] - rows[0] + 1 == len(rows):
         here = slice(int(rows[0]), int(rows[-1]) + 1)
         return EventTable(table.lo[here], table.hi[here], {n: a[here] for n, a in fields.items()}, origins=origins)
     index = pa.array(rows)

@@ -31,6 +31,7 @@ class FittedRows:
         self.table = table
         self.rows = rows
         self.kinds = kinds
+        self._columns: dict[str, Column | None] = {}
 
     @property
     def length(self) -> int:
@@ -52,6 +53,12 @@ class FittedRows:
         return spaces_of([spaces[row] for row in self.rows])
 
     def column(self, name: str) -> Column | None:
+        """Taken once: several conditions read it."""
+        if name not in self._columns:
+            self._columns[name] = self._column(name)
+        return self._columns[name]
+
+    def _column(self, name: str) -> Column | None:
         if name in ENVELOPE:
             return self.table.column(name).take(self.rows)
         kind = self.kinds.get(name)

@@ -141,7 +141,8 @@ class _Emission:
         back[np.concatenate(where)] = np.arange(len(self.made))
         for name in dict.fromkeys(name for some in attributes for name in some):
             pieces = [slots[s].evaluate(some.get(name)) for s, some in enumerate(attributes)]
-            fields[name] = concatenated(pieces).take(back).to_arrow()
+            column = concatenated(pieces)
+            fields[name] = (column if len(pieces) == 1 else column.take(back)).to_arrow()
         return fields
 
 
@@ -153,7 +154,7 @@ class _Slots:
         self.prepared = emission.prepared
         self.situation = situation
         self.rows = rows
-        self.made = emission.made[rows]
+        self.made = emission.made if len(rows) == len(emission.made) else emission.made[rows]
         self.aggregates: dict[str, Column] = {}
 
     def evaluate(self, tree: Expr | None) -> Column:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.columns.keys import key_codes
+from coincide.detection.columns.keys import Keys, key_codes, stable_order
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.columns.tables import distinct, taken
 from coincide.detection.situation.conditions import COMPARED, REST
@@ -130,8 +130,8 @@ class Prepared:
             new = []
             for operand in range(len(situation.operands)):
                 rows = np.flatnonzero((mine[:, at.ENTRY.entered] >> operand) & 1 & (mine[:, at.ENTRY.cell] >= 0))
-                order = np.argsort(mine[rows, at.ENTRY.cell], kind="stable")
-                new.append((mine[rows[order], at.ENTRY.cell], rows[order] + self.first))
+                order = stable_order(cells := mine[rows, at.ENTRY.cell])
+                new.append((cells[order], rows[order] + self.first))
                 self._extend(operand, *new[-1])
             first = self.program.first_operand[situation.number]
             operands = range(len(situation.operands))
@@ -191,7 +191,7 @@ def _rows_of_keys(codes: Any, keys: Sequence[Key], find: Callable[[Sequence[Key]
     """The row of each key that occurs; a dictionary may have more than that."""
     used = distinct(codes[codes >= 0], len(keys))
     numbers = np.full(len(keys) + 1, -1, np.int64)
-    numbers[used] = find([keys[code] for code in used.tolist()])
+    numbers[used] = find(keys.take(used).made if isinstance(keys, Keys) else [keys[code] for code in used.tolist()])
     return numbers[codes]
 
 
