@@ -108,9 +108,12 @@ class Column:
         """So many rows, without a copy."""
         if length == self.length:
             return self
-        parts = (None if part is None else part[:length] for part in (self.numbers, self.codes, self.flags, self.compounds))
-        numbers, codes, flags, compounds = parts
-        return Column(length, numbers, codes, self.texts, flags, compounds, None if self.rests is None else self.rests[:length])
+        numbers = None if self.numbers is None else self.numbers[:length]
+        codes = None if self.codes is None else self.codes[:length]
+        flags = None if self.flags is None else self.flags[:length]
+        compounds = None if self.compounds is None else self.compounds[:length]
+        rests = None if self.rests is None else self.rests[:length]
+        return Column(length, numbers, codes, self.texts, flags, compounds, rests)
 
     def compact(self) -> Column:
         """Without texts that no row has, where there are more texts than rows."""
