@@ -27,10 +27,13 @@ class Node(Generic[Family]):
     @property
     def children(self) -> tuple[Family, ...]:
         """The nodes of its family directly inside, left to right."""
-        found: list[Any] = []
         kind: Any = type(self)
+        names = _parts(kind)
+        if not names:
+            return ()
+        found: list[Any] = []
         family = self._family
-        for name in _parts(kind):
+        for name in names:
             value = getattr(self, name)
             if isinstance(value, tuple):
                 found += [item for item in value if isinstance(item, family)]
@@ -39,9 +42,13 @@ class Node(Generic[Family]):
         return tuple(found)
 
 
+PLAIN = frozenset({"str", "str | None", "bool", "int", "float", "Span | None"})
+"""Annotations of fields in which no node can be."""
+
+
 @cache
 def _parts(kind: Any) -> tuple[str, ...]:
-    return tuple(part.name for part in fields(kind) if part.name != "span")
+    return tuple(part.name for part in fields(kind) if part.name != "span" and part.type not in PLAIN)
 
 
 def walk(node: Node[Family]) -> Iterator[Family]:
@@ -50,7 +57,7 @@ def walk(node: Node[Family]) -> Iterator[Family]:
     while waiting:
         found: Any = waiting.pop()
         yield found
-        waiting.extend(reversed(found.children))
+        waiting += found.children[::-1]
 
 
 def rebuilt(node: Data, change: Callable[[Any], Any], parts: type | tuple[type, ...] | None = None) -> Data:

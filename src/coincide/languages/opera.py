@@ -65,7 +65,7 @@ class Opera(Language):
         checker = Checker({}, composites)
         for definition in (detector.definition for detector in mine):
             checker.ids(definition.body)
-            items = aliased_items(definition.body)
+            items = aliased_items(definition.body) if definition.computed else []
             for attribute in definition.computed:
                 check_ids(attribute, items, composites)
         return mine

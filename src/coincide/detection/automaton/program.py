@@ -11,8 +11,7 @@ from coincide.detection.automaton.state import Failures, Run
 from coincide.detection.eventsets import Leaves
 from coincide.expr.tree import Reference
 from coincide.lang.opera.attributes import aggregate_parts, used_aliases
-from coincide.lang.opera.check import used_types
-from coincide.lang.opera.definition import All, Definition, Timing
+from coincide.lang.opera.definition import Definition, Timing
 from coincide.lang.opera.print import core_text
 from coincide.model.event import Event
 from coincide.model.stamp import milliseconds
@@ -37,8 +36,8 @@ class Program:
         self.leaves: Leaves = numbering.leaves
         self.aliases = used_aliases(definition.computed)
         self.attributes = Attributes(definition)
-        self.types = frozenset(used_types(definition.body))
-        self.every = any(isinstance(node, All) for node in walk(definition.body))
+        self.types = frozenset(leaf.name for leaf in self.leaves.leaves if leaf.name is not None)
+        self.every = any(leaf.external_only for leaf in self.leaves.leaves)
 
     def reads(self, event: Event) -> bool:
         return event.type in self.types or (self.every and not event.is_detection)
