@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -16,11 +16,13 @@ import pyarrow.compute as pc
 from coincide.detection.algebra.shape.shapes import Leaf, Operators, Window, tests_of
 from coincide.detection.algebra.space.columns import located
 from coincide.detection.columns.keys import Codes, key_codes
-from coincide.detection.columns.rows import TableRows
+from coincide.detection.columns.rows import Some, TableRows
 from coincide.detection.columns.store import gathered
 from coincide.detection.columns.tables import distinct, longer
 from coincide.detection.keys import Key, key_value
+from coincide.expr.tree import Expr
 from coincide.expr.vector import Microseconds, Spaces, holds
+from coincide.lang.ecco.definition import Place as Where
 from coincide.model.column import Column, column_of, concatenated
 from coincide.model.event import Place
 from coincide.model.table import EventTable
@@ -68,11 +70,18 @@ class Rows:
     def held_by(self, leaf: Leaf) -> Numbers:
         """Rows that a reference holds."""
         found = self.of_type(leaf.type)
-        for tree in tests_of(leaf) if len(found) else ():
-            found = found[holds(tree, Some(self, found))]
-        for place in leaf.reference.places if len(found) else ():
-            found = found[located(place, Some(self, found), self.pick(found).events)]
-        return found
+        return found[self.passing(tests_of(leaf), leaf.reference.places, found)] if len(found) else found
+
+    def passing(self, tests: Iterable[Expr], places: Iterable[Where], some: Numbers) -> Mask:
+        """Of which of some rows tests hold, and in which places they are."""
+        passing, left = np.ones(len(some), np.bool_), some
+        for tree in tests:
+            passing[passing] = holds(tree, Some(self, left))
+            left = some[passing]
+        for place in places if len(left) else ():
+            passing[passing] = located(place, Some(self, left), self.pick(left).events)
+            left = some[passing]
+        return passing
 
     def spaces(self, rows: Numbers) -> Spaces | None:
         return TableRows(gathered(self.tables, rows, frozenset({"space"}), placed=False)).space
@@ -118,33 +127,6 @@ class Rows:
 
     def place(self, row: int) -> Place:
         return self.pick(np.array([row])).place_tuples()[0]
-
-
-@dataclass(frozen=True, eq=False)
-class Some:
-    """Some of these rows, as expressions see them."""
-
-    rows: Rows
-    index: Numbers
-
-    @cached_property
-    def space(self) -> Spaces | None:
-        return self.rows.spaces(self.index)
-
-    @property
-    def length(self) -> int:
-        return len(self.index)
-
-    @property
-    def lo(self) -> Microseconds:
-        return self.rows.lo[self.index]
-
-    @property
-    def hi(self) -> Microseconds:
-        return self.rows.hi[self.index]
-
-    def column(self, name: str) -> Column:
-        return self.rows.column(name).take(self.index)
 
 
 def united(parts: Sequence[Numbers], length: int) -> Numbers:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,11 @@ from coincide.detection.algebra.kernel.emission import Found
 from coincide.detection.algebra.kernel.rows import Numbers, Rows, Slots
 from coincide.detection.algebra.sequence.pools import COUNTERS, MADE, OCCURRENCE, OCCURRENCES, Groups, empty_pools, sweep
 from coincide.detection.algebra.sequence.sequences import LITTLE, NOTHING, Memory, SequenceKernel, grouped
-from coincide.detection.algebra.shape.shapes import UNBOUNDED
+from coincide.detection.algebra.shape.shapes import UNBOUNDED, Leaf, tests_of
+from coincide.detection.columns.asking import Asking, Question
 from coincide.detection.columns.keys import key_codes
+from coincide.detection.columns.splitting import by_number
 from coincide.detection.columns.store import Store, gathered
-from coincide.detection.columns.tables import distinct
 from coincide.detection.keys import Key
 from coincide.model.table import EventTable
 
@@ -53,23 +55,12 @@ class Family:
         return found
 
     def _groups(self, memory: Memory, rows: Rows, base: int) -> Groups:
-        held = [
-            (some, number, 1 << leaf)
-            for number, kernel in enumerate(self.kernels)
-            for leaf, reference in enumerate(kernel.shape.leaves)
-            if len(some := rows.held_by(reference))
-        ]
-        if not held:
-            return NOTHING
-        parts, numbers, bits = zip(*held, strict=True)
-        sizes = [*map(len, parts)]
-        owned = np.repeat(np.array(numbers, np.int64), sizes) * rows.length + np.concatenate(parts)
-        order = np.argsort(owned, kind="stable")
-        owned = owned[order]
-        first = np.flatnonzero(np.concatenate(([True], owned[1:] != owned[:-1])))
-        owner, some = np.divmod(owned[first], rows.length)
-        leaves = np.bitwise_or.reduceat(np.repeat(np.array(bits, np.int64), sizes)[order], first)
-        return grouped(rows, some, self._slots(memory, rows, owner, some), leaves, base)
+        some, owner, leaves = self._asking.of(rows.column("type"), lambda asked, few: rows.passing(asked[0], asked[1], few))
+        return grouped(rows, some, self._slots(memory, rows, owner, some), leaves, base) if len(some) else NOTHING
+
+    @cached_property
+    def _asking(self) -> Asking:
+        return Asking([[*map(_question, kernel.shape.leaves)] for kernel in self.kernels])
 
     def _slots(self, memory: Memory, rows: Rows, owner: Numbers, some: Numbers) -> Numbers:
         names = self._any.program.keys
@@ -88,7 +79,9 @@ class Family:
             found = self._any.found(memory, rows, made, *self._slots_of(memory, slot), owner)
             yield replace(found, table=self._named(found), whose=np.array(self.numbers)[found.whose])
             return
-        for number, own in _by_number(owner):
+        for number, own in enumerate(by_number(owner, len(self.kernels))):
+            if not len(own):
+                continue
             whose = np.full(len(own), self.numbers[number])
             yield self.kernels[number].found(memory, rows, made[own], *self._slots_of(memory, slot[own]), whose)
 
@@ -114,10 +107,9 @@ class Family:
 
     def apart(self, memory: Memory) -> Iterator[tuple[int, Memory]]:
         """What each definition remembers, by its number."""
-        slots = dict(_by_number(_owners(memory, np.arange(len(memory.slots)))))
-        for number, kernel in enumerate(self.kernels):
-            own = slots.get(number)
-            yield self.numbers[number], kernel.fresh() if own is None else self._part(memory, kernel, own)
+        slots = by_number(_owners(memory, np.arange(len(memory.slots))), len(self.kernels))
+        for number, kernel, own in zip(self.numbers, self.kernels, slots, strict=True):
+            yield number, self._part(memory, kernel, own) if len(own) else kernel.fresh()
 
     def _part(self, memory: Memory, kernel: SequenceKernel, own: Numbers) -> Memory:
         p, shape = memory.pools, kernel.shape
@@ -134,17 +126,15 @@ class Family:
         return Memory(self._slots_of(memory, own)[1], pools, Store(kernel.columns, chunks, placed=False), LITTLE)
 
 
+def _question(leaf: Leaf) -> Question:
+    tests, places = tuple(tests_of(leaf)), tuple(leaf.reference.places)
+    return leaf.type, (tests, places) if tests or places else None
+
+
 def _owners(memory: Memory, slots: Numbers) -> Numbers:
     """Of which definition each slot is."""
     keys = memory.slots.keys()
     return np.array([keys[slot][0] for slot in slots.tolist()], np.int64)
-
-
-def _by_number(numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
-    """Where each number stands."""
-    order, used = np.argsort(numbers, kind="stable"), distinct(numbers)
-    ends = np.searchsorted(numbers[order], used, "right")
-    return zip(used.tolist(), np.split(order, ends), strict=False)
 
 
 def families(kernels: Sequence[object]) -> list[Family]:

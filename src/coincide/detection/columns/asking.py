@@ -1,0 +1,74 @@
+"""Which rows many definitions read: each distinct test is tried once, and only on rows of the type that it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from coincide.detection.columns.tables import taken
+from coincide.model.column import Column
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Question = tuple[str, Hashable]
+"""A type, and what else has to hold of a row; None: nothing. Those of a definition become bits."""
+
+
+class Answer(NamedTuple):
+    """A row as a definition reads it, in order of rows and then of definitions: a bit for each of its questions that holds."""
+
+    rows: Numbers
+    whose: Numbers
+    bits: Numbers
+
+
+class Asking:
+    """The questions of several definitions, by number."""
+
+    def __init__(self, questions: Sequence[Sequence[Question]]) -> None:
+        asked: dict[str, dict[tuple[int, int], int]] = {}  # by type; by definition and test: the bits
+        tests: dict[Hashable, int] = {None: 0}
+        for whose, own in enumerate(questions):
+            for number, (kind, rest) in enumerate(own):
+                entries = asked.setdefault(kind, {})
+                entry = whose, tests.setdefault(rest, len(tests))
+                entries[entry] = entries.get(entry, 0) | 1 << number
+        self._kinds = {kind: number for number, kind in enumerate(asked)}
+        sizes = np.array([*map(len, asked.values()), 0], np.int64)
+        self._sizes, self._starts = sizes, np.cumsum(sizes) - sizes
+        found = [(*entry, bits) for entries in asked.values() for entry, bits in entries.items()]
+        self._whose, self._test, self._bits = np.array(found, np.int64).reshape(-1, 3).T.copy()
+        self._tests = [*tests]
+
+    def of(self, kinds: Column, holds: Callable[[Any, Numbers], Mask]) -> Answer:
+        """`kinds` are the types of all rows; `holds` tells of which rows a test holds."""
+        nobody = len(self._kinds)
+        known = np.array([*(self._kinds.get(text, nobody) for text in kinds.texts), nobody], np.int64)
+        kind = known[kinds.codes] if kinds.codes is not None else np.full(len(kinds), nobody)
+        sizes = self._sizes[kind]
+        entries, rows = taken(self._starts[kind], sizes), np.repeat(np.arange(len(kind)), sizes)
+        held = self._held(entries, rows, holds)
+        if not held.all():
+            entries, rows = entries[held], rows[held]
+        return _united(rows, self._whose[entries], self._bits[entries])
+
+    def _held(self, entries: Numbers, rows: Numbers, holds: Callable[[Any, Numbers], Mask]) -> Mask:
+        asked = self._test[entries]
+        held: Mask = asked == 0
+        order = np.argsort(asked, kind="stable")[np.count_nonzero(held) :]
+        starts = np.flatnonzero(np.diff(asked[order], prepend=0))
+        for number, mine in zip(asked[order[starts]].tolist(), np.split(order, starts)[1:], strict=True):
+            held[mine] = holds(self._tests[number], rows[mine])
+        return held
+
+
+def _united(rows: Numbers, whose: Numbers, bits: Numbers) -> Answer:
+    """What different tests of a definition say of a row is one answer."""
+    new = (rows[1:] != rows[:-1]) | (whose[1:] != whose[:-1])
+    if new.all():
+        return Answer(rows, whose, bits)
+    first = np.flatnonzero(np.concatenate(([True], new)))
+    return Answer(rows[first], whose[first], np.bitwise_or.reduceat(bits, first))
