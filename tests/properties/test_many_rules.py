@@ -6,16 +6,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coincide import loads
+from coincide.engines import together
 from coincide.engines.embedded import run
+from coincide.engines.graph import Graph
+from coincide.errors import RuleError
+from coincide.lang.opera.definition import Expression
+from coincide.lang.opera.print import core_text
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive
 from coincide.testing.check import check_detector
+from coincide.testing.opera import events, expressions
 
 TYPES = "abcdef"
 SECOND = 1_000_000
@@ -127,6 +134,65 @@ def test_definitions_of_one_form_are_stepped_together(form: str, seeds: int) -> 
         assert [family.numbers for family in plan._kernel.families] == [tuple(range(9))]
         made += check_detector(book, _dense(random), [4, 8], 60.0 * SECOND)
     assert made
+
+
+OPERA_FORMS = (
+    "detect {name} = [{a}(k = ?k)] [{b}(k = ?k, v > {least})]",
+    "detect {name} = ([{a}(k = ?k)], [{b}(k = ?k, v > {least})] [{c}(k = ?k)]) T = 3s",
+    "detect {name} = [{a} in {{{a}, {b}(v > {least})}}] ; [{c}]",
+    "detect {name} restart = [{a} in {{{a}, {b}(v > {least})}}] [{b} in {{{b}, {c}}}]* [{c}]",
+    "detect {name} = [{a}(v = ?x) as one] [{b}(v = ?x) as other]* [{c}(v = ?x)] with first = one.k, n = count(other)",
+    "set S{name} = {{{a}, {b}(v > {least})}}\ndetect {name} = [S{name}(k = ?k)] | ([{c}(k = ?k)] [{a}(k = ?k)])",
+)
+
+
+@pytest.mark.parametrize("seeds", [1, pytest.param(3, marks=pytest.mark.matrix)])
+@pytest.mark.parametrize("form", OPERA_FORMS)
+def test_detectors_of_one_form_are_stepped_together(form: str, seeds: int) -> None:
+    made = []
+    for random in map(Random, range(seeds)):
+        read = enumerate(random.sample("abc", 3) for _ in range(9))
+        texts = [form.format(name=f"x{n}", a=a, b=b, c=c, least=random.choice((1, 2))) for n, (a, b, c) in read]
+        book = loads("\n".join(texts), "ce")
+        assert [group.numbers for group in Graph(book.plans("kernel"))._groups.by_first.values()] == [tuple(range(9))]
+        made += check_detector(book, _dense(random), [4, 8], 60.0 * SECOND)
+    assert made
+
+
+@settings(deadline=None, max_examples=25)
+@given(expressions(parallel=False), events(12), st.lists(st.integers(1, 11), max_size=3), st.sampled_from(["", "restart "]))
+def test_any_detectors_of_one_form(body: Expression, some: list[Event], cuts: list[int], options: str) -> None:
+    """Whatever they have in common, with other types in each."""
+    text = core_text(body)
+    renamed = [text, *(text.translate(str.maketrans("ABCD", others)) for others in ("BCDA", "CDAB"))]
+    try:
+        book = loads("\n".join(f"detect X{n} {options}= {each}" for n, each in enumerate(renamed)), "ce")
+    except RuleError:
+        return
+    with patch.object(together, "SEVERAL", 2):
+        check_detector(book, some, cuts, 30_000.0)
+
+
+@pytest.mark.parametrize("form", OPERA_FORMS[:4])
+def test_what_is_told_of_each_changes_nothing(form: str) -> None:
+    """They go on together, and each goes on alone from what was told; from changes on, each is stepped by itself."""
+    random = Random(5)
+    read = enumerate(random.sample("abc", 3) for _ in range(9))
+    book = loads("\n".join(form.format(name=f"x{n}", a=a, b=b, c=c, least=1) for n, (a, b, c) in read), "ce")
+    graph, events = Graph(book.plans("kernel")), EventBatch(_dense(random) + _dense(random)[-4:])
+    events = EventBatch(table=EventBatch(sorted(events.events, key=lambda event: event.origin)).table)
+    whole, state, again = graph.initial(), graph.initial(), None
+    for start in range(0, len(events), 4):
+        batch = events.rows(start, start + 4)
+        expected = graph.advance(whole, batch).records()
+        assert graph.advance(state, batch).records() == expected
+        assert again is None or graph.advance(again, batch).records() == expected
+        again = graph.decode(graph.encode(state))
+        if start == 8:
+            graph.changes(state, everything=True)
+            assert not state.together
+        assert whole.together
+        assert graph.due(whole) == graph.due(state) == graph.due(again)
 
 
 def _dense(random: Random) -> list[Event]:

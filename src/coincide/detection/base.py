@@ -279,6 +279,10 @@ class DetectorPlan(Protocol):
     def kernel(self) -> DetectorPlan:
         """The same plan in the kernel tier."""
 
+    @property
+    def form(self) -> object | None:
+        """What it has in common with plans that its class can step `together` with it. None: it is stepped by itself."""
+
     def takes_arrivals(self, delay: int) -> bool:
         """Can its kernel tier consume batches of events as they arrive, none of them so much (microseconds) after its hi?"""
 
@@ -329,6 +333,23 @@ class DetectorPlan(Protocol):
 
     def outline(self) -> Iterator[str]:
         """What it is made of, line by line."""
+
+
+class PlanFamily(Protocol):
+    """Plans of one form, which read external events only, stepped as one."""
+
+    def fresh(self) -> State: ...
+
+    def takes(self, batch: EventBatch, clock: Clock) -> bool:
+        """Can they be stepped as one over this batch?"""
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        """As each of them would be, in the same order."""
+
+    def pending(self, state: State) -> Pending | None: ...
+
+    def apart(self, state: State) -> Sequence[State]:
+        """The state of each by itself."""
 
 
 class OpenPlan(DetectorPlan, Protocol):
@@ -414,6 +435,10 @@ class Tiered:
     @property
     def counts_tests(self) -> bool:
         return False
+
+    @property
+    def form(self) -> object | None:
+        return None
 
     @property
     def ticking(self) -> Sequence[Ticking]:

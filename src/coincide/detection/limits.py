@@ -143,6 +143,10 @@ class Wrapped:
         return self.plan.counts_tests
 
     @property
+    def form(self) -> object | None:
+        return None
+
+    @property
     def ticking(self) -> Sequence[Ticking]:
         return self.plan.ticking
 

@@ -5,7 +5,7 @@ later plan reads its inputs merged in exactly the order that event-by-event proc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from heapq import heappop, heappush
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from coincide.collecting import without_collecting
-from coincide.detection.base import Changes, Clock, DetectorPlan, State, Unfinished
+from coincide.detection.base import Changes, Clock, DetectorPlan, Pending, State, Unfinished
 from coincide.detection.snapshots import NEVER, damaged, reading_state, sealed
 from coincide.engines.gaps import Gaps
 from coincide.engines.routing import Dues, Router, Routes
@@ -29,6 +29,7 @@ from coincide.engines.snapshots import (
     with_changes,
 )
 from coincide.engines.stopping import Stop
+from coincide.engines.together import Groups
 from coincide.errors import RunError
 from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.event import HEARTBEAT, order_of
@@ -43,7 +44,8 @@ class GraphState:
     """All that a run remembers. `hi` is that of the last external event consumed. `stepped` are the numbers of the plans that
     have begun: a plan may have something to do at the first step whatever comes (Amit's lifespans open at the start). `touched`
     are those that were stepped since changes were told last, `digests` those of what was told of plans that do not know. `dues`
-    are when plans are due next, but for those that were stepped since somebody looked, which are `unsure`."""
+    are when plans are due next, but for those that were stepped since somebody looked, which are `unsure`. `together` are the
+    states of groups of plans, by the first one; these have none of their own then."""
 
     states: list[State]
     consumed: int = 0
@@ -54,6 +56,7 @@ class GraphState:
     digests: dict[int, dict[str, bytes]] = field(default_factory=dict)
     dues: Dues = field(default_factory=Dues)
     unsure: set[int] = field(default_factory=set)
+    together: dict[int, State] = field(default_factory=dict)
 
     def check_begun(self) -> None:
         """The clock of a run stands at its first event or behind it."""
@@ -78,20 +81,24 @@ class Graph:
     """Plans in an order in which none feeds an earlier one. `tells_hidden`: detections that only other detectors see are given
     out, too, as some of these are elsewhere."""
 
-    def __init__(self, plans: Sequence[DetectorPlan], tells_hidden: bool = False) -> None:
+    def __init__(self, plans: Sequence[DetectorPlan], tells_hidden: bool = False, together: bool = True) -> None:
         self.plans = tuple(plans)
         self._tells_hidden = tells_hidden
         self._feeders = _feeders(self.plans)
         self._readers = _readers(self._feeders)
         self._gaps = Gaps(self.plans)
         self._router = Router(self.plans)
+        self._groups = Groups([(number, plan) for number, plan in enumerate(plans) if together and not self._feeders[number]])
         self._all = frozenset(range(len(self.plans)))
         self._restless = frozenset(number for number, plan in enumerate(self.plans) if not plan.rests)
         self._timed = frozenset(number for number, plan in enumerate(self.plans) if plan.rests and plan.timed)
 
     def initial(self) -> GraphState:
         with without_collecting():
-            return GraphState([plan.initial() for plan in self.plans])
+            groups = self._groups.by_first
+            grouped = {number for group in groups.values() for number in group.numbers}
+            states = [None if number in grouped else plan.initial() for number, plan in enumerate(self.plans)]
+            return GraphState(states, together={first: group.family.fresh() for first, group in groups.items()})
 
     def advance(
         self,
@@ -145,25 +152,26 @@ class Graph:
         routes = Routes(external, self._router)
         now, unordered = state.hi if bound is None else bound, arrival is not None and at is None
         clock = Clock(now, state.start, at, end, until == inf, closing, routes.latest, unordered)
+        if border is None:
+            self._part(state, external, clock)
+        else:  # others may feed any plan
+            self._part(state)
         made: dict[int, EventBatch] = {}
         stop = Stop()
         agenda = self._agenda(state, None if until is not None or border is not None else routes.concerned(), now)
         waiting = {*agenda}
         while agenda:
             number = heappop(agenda)
-            plan, given = self.plans[number], self._detections_for(number, made)
-            given += border.inputs_of(plan) if border is not None else []
             try:
-                own = routes.to(number)
-                inputs = stop.cut(merged([own, *given]) if given else own)
-                state.stepped.add(number)
-                state.touched.add(number)
-                state.states[number], detections = plan.step(state.states[number], inputs, clock)
+                if number in state.together:
+                    detections = self._step_group(state, number, stop.cut(external), clock)
+                else:
+                    detections = self._step_plan(state, number, stop.cut(self._inputs(number, routes, made, border)), clock)
             except RunError as error:
                 detections = stop.take(error)
             if len(detections):
                 made[number] = detections
-                for reader in self._readers.get(number, frozenset()) - waiting:
+                for reader in self._readers_of(state, number) - waiting:
                     waiting.add(reader)
                     heappush(agenda, reader)
         state.unsure |= waiting & self._timed
@@ -173,16 +181,75 @@ class Graph:
         stop.raise_with(shown)
         return merged(shown)
 
+    def _inputs(self, number: int, routes: Routes, made: Mapping[int, EventBatch], border: Border | None) -> EventBatch:
+        """What a plan reads of a batch."""
+        given = self._detections_for(number, made)
+        given += border.inputs_of(self.plans[number]) if border is not None else []
+        own = routes.to(number)
+        return merged([own, *given]) if given else own
+
+    def _step_plan(self, state: GraphState, number: int, inputs: EventBatch, clock: Clock) -> EventBatch:
+        state.stepped.add(number)
+        state.touched.add(number)
+        state.states[number], detections = self.plans[number].step(state.states[number], inputs, clock)
+        return detections
+
+    def _step_group(self, state: GraphState, first: int, inputs: EventBatch, clock: Clock) -> EventBatch:
+        group = self._groups.by_first[first]
+        state.stepped.update(group.numbers)
+        state.together[first], detections = group.family.step(state.together[first], inputs, clock)
+        return detections
+
+    def _readers_of(self, state: GraphState, number: int) -> frozenset[int]:
+        if number not in state.together:
+            return self._readers.get(number, frozenset())
+        makers = self._readers.keys() & self._groups.by_first[number].numbers
+        return frozenset().union(*(self._readers[maker] for maker in makers))
+
+    def _part(self, state: GraphState, batch: EventBatch | None = None, clock: Clock | None = None) -> None:
+        """From now on plans are stepped one by one: all, or those of groups that cannot take a batch."""
+        for first in [*state.together]:
+            group = self._groups.by_first[first]
+            if batch is not None and clock is not None and group.family.takes(batch, clock):
+                continue
+            for number, own in zip(group.numbers, group.family.apart(state.together.pop(first)), strict=True):
+                state.states[number] = own
+            state.touched.update(group.numbers)
+            state.unsure |= self._timed.intersection(group.numbers)
+
+    def _own(self, state: GraphState) -> list[State]:
+        """The state of each plan."""
+        states = [*state.states]
+        for first, own in state.together.items():
+            group = self._groups.by_first[first]
+            for number, each in zip(group.numbers, group.family.apart(own), strict=True):
+                states[number] = each
+        return states
+
+    def _pending(self, state: GraphState, number: int) -> Pending | None:
+        if number in state.together:
+            return self._groups.by_first[number].family.pending(state.together[number])
+        return self.plans[number].pending(state.states[number])
+
+    def _all_pending(self, state: GraphState) -> list[Pending]:
+        numbers = self._together(state, range(len(self.plans)))
+        return [pending for number in numbers if (pending := self._pending(state, number)) is not None]
+
+    def _together(self, state: GraphState, numbers: Collection[int]) -> Collection[int]:
+        """Numbers of plans, where the first of a group stands for all of them."""
+        return self._groups.firsts(numbers) if state.together else numbers
+
     def _agenda(self, state: GraphState, concerned: set[int] | None, now: int) -> list[int]:
         """The numbers of the plans to step, in order: those that the events concern, and those that may have to do something all
         the same."""
         if concerned is None:
-            return list(range(len(self.plans)))
+            return sorted(self._together(state, range(len(self.plans))))
         concerned |= self._restless
         if len(state.stepped) < len(self.plans):
             concerned |= self._all - state.stepped
+        concerned = {*self._together(state, concerned)}
         for number in state.unsure - concerned:
-            pending = self.plans[number].pending(state.states[number])
+            pending = self._pending(state, number)
             state.dues.note(number, None if pending is None else pending.due)
         state.unsure &= concerned
         concerned.update(state.dues.before(now))
@@ -220,16 +287,18 @@ class Graph:
 
     def encode(self, state: GraphState) -> bytes:
         parts: dict[str, bytes] = {}
-        for plan, own in zip(self.plans, state.states, strict=True):
+        for plan, own in zip(self.plans, self._own(state), strict=True):
             parts.update(plan.encode(own))
         return sealed(msgspec.msgpack.encode(GraphSnapshot(VERSION, state.consumed, state.start, state.hi, parts)))
 
     def tells_changes(self, state: GraphState) -> bool:
-        return all(plan.tells_changes(own) for plan, own in zip(self.plans, state.states, strict=True))
+        numbers = self._together(state, range(len(self.plans)))
+        return all(self.plans[number].tells_changes(state.states[number]) for number in numbers if number not in state.together)
 
     def changes(self, state: GraphState, everything: bool = False) -> bytes:
         """What has changed since this was asked last, or since the state was decoded; of plans that can tell, at the cost of what
         was touched. If all is wanted, it is a snapshot, which what is told later can be added to."""
+        self._part(state)
         numbers = range(len(self.plans)) if everything else sorted(state.touched)
         found = [self._changes(state, number, everything) for number in numbers]
         state.touched.clear()
@@ -290,30 +359,29 @@ class Graph:
 
     def _detections_for(self, number: int, made: Mapping[int, EventBatch]) -> list[EventBatch]:
         """The detections of earlier plans that a plan reads."""
-        wanted = self.plans[number].inputs.detections
-        return [made[other].of_types(wanted) for other in self._feeders[number] if other in made]
+        wanted, feeders = self.plans[number].inputs.detections, self._feeders[number]
+        makers = [other for other in sorted({*feeders, *self._groups.firsts(feeders)}) if other in made]
+        return [made[other].of_types(wanted) for other in makers]
 
     def due(self, state: GraphState) -> int | None:
         """When the next timer is due."""
-        pending = [p.due for plan, own in zip(self.plans, state.states, strict=True) if (p := plan.pending(own)) is not None]
-        return min(pending, default=None)
+        return min((pending.due for pending in self._all_pending(state)), default=None)
 
     def unfinished(self, state: GraphState) -> Iterator[Unfinished]:
         """What rules have begun and not ended, in the interpreter tier."""
-        for plan, own in zip(self.plans, state.states, strict=True):
+        for plan, own in zip(self.plans, self._own(state), strict=True):
             yield from plan.unfinished(own)
 
     def statistics(self, state: GraphState) -> dict[str, Any]:
         """What `--stats` writes (AMIT-63): sums over the plans that count, and the external events read."""
         total: dict[str, Any] = {"events": state.consumed}
-        for plan, own in zip(self.plans, state.states, strict=True):
+        for plan, own in zip(self.plans, self._own(state), strict=True):
             add_statistics(total, plan.statistics(own))
         return total
 
     def waits(self, state: GraphState) -> bool:
         """Is any pending timer not a recurring one?"""
-        pending = [plan.pending(own) for plan, own in zip(self.plans, state.states, strict=True)]
-        return any(p is not None and p.finite for p in pending)
+        return any(pending.finite for pending in self._all_pending(state))
 
     def _next_finite(self, state: GraphState) -> int | None:
         return self.due(state) if self.waits(state) else None

@@ -87,7 +87,7 @@ class RangedGraph(Graph):
     def __init__(self, graph: Graph) -> None:
         read = frozenset().union(*(plan.inputs.detections for plan in graph.plans))
         opened = [plan.opened(not plan.outputs.isdisjoint(read)) for plan in graph.plans]
-        super().__init__([new or plan for new, plan in zip(opened, graph.plans, strict=True)])
+        super().__init__([new or plan for new, plan in zip(opened, graph.plans, strict=True)], together=False)
         self.open = {number: plan for number, plan in enumerate(opened) if plan is not None}
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from coincide.detection.automaton.layout import NODE
 from coincide.detection.automaton.memory import Memory
 from coincide.detection.automaton.moments import Moments
 from coincide.detection.automaton.pools import MADE, STEP
+from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import Aliases, Match
 from coincide.detection.automaton.support import key
 from coincide.detection.columns.compiling import compiled
@@ -55,7 +57,7 @@ class Paths:
     offsets: Numbers
 
 
-def detections(memory: Memory, table: EventTable, base: int, in_order: bool) -> EventBatch:
+def detections(memory: Memory, table: EventTable, base: int, programs: Sequence[Program], in_order: bool) -> EventBatch:
     """`table` is the batch; its rows are the events from number `base` on. Numbers go up `in_order`, or as events have come."""
     nodes, program = memory.nodes, memory.tables.program
     count = int(memory.n[MADE])
@@ -72,19 +74,20 @@ def detections(memory: Memory, table: EventTable, base: int, in_order: bool) -> 
             return EMPTY
     elif program.definition.parameters:
         fields = _parameters(memory, table, moments, found)
-    kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(found.cause), np.int32)), pa.array([program.name]))
+    whose = memory.whose(found.slot)
+    kind = pa.DictionaryArray.from_arrays(pa.array(whose.astype(np.int32)), pa.array([program.name for program in programs]))
     origins = _origins(memory, moments, _paths(nodes.rows, found.node), in_order)
     made = EventTable(nodes.column("lo")[found.node], nodes.column("hi")[found.node], {"type": kind, **fields}, origins=origins)
-    return EventBatch(table=_placed(made, table, moments, found, program.order))
+    orders = np.array([program.order for program in programs])[whose]
+    return EventBatch(table=_placed(made, table, moments, found, orders))
 
 
 # Places.
 
 
-def _placed(made: EventTable, table: EventTable, moments: Moments, found: Found, order: int) -> EventTable:
+def _placed(made: EventTable, table: EventTable, moments: Moments, found: Found, orders: Numbers) -> EventTable:
     ranks = ranks_of(found.cause)
     if found.cause.min() >= 0:
-        orders = np.full(len(ranks), order)
         return replace(made, given_places=LazyPlaces(lambda: caused_places(table, found.cause, orders, ranks)))
     by_row, timers = found.cause >= 0, -1 - found.cause
     place_of = moments.timer_places(timers[~by_row])
@@ -95,7 +98,7 @@ def _placed(made: EventTable, table: EventTable, moments: Moments, found: Found,
 
     def place(number: int) -> Place:
         cause = int(found.cause[number])
-        return caused(_row_place(table, cause) if cause >= 0 else place_of(-1 - cause), order, int(ranks[number]))
+        return caused(_row_place(table, cause) if cause >= 0 else place_of(-1 - cause), int(orders[number]), int(ranks[number]))
 
     return replace(made, given_places=matrix, foreign_places=ForeignPlaces(len(ranks), place))
 
@@ -151,7 +154,7 @@ def _parameters(memory: Memory, table: EventTable, moments: Moments, found: Foun
         arrays = {parameter: table.column(attribute).singles.take(found.cause).to_arrow() for attribute, parameter in pairs}
     else:
         slots, index = np.unique(found.slot, return_inverse=True)
-        some = [memory.keys.values[slot] for slot in slots.tolist()]
+        some = [memory.key(slot) for slot in slots.tolist()]
         columns = [column_of([key_value(k[n]) for k in some]) for n in range(len(pairs))]
         arrays = {parameter: column.take(index).to_arrow() for (_, parameter), column in zip(pairs, columns, strict=True)}
     if found.bound.all():
@@ -168,7 +171,7 @@ def _computed(memory: Memory, moments: Moments, found: Found) -> tuple[Found, di
     """With a `with` or `where` clause: one by one. Of equal events and attributes one is kept; the attributes' text decides
     ties."""
     paths = _paths(memory.nodes.rows, found.node)
-    events, keys, of = moments.events(paths.events), memory.keys.values, memory.tables.program.attributes.of
+    events, of = moments.events(paths.events), memory.tables.program.attributes.of
     parameters = [parameter for _, parameter in key(memory.tables.program)]
     kept: Kept = {}
     for number, (cause, slot, bound) in enumerate(
@@ -176,7 +179,7 @@ def _computed(memory: Memory, moments: Moments, found: Found) -> tuple[Found, di
     ):
         some = slice(paths.offsets[number], paths.offsets[number + 1])
         matched = [events[event] for event in paths.events[some].tolist()]
-        bindings: Assignment = frozenset(zip(parameters, keys[slot], strict=True)) if bound else frozenset()
+        bindings: Assignment = frozenset(zip(parameters, memory.key(slot), strict=True)) if bound else frozenset()
         match = Match(tuple(matched), bindings, _aliases(memory, matched, paths.aliases[some].tolist()))
         if (attributes := of(match)) is not None:
             kept.setdefault((cause, match.places, json_text(attributes)), (number, attributes))

@@ -5,6 +5,7 @@ as columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ class Kernel:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.programs: Sequence[Program] = (program,)
         self.tables = Tables(program)
         self.columns = stored_fields(program)
         self._key = [attribute for attribute, _ in key(program)]
@@ -52,14 +54,21 @@ class Kernel:
         if clock.arrival is not None or (len(batch) and batch.table.foreign_places is not None):
             return self._interpreted(state, batch, clock)
         memory = self.taken_up(state) if isinstance(state, DetectorState) else state
-        table = batch.table if len(batch) else NOTHING
+        return memory, self._advanced(memory, *self._read(memory, batch.table if len(batch) else NOTHING), clock)
+
+    def _advanced(self, memory: Memory, table: EventTable, rows: Rows | None, clock: Clock) -> EventBatch:
         base, known = len(memory.store), (len(memory.nodes), len(memory.timers))
-        cells = self._consume(memory, table, base)
+        cells = self.tables.cells()
+        if rows is not None:
+            memory.n[ROW] = 0
+            memory.expect_as_much(len(cells.starts))
+            while run(memory.pools, cells, rows, self.program.restart) != DONE:  # it stops for want of room
+                memory.make_room(len(cells.starts))
         self._fire(memory, cells, clock.bound)
         self._report_ends(memory, table)
-        made = emission.detections(memory, table, base, not clock.unordered)
+        made = emission.detections(memory, table, base, self.programs, not clock.unordered)
         self._retain(memory, cells, table, base, known)
-        return memory, made
+        return made
 
     def _interpreted(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         """Places with timers in them are no plain numbers, and single arrivals come one by one: few events as a rule."""
@@ -90,24 +99,21 @@ class Kernel:
 
     # Rows.
 
-    def _consume(self, memory: Memory, table: EventTable, base: int) -> Cells:
+    def _read(self, memory: Memory, table: EventTable) -> tuple[EventTable, Rows | None]:
+        """A batch, and its rows for the loop."""
         if not len(table):
-            cells = self.tables.cells()
             memory.slots([])
-            return cells
+            return table, None
         detections = None if table.given_places is None else np.asarray(table.generation > 0, np.int32)
         classes = self.tables.classifier.classify(TableRows(table), detections)
-        numbers, codes = self.tables.classes(classes), classes.of_row
-        cells = self.tables.cells()
-        keys, slots = self._slots(memory, table)
+        numbers = self.tables.classes(classes)
+        self.tables.cells()
+        return table, self._rows(memory, table, classes.of_row, numbers, *self._slots(memory, table))
+
+    def _rows(self, memory: Memory, table: EventTable, codes: Any, numbers: Any, keys: Any, slots: Any) -> Rows:
         at = table.hi if table.given_places is None or not memory.timings else table.place_matrix()[:, 0]
         lo, hi, at = (_read_only(instants, np.int64) for instants in (table.lo, table.hi, at))
-        rows = Rows(_read_only(codes, np.int32), numbers, _read_only(keys, np.int32), slots, lo, hi, at, base)
-        memory.n[ROW] = 0
-        memory.expect_as_much(len(cells.starts))
-        while run(memory.pools, cells, rows, self.program.restart) != DONE:  # it stops for want of room
-            memory.make_room(len(cells.starts))
-        return cells
+        return Rows(_read_only(codes, np.int32), numbers, _read_only(keys, np.int32), slots, lo, hi, at, len(memory.store))
 
     def _slots(self, memory: Memory, table: EventTable) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """The number of each row's key, and the slot of each number. A row whose key is null is of no leaf's."""
@@ -125,14 +131,14 @@ class Kernel:
         if not memory.n[FAILED]:
             return
         found = memory.failed[: memory.n[FAILED]]
-        failed = list(zip(*(found[name].tolist() for name in ("row", "start")), strict=True))
+        rows, starts, whose = found["row"].tolist(), found["start"].tolist(), memory.whose(found["slot"]).tolist()
         memory.n[FAILED] = 0
-        for row, start in failed:
-            if (0, start) in memory.failures:
-                memory.failures[0, start] += 1
+        for row, start, number in zip(rows, starts, whose, strict=True):
+            failures, program = memory.failures[number], self.programs[number]
+            if (0, start) in failures:
+                failures[0, start] += 1
             else:
-                event = table.take(np.array([row])).events()[0]
-                self.program.report_end(memory.failures, self.program.root, start, event)
+                program.report_end(failures, program.root, start, table.take(np.array([row])).events()[0])
 
     # What is kept.
 

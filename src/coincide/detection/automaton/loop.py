@@ -130,6 +130,7 @@ def _starts(p: Pools, c: Cells, slot: int, event: Consumed, row: int, restart: b
             p.keys[slot, KEY.ended] |= 1 << start
             touch(p.keys, p.heads[OF_KEYS], slot)
             p.failed[p.n[FAILED]].row = row
+            p.failed[p.n[FAILED]].slot = slot
             p.failed[p.n[FAILED]].start = start
             p.n[FAILED] += 1
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from coincide.detection.automaton.pools import (
     Pools,
     relink,
 )
+from coincide.detection.automaton.state import Failures
 from coincide.detection.automaton.tables import EARLY, Tables
 from coincide.detection.columns.compiling import compiled
 from coincide.detection.columns.dues import NEVER, TableDues
@@ -46,8 +48,10 @@ class Memory:
     """All that changes. Nodes refer to events by their numbers in the store; timers from another state keep the places that they
     had, those of others follow from what set them."""
 
-    def __init__(self, tables: Tables, columns: frozenset[str]) -> None:
+    def __init__(self, tables: Tables, columns: frozenset[str], shared: bool = False) -> None:
+        """If it is shared, a key begins with the number of the detector that it is of."""
         self.tables = tables
+        self.shared = shared
         self.timings = len(tables.program.timings)
         self.heads = np.array([[0, -1, 0, UNASKED]] * 4, np.int64)
         self.keys, self.timers, self.nodes = (Table(shape, head=self.heads[n]) for n, shape in enumerate((KEYS, TIMERS, NODES)))
@@ -59,7 +63,7 @@ class Memory:
         self.queue, self.made, self.failed = (np.zeros(0, kind) for kind in (QUEUED, MADE_ONE, FAILED_ONE))
         self.scratch, self.n = np.zeros(0, np.int64), np.zeros(COUNTERS, np.int64)
         self.n[[ENTERED, ROOT, FIRING]] = -1
-        self.failures: dict[tuple[int, int], int] = {}
+        self.failures: defaultdict[int, Failures] = defaultdict(dict)  # by detector
         self.timer_places: dict[int, Place] = {}
         self.now = EARLY  # timers due before have fired
         self.swept = LITTLE  # number of nodes at which those needed no more are looked for
@@ -73,6 +77,17 @@ class Memory:
     @property
     def all(self) -> tuple[Table, ...]:
         return self.keys, self.timers, self.nodes, self.runs
+
+    def key(self, slot: int) -> Key:
+        """The values of the parameters."""
+        return cast(Key, self.keys.values[slot][self.shared :])
+
+    def whose(self, slots: Numbers) -> Numbers:
+        """Of which detector each of some keys is."""
+        if not self.shared:
+            return np.zeros(len(slots), np.int64)
+        values = self.keys.values
+        return np.array([values[slot][0] for slot in slots.tolist()], np.int64)
 
     @property
     def pools(self) -> Pools:

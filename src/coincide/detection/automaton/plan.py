@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from coincide.detection.automaton import encoding
 from coincide.detection.automaton.interpreter import Interpreter
@@ -24,6 +24,9 @@ from coincide.lang.opera.times import Duration
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE, united_origin
 from coincide.syntax import walk
+
+if TYPE_CHECKING:
+    from coincide.detection.automaton.families import Family
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,18 @@ class AutomatonPlan(PlanOfOne):
         from coincide.detection.automaton.kernel import Kernel
 
         return Kernel(self.program)
+
+    @cached_property
+    def form(self) -> object | None:
+        from coincide.detection.automaton.forms import form_of
+
+        return None if self._interpreted or self.tier_reasons() else form_of(self.program)
+
+    @staticmethod
+    def together(plans: Sequence[AutomatonPlan]) -> Family:
+        from coincide.detection.automaton.families import Family
+
+        return Family(plans)
 
     @property
     def stores_due(self) -> bool:

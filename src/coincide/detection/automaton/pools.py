@@ -46,7 +46,7 @@ QUEUED = record("timer run")
 MADE_ONE = record("cause node slot bound")
 """A detection: the event that made it, the node of its events, the slot of its key, whether it has parameters."""
 
-FAILED_ONE = record("row start")
+FAILED_ONE = record("row slot start")
 
 
 class Pools(NamedTuple):

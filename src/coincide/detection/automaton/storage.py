@@ -69,7 +69,7 @@ def _relations(memory: Memory, since_last: bool) -> Relations:
     rows["runs"], rows["entries"] = runs, owned_rows(ENTRIES, dict.fromkeys(("run", "instant"), nodes[:0]))
     used = distinct(np.concatenate((rows["nodes"].columns["event"], rows["timers"].columns["event"])))
     events = used[used >= first_event]
-    epoch, notes = max(int(memory.heads[0, NOW]), 0), notes_of(memory.failures, memory.now, len(memory.store))
+    epoch, notes = max(int(memory.heads[0, NOW]), 0), notes_of(memory.failures[0], memory.now, len(memory.store))
     return Relations(KIND, rows, events, memory.store.taken(events), notes, epoch if since_last else 0, epoch + 1)
 
 
@@ -143,7 +143,7 @@ def loaded(tables: Tables, relations: Relations, columns: frozenset[str]) -> Mem
     _read_keys(memory, relations)
     _read_nodes(memory, relations)
     _read_runs(memory, relations)
-    memory.failures, memory.now = failures_of(tables.program, relations), now_of(relations)
+    memory.failures[0], memory.now = failures_of(tables.program, relations), now_of(relations)
     cells = tables.cells()
     memory.slots([])
     memory.link(cells)

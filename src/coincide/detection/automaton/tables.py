@@ -91,6 +91,13 @@ class Tables:
                 self._classes[classes.keys[n]] = self._learn(held[:, n])
         return np.array([self._classes[key] for key in classes.keys], np.int64)[classes.numbers]
 
+    def class_of(self, leaves: int) -> int:
+        """The number of the class of rows that these leaves hold, as bits."""
+        if (leaves,) not in self._classes:
+            held = [leaves >> number & 1 for number in range(len(self.program.leaves.leaves))]
+            self._classes[leaves,] = self._learn(np.array(held, np.bool_))
+        return self._classes[leaves,]
+
     def _held(self, rows: Rows, keys: Sequence[tuple[int, ...]]) -> npt.NDArray[np.bool_]:
         tests = [(leaf.test, leaf.external_only) for leaf in self.program.leaves.leaves]
         held = {test: holds(test, rows) for test in dict.fromkeys(test for test, _ in tests)}
