@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from math import inf
 from typing import Any
 from unittest.mock import patch
 
@@ -225,6 +226,135 @@ def _waiting(state: Any) -> set[Any]:
     return {(n, *(m and m.place for m in i.messages)) for n, live in enumerate(own.live) for i in live.instances.values()}
 
 
+# Time events, collections, what must not have been there.
+
+REMEMBERED = [
+    '<source class="a" anchor="A"{within}><attribute name="k" type="int"/>'
+    '<attribute name="v" type="double" optional="true"/></source>',
+    '<source class="b" anchor="B"{access}><attribute name="k" type="int"><filter operators="{join}">A.k</filter></attribute>'
+    '<attribute name="v" type="double" optional="true"/></source>',
+    '<source class="{absent}" anchor="N"><attribute name="k" type="int"><filter operators="equal">A.k</filter></attribute>'
+    '<attribute name="v" type="double" optional="true"/></source>',
+    '<collection class="{member}" anchor="G"{reuse}{within}><attribute name="k" type="int">{joined}</attribute>'
+    '<attribute name="v" type="double" optional="true"/></collection>',
+    '<collection class="b" anchor="H"><attribute name="k" type="int">{filled}</attribute></collection>',
+    '<time anchor="T" trigger="A"><relative>{delay}</relative></time>',
+    '<time anchor="U" trigger="{trigger}">{due}</time>',
+]
+ASKED = [
+    '<predicate anchor="PA">A.k &gt;= 0</predicate>',
+    '<predicate name="less" anchor="PV">A.v, B.v</predicate>',
+    '<predicate name="before" anchor="PB">A, B</predicate>',
+    '<predicate anchor="PC">A.time + 3 &gt;= B.time</predicate>',
+    '<predicate name="any" anchor="PT">T</predicate>',
+    '<predicate anchor="PU">U.time &gt;= A.time</predicate>',
+    '<predicate name="none" anchor="PN">N</predicate>',
+    '<predicate name="none" anchor="PX">N.v</predicate>',
+    '<predicate name="none" anchor="NG">G</predicate>',
+    '<predicate name="any" anchor="AG">G.v</predicate>',
+    '<predicate anchor="PG">count(G) &gt;= {count}</predicate>',
+    '<predicate anchor="PS">total &gt;= A.v</predicate>',
+    '<predicate name="lessequal" anchor="PM">G.v, 1</predicate>',
+    '<predicate anchor="PH">count(H) &lt;= 1</predicate>',
+]
+TERMS = [
+    "PA and PT and PN",
+    "PT and PX",
+    "PB and PN",
+    "PV and PG",
+    "PC and PM and PS",
+    "PA and PT and NG",
+    "PU and PB",
+    "PB and AG",
+]
+TERMS += [
+    "PA and PG and PH",
+    "PT and PU",
+    "(PG and PM) or (PG and PV)",
+    "PA and (PN or PG)",
+    "PB and PT and PS",
+    "PA and PH and PN",
+]
+SUMMED = '<computation type="double" anchor="total">sum(G.v * A.k)</computation>'
+GIVEN = (
+    '<attribute name="n" type="int">count(G)</attribute><attribute name="s" type="double">total</attribute>'
+    '<attribute name="m" type="double">max(G.v) - coalesce(B.v, 0)</attribute>'
+    '<attribute name="l" type="double">last(G.v)</attribute>'
+    '<attribute name="t" type="time_t">T.time</attribute>'
+    '<attribute name="h" type="int">count(H)</attribute><attribute name="a" type="double">avg(G.v)</attribute>'
+)
+
+
+@st.composite
+def remembering(draw: st.DrawFn) -> str:
+    choices = {
+        "within": draw(st.sampled_from(["", ' within="4"', ' within="8"'])),
+        "access": draw(st.sampled_from(["", "", ' access="external"'])),
+        "reuse": draw(st.sampled_from(["", ' reuse="true"'])),
+        "join": draw(st.sampled_from(["equal", "greaterequal"])),
+        "joined": draw(st.sampled_from(["", '<filter operators="equal">A.k</filter>'])),
+        "filled": draw(st.sampled_from(["", '<filter operators="lessequal">count(G)</filter>'])),
+        "absent": draw(st.sampled_from("abc")),
+        "member": draw(st.sampled_from("abc")),
+        "trigger": draw(st.sampled_from("AB")),
+        "due": draw(st.sampled_from(["<relative>2</relative>", "<absolute>A.v * 4</absolute>"])),
+        "delay": draw(st.sampled_from(["0", "1", "3", "5", "A.v"])),
+        "count": draw(st.sampled_from(["0", "1", "2"])),
+    }
+    if choices["trigger"] == "B":
+        choices["due"] = choices["due"].replace("A.v", "B.v")
+    triggers = draw(st.lists(st.sampled_from(TERMS), min_size=1, max_size=2))
+    expressions = "".join(f'<expression anchor="X{n}">{logic}</expression>' for n, logic in enumerate(triggers))
+    access = st.sampled_from(["public", "public", "internal", "west"])
+    events = "".join(f'<event class="d{n}" trigger="X{n}" access="{draw(access)}">{GIVEN}</event>' for n in range(len(triggers)))
+    sources, predicates = ("".join(text.format(**choices) for text in some) for some in (REMEMBERED, ASKED))
+    given = draw(st.sampled_from(["", "", ' within="6"']))
+    return (
+        f'<cd id="c"{given}><sources>{sources}</sources><computations>{SUMMED}</computations>'
+        f"<predicates>{predicates}</predicates><expressions>{expressions}</expressions><events>{events}</events></cd>"
+    )
+
+
+@quick
+@given(remembering(), streams(), st.lists(st.integers(1, 9), max_size=2), st.sampled_from([None, inf]))
+def test_time_events_and_what_was_remembered(text: str, events: list[Event], cuts: list[int], until: float | None) -> None:
+    book = rules(text)
+    assert not any(plan.tier_reasons() for plan in book.plans())
+    check_detector(book, events, cuts, until)
+
+
+@quick
+@given(remembering(), streams(), st.integers(1, 3))
+def test_what_was_remembered_in_parts(text: str, events: list[Event], most: int) -> None:
+    book = rules(text)
+    expected = detections(book, events)
+    with patch.object(join, "MOST", most):
+        assert detections(book, events, tier="kernel") == expected
+
+
+@quick
+@given(remembering(), streams(compounds=True), st.integers(0, 9))
+def test_with_time_events_either_tier_goes_on_from_the_other(text: str, events: list[Event], cut: int) -> None:
+    book, ordered = rules(text), sorted(events, key=lambda e: e.origin)
+    graphs = {tier: Graph(book.plans(tier)) for tier in ("interpreter", "kernel")}
+    for before, after in (("interpreter", "kernel"), ("kernel", "interpreter")):
+        state = graphs[before].initial()
+        made = list(graphs[before].advance(state, EventBatch(ordered[:cut])).events)
+        state = graphs[after].decode(graphs[before].encode(state))
+        made += graphs[after].advance(state, EventBatch(ordered[cut:])).events
+        made += graphs[after].finish(state, inf, True).events
+        assert [record(d) for d in made] == detections(book, events, until=inf)
+
+
+@quick
+@given(remembering(), descriptions("d", "abcc"), streams(), st.lists(st.integers(1, 9), max_size=1))
+def test_time_events_that_feed_descriptions(first: str, second: str, events: list[Event], cuts: list[int]) -> None:
+    fed = second.replace('class="c"', 'class="d0"').replace('name="k" type="int"', 'name="k" type="int" optional="true"')
+    book = rules(f"<cds>{first}{fed}</cds>")
+    for where in (cuts, range(len(events))):
+        assert detections(book, events, tier="kernel", cuts=where, until=inf) == detections(book, events, until=inf)
+
+
 SIMPLE = (
     '<cd id="c"{given}><sources><source class="a" anchor="A"{source}/><source class="b" anchor="B"/>{sources}</sources>'
     '<predicates><predicate anchor="P">{condition}</predicate><predicate name="any" anchor="Q">B</predicate></predicates>'
@@ -242,11 +372,12 @@ TIMER = '<time anchor="T" trigger="A"><relative>1</relative></time>'
     [
         ({"given": ' disjoint="true"'}, "disjoint messages"),
         ({"source": ' duplicates="replay"'}, "suppression of duplicates"),
-        ({"sources": TIMER}, "time events"),
-        ({"sources": '<collection class="c" anchor="G"/>'}, "collections"),
+        (
+            {"sources": '<collection class="c" anchor="G" reuse="false"/>', "condition": "count(G) &gt; 1"},
+            "collections that are used up",
+        ),
+        ({"sources": TIMER + TIMER.replace('"T"', '"U"').replace('"A"', '"T"')}, "time events that time events set"),
         ({"condition": "A.time in range(1, 2)"}, "sets and ranges"),
-        ({"condition": "none(A)"}, "absence of a source"),
-        ({"access": "internal"}, "internal events"),
     ],
 )
 def test_what_it_cannot_do_it_says(changed: dict[str, str], reason: str) -> None:

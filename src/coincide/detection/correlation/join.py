@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.numbers import comparable
-from coincide.detection.correlation.join_rows import Gathered, Messages, Scope, Texts, expiries, numbered_texts
+from coincide.detection.columns.tables import taken
+from coincide.detection.correlation.join_rows import Gathered, Mask, Messages, Scope, Texts, expiries, numbered_texts
 from coincide.detection.correlation.join_trees import Selection, Trees
 from coincide.detection.correlation.live import Link, Links
 from coincide.model.column import Column, concatenated
@@ -96,6 +97,28 @@ class Partners:
     positions: Numbers
     starts: Numbers
     ends: Numbers
+
+    @property
+    def sizes(self) -> Numbers:
+        return self.ends - self.starts
+
+    def take(self, part: Numbers) -> Partners:
+        return Partners(self.positions, self.starts[part], self.ends[part])
+
+    def pairs(self) -> tuple[Numbers, Numbers]:
+        """Numbers of combinations, and the position of a partner of each."""
+        parents = np.repeat(np.arange(len(self.starts)), self.sizes)
+        return parents, self.positions[taken(self.starts, self.sizes)]
+
+
+def portions(sizes: Numbers) -> Iterator[Numbers]:
+    """Numbers of combinations that together have not too many partners, or are alone."""
+    totals, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        done = totals[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(totals, done + MOST, "right")))
+        yield np.arange(first, last)
+        first = last
 
 
 class Index:
@@ -226,22 +249,18 @@ class Joiner:
 
     def extended(self, found: Combinations, source: int, end: int) -> Iterator[Combinations]:
         """With one more message each, of the first `end` of its source; in parts, where there are too many."""
-        link = self._link(source, found, end)
-        index = self._index(source, link, end)
         within = self.buffers[source].within
         low = np.full(len(found), np.iinfo(np.int64).min) if within is None else found.now - within
-        low, high = self._narrowed(found, source, low)
-        partners = index.partners(self._probes(found, link, index), low, high)
-        totals = np.cumsum(partners.ends - partners.starts)
-        first = 0
-        while first < len(found):
-            done = totals[first - 1] if first else 0
-            last = max(first + 1, int(np.searchsorted(totals, done + MOST, "right")))
-            if totals[last - 1] > done:
-                part = np.arange(first, last)
-                some = Partners(partners.positions, partners.starts[part], partners.ends[part])
+        partners = self.partners(found, source, end, *self._narrowed(found, source, low))
+        for part in portions(partners.sizes):
+            if (some := partners.take(part)).sizes.any():
                 yield self._paired(found.take(part), source, some)
-            first = last
+
+    def partners(self, found: Combinations, source: int, end: int, low: Numbers, high: Numbers) -> Partners:
+        """Of the first `end` messages of a source, those that came between these clocks and have the key."""
+        link = self._link(source, found, end)
+        index = self._index(source, link, end)
+        return index.partners(self._probes(found, link, index), low, high)
 
     def _narrowed(self, found: Combinations, source: int, low: Numbers) -> tuple[Numbers, Numbers]:
         """Between which clocks a partner must have arrived, by what conditions imply about its time."""
@@ -260,21 +279,27 @@ class Joiner:
         return _translated(self.buffers[link[1]].column(link[2]).take(found.at[link[1]]), index)
 
     def _paired(self, found: Combinations, source: int, partners: Partners) -> Combinations:
-        buffer, sizes = self.buffers[source], partners.ends - partners.starts
-        parents = np.repeat(np.arange(len(found)), sizes)
-        offsets = np.cumsum(sizes) - sizes
-        positions = partners.positions[np.arange(len(parents)) + np.repeat(partners.starts - offsets, sizes)]
+        buffer = self.buffers[source]
+        parents, positions = partners.pairs()
         now = np.maximum(found.now[parents], buffer.now[positions])
         expiry = np.minimum(found.expiry[parents], buffer.expiry[positions])
-        possible = now <= expiry
-        rows = buffer.messages.rows[positions]
-        for other, at in found.at.items():  # one message, one part
-            possible &= self.buffers[other].messages.rows[at[parents]] != rows
-        kept = np.flatnonzero(possible)
+        kept = np.flatnonzero((now <= expiry) & self.are_others(found, source, parents, positions))
         parents, positions = parents[kept], positions[kept]
         pairs = found.take(parents)
         both = Combinations({**pairs.at, source: positions}, now[kept], expiry[kept], pairs.terms, pairs.known)
         return self._tested(both, source)
+
+    def are_others(self, found: Combinations, source: int, parents: Numbers, positions: Numbers) -> Mask:
+        """Which messages are not in their combinations: one message, one part."""
+        rows = self.buffers[source].messages.rows[positions]
+        others = np.ones(len(rows), np.bool_)
+        for other, at in found.at.items():
+            others &= self.buffers[other].messages.rows[at[parents]] != rows
+        return others
+
+    def rows(self, found: Combinations) -> Numbers:
+        """The rows of their messages, a column a source."""
+        return np.stack([self.buffers[s].messages.rows[found.at[s]] for s in self.selection.pos], axis=1)
 
     def scope(self, found: Combinations) -> Scope:
         gathered = {s: Gathered(self.buffers[s].messages, at) for s, at in found.at.items()}

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.correlation.join_trees import SPECIAL, Computed, Looked, Mapped, Order, Special, Trees
+from coincide.detection.correlation.join_trees import SPECIAL, Aggregated, Computed, Looked, Mapped, Order, Special, Trees
 from coincide.detection.correlation.values import matched
 from coincide.detection.correlation.view import ENVELOPE
 from coincide.expr.vector import Microseconds, Rows, Spaces, evaluate_joined, holds_joined, milliseconds_of, spaces_of
+from coincide.lang.cdl.definition import TimeEvent
 from coincide.model.column import Column, column_of, concatenated
 from coincide.model.event import Value
 from coincide.model.table import EventTable
@@ -176,6 +177,8 @@ class Scope:
             return Column(self.length, flags=np.full(self.length, special.source in self.sources, np.int8))
         if isinstance(special, Looked):
             return self._looked_up(special)
+        if isinstance(special, Aggregated):
+            return Column(self.length)  # of collections that are not filled
         return self._order(special)
 
     def _order(self, special: Order) -> Column:
@@ -224,6 +227,8 @@ def _scope(trees: Trees, number: int, messages: Messages) -> Scope:
 
 def _admitted(trees: Trees, number: int, table: EventTable) -> Mask:
     node = trees.sources[number]
+    if isinstance(node, TimeEvent):
+        return np.zeros(len(table), np.bool_)
     external = table.generation == 0
     found = np.ones(len(table), np.bool_) if node.message_class == "*" else _is(table.column("type"), node.message_class)
     if node.message_class == "*" or node.access == "external":

@@ -17,15 +17,17 @@ from coincide.detection.columns.store import NOTHING
 from coincide.detection.correlation.join import Buffer, Combinations, Joiner
 from coincide.detection.correlation.join_chunks import NO_ROWS, Chunk, Ends, Keys, nothing, together
 from coincide.detection.correlation.join_rows import Messages, Numbers, clocks
+from coincide.detection.correlation.join_times import Moments, settings
 from coincide.detection.correlation.join_trees import Trees
-from coincide.detection.correlation.live import Instance
+from coincide.detection.correlation.live import Instance, Links
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import State, expiry_of, fresh
 from coincide.detection.correlation.view import Message, message_of
+from coincide.detection.eventwise import Timer
 from coincide.model.bounds import FURTHEST
 from coincide.model.column import Column, column_of
 from coincide.model.compound import Compound
-from coincide.model.event import Event
+from coincide.model.event import Event, Place, timer_place
 from coincide.model.table import EventTable, table_of
 
 LITTLE = 1 << 14
@@ -43,6 +45,8 @@ class Compact:
     chunks: list[Chunk]  # one at least, and an empty one only if it is alone
     count: int
     now: int = -FURTHEST
+    until: int = -FURTHEST  # time events that are due before it are over
+    due: int | None = None  # when the next one is
     epoch: int = 0
     written: int = 0
     removed: list[Numbers] = field(default_factory=list)
@@ -117,9 +121,11 @@ def loaded(trees: Trees, state: State) -> Compact | None:
     found: list[dict[Any, Message]] = [{} for _ in trees.sources]
     for live in state.live:
         for instance in live.instances.values():
-            mapped = [(s, m) for s, m in enumerate(instance.messages) if m is not None]
+            mapped = [(s, m) for s, m in enumerate(instance.messages) if m is not None and m.trigger is None]
             if len(mapped) == 1:
                 found[mapped[0][0]][mapped[0][1].place] = mapped[0][1]
+    for source, history in enumerate(state.history):
+        found[source].update((m.place, m) for m in history if m.trigger is None)
     if any(isinstance(value, Compound) for some in found for m in some.values() for value in m.values.values()):
         return None
     all_messages = {place: m for some in found for place, m in some.items()}
@@ -143,25 +149,55 @@ def _messages(trees: Trees, source: int, table: EventTable, number: dict[Any, in
 # The way out.
 
 
-def objects(program: Program, trees: Trees, compact: Compact) -> State:
-    state = fresh(program)
-    whole = compact.whole()
-    events = whole.table.events()
-    messages = [
+def objects(trees: Trees, moments: Moments, links: Sequence[Links], until: int, order: int) -> State:
+    """Of messages with the time events among them that are over, as are all that were due before an instant."""
+    program = trees.program
+    state, events = fresh(program), moments.table.events()
+    known = [
         [_message(trees, s, some, n, events[row]) for n, row in enumerate(some.rows.tolist())]
-        for s, some in enumerate(whole.messages)
+        for s, some in enumerate(moments.messages)
     ]
-    now = clocks(whole.table)
+    _set_timers(trees, moments, known, state, until, order)
+    now = clocks(moments.table)
     buffers = [
         Buffer(some, now[some.rows], source.within, len(some))
-        for source, some in zip(program.sources, whole.messages, strict=True)
+        for source, some in zip(program.sources, moments.messages, strict=True)
     ]
     for number, selection in enumerate(trees.selections):
-        joiner = Joiner(trees, selection, program.groups[number].links, buffers)
+        joiner = Joiner(trees, selection, links[number], buffers)
         for mapping, terms in _instances(joiner):
-            slots = [messages[s][mapping[s]] if s in mapping else None for s in range(program.slots)]
-            state.live[number].add(Instance(tuple(slots), terms), expiry_of(program, slots))
+            slots = [known[s][mapping[s]] if s in mapping else None for s in range(program.slots)]
+            if not any(_is_in_vain(program, state, time, slots) for time in program.groups[number].times):
+                state.live[number].add(Instance(tuple(slots), terms), expiry_of(program, slots))
+    for source in program.sources:
+        for message in known[source.number] if source.in_history else ():
+            state.history[source.number].add(message)
     return state
+
+
+def _set_timers(trees: Trees, moments: Moments, known: list[list[Message]], state: State, until: int, order: int) -> None:
+    """Time events that are to come are set, the others know what has set them."""
+    by_row: dict[int, Place] = {}
+    for source, messages in enumerate(known):
+        setting = settings(trees, source, moments.messages[source])
+        for time, due in setting.due.items():
+            for n in np.flatnonzero(due >= until).tolist():
+                place = timer_place(int(due[n]), messages[n].place, order, int(setting.number[time][n]))
+                state.timers.add(Timer(place, (time, messages[n])))
+                state.pending.add((time, messages[n].place))
+            by_row.update(zip(moments.messages[source].rows.tolist(), (m.place for m in messages), strict=True))
+    for time in trees.dues:
+        for message, row in zip(known[time], moments.messages[time].rows.tolist(), strict=True):
+            message.type, message.place = trees.sources[time].anchor, moments.place(row, order)
+            message.trigger = by_row[int(moments.setter[row])]
+
+
+def _is_in_vain(program: Program, state: State, time: int, slots: Sequence[Message | None]) -> bool:
+    """Is the time event there without what has set it, or over without it?"""
+    trigger = slots[program.sources[time].trigger]
+    if slots[time] is not None:
+        return trigger is None
+    return trigger is not None and (time, trigger.place) not in state.pending
 
 
 def _message(trees: Trees, source: int, some: Messages, number: int, event: Event) -> Message:

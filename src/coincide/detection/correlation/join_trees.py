@@ -15,12 +15,13 @@ from coincide.expr.parts import Unsupported
 from coincide.expr.tree import ALIAS_FUNCTIONS, Alias, Call, Expr, IsNull, Literal, Not, Reference
 from coincide.lang.cdl.bounds import in_microseconds, time_bounds
 from coincide.lang.cdl.conditions import condition_of, filter_condition
-from coincide.lang.cdl.definition import Collection, ComplexEvent, Source, TimeEvent
+from coincide.lang.cdl.definition import AnySource, ComplexEvent, TimeEvent
 from coincide.lang.cdl.equality import followed
 from coincide.lang.cdl.names import Names
 from coincide.lang.cdl.providers import open_providers
 from coincide.lang.cdl.tables import Lookup
 from coincide.lang.cdl.terms import Group, Term, groups, literal_sources
+from coincide.lang.cdl.terms import Literal as DecidedLiteral
 from coincide.syntax import rebuilt
 
 SPECIAL = "#"
@@ -69,7 +70,20 @@ class Looked:
     sources: frozenset[int]
 
 
-Special = Computed | Order | Mapped | Looked
+@dataclass(frozen=True, eq=False)
+class Aggregated:
+    """An aggregate of what a tree gives of each member of a collection; no tree: of the members themselves."""
+
+    name: str
+    collection: int
+    tree: Expr | None
+
+    @property
+    def sources(self) -> frozenset[int]:
+        return frozenset({self.collection})
+
+
+Special = Computed | Order | Mapped | Looked | Aggregated
 
 
 @dataclass(frozen=True)
@@ -80,23 +94,51 @@ class Condition:
     tree: Expr
 
 
+@dataclass(frozen=True)
+class Presence:
+    """Whether there is to be a message of the source (a member, of a collection) with which the condition holds. No source: does
+    it hold?"""
+
+    source: int | None
+    tree: Expr
+    wanted: bool
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a term asks of a complete combination: of the members of each collection, of aggregates, of what was remembered."""
+
+    members: dict[int, tuple[Expr, ...]] = field(default_factory=dict)
+    late: tuple[Expr, ...] = ()
+    presence: tuple[Presence, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Selection:
     """A group: its sources, its conditions, and for each of its terms which of them it demands. `apart`: how many microseconds,
-    at most, the time of the first source is after that of the second."""
+    at most, the time of the first source is after that of the second. `cols`: its collections, in the order in which they are
+    filled."""
 
     trigger: str
     pos: tuple[int, ...]
     conditions: tuple[Condition, ...]
     terms: tuple[frozenset[int], ...]
     apart: dict[tuple[int, int], int] = field(default_factory=dict)
+    cols: tuple[int, ...] = ()
+    completions: tuple[Completion, ...] = ()
 
-    def lasting(self, source: int, timely: Set[int]) -> int | None:
+    @property
+    def is_remembering(self) -> bool:
+        """Does what was remembered matter to it?"""
+        return bool(self.cols) or any(completion != Completion() for completion in self.completions)
+
+    def lasting(self, source: int, timely: Set[int], due: Set[int]) -> int | None:
         """How long after its time a message of a source may still be joined by one that comes later; None: for ever. `timely`
-        are the sources whose messages are never older than the clock."""
-        later = [self.apart.get((other, source)) if other in timely else None for other in self.pos if other != source]
+        are the sources whose messages are never older than the clock, `due` the time events that it sets: they are left out."""
+        others = [other for other in self.pos if other != source and other not in due]
+        later = [self.apart.get((other, source)) if other in timely else None for other in others]
         known = [most for most in later if most is not None]
-        return max(known) if len(known) == len(later) else None
+        return max(known, default=0) if len(known) == len(later) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +158,11 @@ class Published:
     message_class: str
     source: str | None
     attributes: tuple[tuple[str, str, Expr], ...]
+    hidden: bool = False
+
+
+def attributes_of(node: AnySource) -> tuple[Any, ...]:
+    return () if isinstance(node, TimeEvent) else node.attributes
 
 
 @dataclass(eq=False)
@@ -130,17 +177,24 @@ class Trees:
         self.names = Names(cd)
         self._lookups, _ = open_providers(cd)
         self._computations: dict[str, Reference] = {}
-        self.sources = [node for node in cd.sources if isinstance(node, Source)]
-        self.declared = [[self._attribute(s, a) for a in node.attributes] for s, node in enumerate(self.sources)]
+        self.sources = cd.sources
+        self.declared = [[self._attribute(s, a) for a in attributes_of(node)] for s, node in enumerate(self.sources)]
         self.filters = [list(self._filters(s, own=True)) for s in range(len(self.sources))]
-        self.selections = [self._selection(group) for group in groups(cd, self.names)]
+        self.joins = [
+            [self.rewritten(t, self.names.inside(s)) for t in self._filters(s, own=False)] for s in range(len(cd.sources))
+        ]
+        self.dues = {s: self.rewritten(t.value, self.names) for s, t in enumerate(cd.sources) if isinstance(t, TimeEvent)}
+        known = zip(groups(cd, self.names), self.program.groups, strict=True)
+        self.selections = [self._selection(group, compiled.cols) for group, compiled in known]
         self.published = {
             trigger: [self._published(event) for event in cd.events if event.trigger == trigger] for trigger in cd.triggers
         }
 
     def _published(self, event: ComplexEvent) -> Published:
         attributes = tuple((a.name, a.type, self.rewritten(a.value, self.names)) for a in event.attributes)
-        return Published(event.message_class, None if event.access == "public" else event.access, attributes)
+        hidden = event.access == "internal"
+        source = None if hidden or event.access == "public" else event.access
+        return Published(event.message_class, source, attributes, hidden)
 
     def _attribute(self, source: int, node: Any) -> Attribute:
         lookup = None if node.lookup is None else self.rewritten(node.lookup, self.names.inside(source))
@@ -149,7 +203,7 @@ class Trees:
     def _filters(self, source: int, own: bool) -> Iterator[Expr]:
         """Filters about the message alone, or join filters."""
         node, inside = self.sources[source], self.names.inside(source)
-        for attribute in node.attributes:
+        for attribute in attributes_of(node):
             for one in attribute.filters:
                 tree = filter_condition(node.anchor, attribute, one)
                 if (inside.sources(tree) <= {source}) is own:
@@ -157,39 +211,78 @@ class Trees:
 
     # Groups.
 
-    def _selection(self, group: Group) -> Selection:
+    def _selection(self, group: Group, cols: tuple[int, ...]) -> Selection:
         conditions: dict[Condition, int] = {}
-        terms = []
+        terms, completions = [], []
         for term, _ in group.terms:
             found = self._conditions(term, group)
             terms.append(frozenset(conditions.setdefault(c, len(conditions)) for c in found))
+            completions.append(self._completion(term, group))
         apart = in_microseconds(time_bounds(group, self.names))
-        return Selection(group.trigger, tuple(sorted(group.pos)), tuple(conditions), tuple(terms), apart)
+        pos = tuple(sorted(group.pos))
+        return Selection(group.trigger, pos, tuple(conditions), tuple(terms), apart, cols, tuple(completions))
 
     def _conditions(self, term: Term, group: Group) -> Iterator[Condition]:
+        """Those that are decided as soon as their sources are mapped."""
         demanded: list[tuple[Expr, Names]] = []
         for literal in term:
             asked = literal.presence
             if asked is not None:
-                yield self._presence(asked[1], literal.absence() is None, literal_sources(literal, self.names), group)
+                yield from self._presence(asked[1], literal, group)
                 continue
             tree = condition_of(literal.predicate)
             if not literal.negated:
                 demanded.append((tree, self.names))
-            yield Condition(self.names.sources(tree), self.rewritten(Not(tree) if literal.negated else tree, self.names))
+            if not self._is_late(tree, self.names):
+                yield Condition(self.names.sources(tree), self._literal(literal))
         for source in sorted(group.pos):
             inside = self.names.inside(source)
             for tree in self._filters(source, own=False):
                 demanded.append((tree, inside))
-                yield Condition(inside.sources(tree) | {source}, self.rewritten(tree, inside))
+                if not self._is_late(tree, inside):
+                    yield Condition(inside.sources(tree) | {source}, self.rewritten(tree, inside))
         for tree in followed(demanded, self.names):
             yield Condition(self.names.sources(tree), self.rewritten(tree, self.names))
 
-    def _presence(self, asked: Expr, wanted: bool, sources: frozenset[int], group: Group) -> Condition:
+    def _literal(self, literal: DecidedLiteral) -> Expr:
+        tree = condition_of(literal.predicate)
+        return self.rewritten(Not(tree) if literal.negated else tree, self.names)
+
+    def _presence(self, asked: Expr, literal: DecidedLiteral, group: Group) -> Iterator[Condition]:
         """`none` of what has all its sources mapped is decided when the combination is complete."""
-        if not sources <= group.pos:
-            raise Unsupported("absence of a source")
-        return Condition(sources if wanted else group.pos, self.rewritten(IsNull(asked, wanted), self.names))
+        sources, wanted = literal_sources(literal, self.names), literal.absence() is None
+        if sources <= group.pos:
+            yield Condition(sources if wanted else group.pos, self.rewritten(IsNull(asked, wanted), self.names))
+
+    def _is_late(self, tree: Expr, names: Names) -> bool:
+        return any(names.is_collection(source) for source in names.sources(tree))
+
+    def _completion(self, term: Term, group: Group) -> Completion:
+        members: dict[int, tuple[Expr, ...]] = {}
+        late: list[Expr] = []
+        presence: list[Presence] = []
+        for literal in term:
+            asked, tree = literal.presence, condition_of(literal.predicate)
+            if asked is not None:
+                presence += self._remembered(asked[1], literal, group)
+            elif read := self.names.members(tree):
+                collection = next(iter(read))
+                members[collection] = (*members.get(collection, ()), self._literal(literal))
+            elif self._is_late(tree, self.names):
+                late.append(self._literal(literal))
+        for source in sorted(group.pos):
+            inside = self.names.inside(source)
+            late += [self.rewritten(t, inside) for t in self._filters(source, own=False) if self._is_late(t, inside)]
+        return Completion(members, tuple(late), tuple(presence))
+
+    def _remembered(self, asked: Expr, literal: DecidedLiteral, group: Group) -> Iterator[Presence]:
+        if literal_sources(literal, self.names) <= group.pos:
+            return
+        unmapped = sorted(self.names.reads(asked, through_aggregates=False) - group.pos)
+        if len(unmapped) > 1 or any(isinstance(self.sources[s], TimeEvent) for s in unmapped):
+            raise Unsupported("absence of several sources at once, or of a time event")
+        tree = self.rewritten(IsNull(asked, True), self.names)
+        yield Presence(unmapped[0] if unmapped else None, tree, literal.absence() is None)
 
     # Expressions.
 
@@ -229,6 +322,8 @@ class Trees:
         return Reference(str(len(self.specials) - 1), SPECIAL)
 
     def _call(self, node: Call, names: Names) -> Expr:
+        if names.is_aggregate(node) and node.name != "set":
+            return self._aggregate(node, names)
         if node.name in ("before", "concurrent"):
             sources = [self._source(a, names) for a in node.arguments]
             return self._special(Order(node.name, tuple(s for s in sources if s is not None)))
@@ -248,6 +343,12 @@ class Trees:
             return arguments
         return (Alias(str(names.owner)), *(a for a in arguments if not isinstance(a, Alias)))
 
+    def _aggregate(self, node: Call, names: Names) -> Expr:
+        (argument,) = node.arguments
+        (collection,) = names.members(argument)
+        counted = node.name == "count" and self._source(argument, names) is not None
+        return self._special(Aggregated(node.name, collection, None if counted else self.rewritten(argument, names)))
+
     def _lookup(self, node: Call, names: Names) -> Expr:
         name, column, key = node.arguments
         assert isinstance(name, Literal)
@@ -266,22 +367,25 @@ REASONS = {
 def reasons(program: Program) -> tuple[str, ...]:
     """Why the join tier cannot do it, in words; empty: it can."""
     cd = program.cd
-    found: dict[str, None] = {}
-    if cd.preferences:
-        found["preferences"] = None
-    if any(isinstance(node, TimeEvent) for node in cd.sources):
-        found["time events"] = None
-    if any(isinstance(node, Collection) for node in cd.sources):
-        found["collections"] = None
-    if any(source.duplicates != "accept" for source in program.sources):
-        found["suppression of duplicates"] = None
-    if any(event.access == "internal" for event in cd.events):
-        found["internal events"] = None
-    if cd.disjoint:
-        found["disjoint messages"] = None
+    asked = {
+        "preferences": cd.preferences,
+        "suppression of duplicates": any(source.duplicates != "accept" for source in program.sources),
+        "disjoint messages": cd.disjoint,
+        "collections that are used up": any(group.consumed for group in program.groups),
+        "collections alone": any(not group.pos for group in program.groups),
+        "time events that time events set": any(source.is_time and source.triggers for source in program.sources),
+        "several sources of one class that set time events": _set_together(program),
+    }
+    found = [reason for reason, used in asked.items() if used]
     if not found:
         try:
             Trees(program)
         except Unsupported as unsupported:
-            found[unsupported.reason] = None
+            found.append(unsupported.reason)
     return tuple(f"description '{cd.id}' uses {reason}" for reason in found)
+
+
+def _set_together(program: Program) -> bool:
+    """Can one message set time events of several sources?"""
+    classes = [source.message_class for source in program.sources if source.triggers]
+    return len(classes) > 1 and (len(set(classes)) < len(classes) or "*" in classes)

@@ -2,8 +2,9 @@
 
 Without preferences nothing that waits is ever dropped but for its age, so live instances need not be held: they follow from the
 messages that each source has matched. The state is these messages, as columns; a batch is joined with them and with itself
-(join.py). What has to be written down, or comes in a form that columns cannot hold (sets and ranges, places with timers in
-them), goes through the interpreter's state."""
+(join.py). Time events follow from the messages that set them (join_times.py), what is remembered is looked through when a
+combination is complete (join_memory.py). What comes in a form that columns cannot hold (sets and ranges, places with timers in
+them), goes through the interpreter's state; so does what is written down where there is more to it than messages that wait."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.base import Clock
+from coincide.detection.base import Clock, Pending
 from coincide.detection.columns.codec import encode
 from coincide.detection.columns.store import NOTHING, picked
 from coincide.detection.columns.tables import distinct
@@ -22,12 +23,16 @@ from coincide.detection.correlation.interpreter import Interpreter
 from coincide.detection.correlation.join import Buffer, Combinations, Joiner
 from coincide.detection.correlation.join_chunks import ENVELOPE_FIELDS, Chunk
 from coincide.detection.correlation.join_emission import pieces, published
+from coincide.detection.correlation.join_memory import Filled, Memory, nothing, one_after_another
 from coincide.detection.correlation.join_rows import Messages, clocks, expiries, match
 from coincide.detection.correlation.join_state import Compact
+from coincide.detection.correlation.join_times import Moments, both_ways, moments, settings
 from coincide.detection.correlation.join_trees import Trees
+from coincide.detection.correlation.live import Links
 from coincide.detection.correlation.program import GroupProgram, Program
 from coincide.detection.correlation.state import State
 from coincide.detection.snapshots import damaged
+from coincide.lang.cdl.definition import AnySource, TimeEvent
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.bounds import FURTHEST
 from coincide.model.column import concatenated
@@ -60,19 +65,28 @@ class Kernel:
         self.trees = Trees(program)
         self._interpreter = Interpreter(program, order)
         waiting = [group for group in program.groups if len(group.pos) > 1]
-        self._keys = _keys(waiting, {}) or {}
+        self._links = [self._linked(group) for group in program.groups]
+        is_simple = not self.trees.dues and not any(selection.is_remembering for selection in self.trees.selections)
+        self.is_tabled = is_simple  # can its state be written as tables of messages?
+        self._keys = (_keys(waiting, {}) if is_simple else None) or {}
         self._others = {s: sorted({o for g in waiting if s in g.pos for o in g.pos} - {s}) for g in waiting for s in g.pos}
         self._lasting = [self._longest(number, fed) for number in range(len(self.trees.sources))]
-        self._classes = frozenset(node.message_class for node in self.trees.sources)
+        self._classes = frozenset(s.message_class for s in program.sources if s.message_class is not None)
         self._declared = {a.name for some in self.trees.declared for a in some if a.lookup is None}
 
     def _longest(self, source: int, fed: frozenset[str]) -> int | None:
         """How long after its time a message is of use; None: for ever."""
-        timely = {s for s, node in enumerate(self.trees.sources) if node.access == "external" or node.message_class not in fed}
+        timely = {s for s, node in enumerate(self.trees.sources) if _is_timely(node, fed)}
         waiting = [selection for selection in self.trees.selections if source in selection.pos and len(selection.pos) > 1]
-        found = [selection.lasting(source, timely) for selection in waiting]
+        due = frozenset(self.program.sources[source].triggers)
+        found = [selection.lasting(source, timely, due) for selection in waiting]
         known = [most for most in found if most is not None]
         return max(known, default=0) if len(known) == len(found) else None
+
+    def _linked(self, group: GroupProgram) -> Links:
+        """Also with what is remembered, by the keys that join filters compare."""
+        keys = {s.number: (s.join_key,) for s in self.program.sources if s.join_key is not None and s.number not in group.pos}
+        return {**both_ways(group.links), **keys}
 
     def fresh(self) -> KernelState:
         return KernelState(join_state.empty(self.trees))
@@ -86,7 +100,24 @@ class Kernel:
     def compact(self, objects: State) -> Compact | None:
         """None where there are sets or ranges in it, or messages that came after later ones."""
         found = join_state.loaded(self.trees, objects)
-        return found if found is not None and _go_on(clocks(found.whole().table)) else None
+        if found is None or not _go_on(clocks(found.whole().table)):
+            return None
+        return found if not self.trees.dues or (found.whole().table.sortable and self._goes_on(found, objects)) else None
+
+    def _goes_on(self, found: Compact, objects: State) -> bool:
+        """Are the time events that the state waits for those that follow from its messages? Then it is known which are over."""
+        waits = {(timer.payload[0], timer.payload[1].place): timer.place for timer in objects.timers.live()}
+        found.due = min((place[0] for place in waits.values()), default=None)
+        all_ = moments(self.trees, found.whole(), np.zeros(len(found), np.int64), FURTHEST)
+        times = {
+            (time, all_.table.place_tuple(int(all_.setter[row]))): all_.place(int(row), self.order)
+            for time in self.trees.dues
+            for row in all_.messages[time].rows
+        }
+        over = [place[0] for key, place in times.items() if key not in waits]
+        found.until = max(over, default=-FURTHEST - 1) + 1 if found.due is None else found.due
+        follow = all(times.get(key, place) == place for key, place in waits.items())
+        return follow and found.until > max(over, default=-FURTHEST - 1)
 
     def read(self, base: bytes, later: Sequence[bytes]) -> KernelState:
         return KernelState(join_tables.read(self.trees, self.key, base, later))
@@ -111,35 +142,53 @@ class Kernel:
         if state.compact is None:
             assert state.objects is not None
             return state.objects
-        return join_state.objects(self.program, self.trees, state.compact)
+        return self._instances(state.compact)
+
+    def _instances(self, compact: Compact) -> State:
+        whole = compact.whole()
+        all_ = moments(self.trees, whole, np.zeros(len(whole), np.int64), compact.until)
+        return join_state.objects(self.trees, all_, self._links, compact.until, self.order)
 
     def step(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
-        if not len(batch):
+        is_timed = bool(self.trees.dues)
+        if not len(batch) and not is_timed:
             return state, EMPTY
         if clock.arrival is None and all(part.table.sortable for part in batch.parts):
-            table = self._concerned(batch.table)
-            if not len(table):
+            table = self._concerned(batch.table) if len(batch) else NOTHING
+            if not len(table) and not is_timed:
                 return state, EMPTY
             compact = self.compact(self.objects(state)) if state.compact is None else state.compact
             if compact is not None and self._is_plain(table, compact):
-                return self._joined(compact, table)
+                until = max(compact.until, clock.bound, _last(batch.table) if len(batch) else -FURTHEST)
+                if len(table) or (compact.due is not None and compact.due < until):
+                    return self._joined(compact, table, until)
+                compact.until = until
+                return KernelState(compact), EMPTY
         state = KernelState(None, self.objects(state))
         assert state.objects is not None
         _, made = self._interpreter.step(state.objects, batch, clock)
         return state, made
+
+    def pending(self, state: KernelState) -> Pending | None:
+        if state.compact is None:
+            return None if state.objects is None else state.objects.timers.pending()
+        return None if state.compact.due is None else Pending(state.compact.due, True)
 
     def _concerned(self, table: EventTable) -> EventTable:
         """Rows of other classes change nothing, not even the clock that forgetting goes by."""
         return table if "*" in self._classes else table.of_types(self._classes)
 
     def _is_plain(self, table: EventTable, compact: Compact) -> bool:
-        """No sets and ranges, and a clock that never goes back."""
+        """No sets and ranges, and a clock that never goes back; with time events it is that of the roots."""
         columns = (table.column(name) for name in self._declared if name in table.attributes)
         if any(c.compounds is not None and any(v is not None for v in c.compounds) for c in columns):
             return False
-        return _go_on(np.concatenate((clocks(compact.chunks[-1].table, slice(-1, None)), clocks(table))))
+        now = clocks(table)
+        if self.trees.dues and len(table) and (now != table.place_matrix()[:, 0]).any():
+            return False
+        return _go_on(np.concatenate((clocks(compact.chunks[-1].table, slice(-1, None)), now)))
 
-    def _joined(self, compact: Compact, table: EventTable) -> tuple[KernelState, EventBatch]:
+    def _joined(self, compact: Compact, table: EventTable, until: int) -> tuple[KernelState, EventBatch]:
         now = clocks(table)
         sources = self.program.sources
         matched = [match(self.trees, s.number, table, now, s.within) for s in sources]
@@ -148,25 +197,47 @@ class Kernel:
         is_whole = not self._keys or SHARE * len(rows) >= len(compact)
         waiting = compact.whole() if is_whole else self._partners(compact, matched)
         working = waiting.followed_by(arrived)
-        clock = clocks(working.table)
-        buffers = [
-            Buffer(all_, clock[all_.rows], s.within, len(old))
-            for s, old, all_ in zip(sources, waiting.messages, working.messages, strict=True)
-        ]
-        found = []
-        for selection, group in zip(self.trees.selections, self.program.groups, strict=True):
-            joiner = Joiner(self.trees, selection, group.links, buffers, self.early)
-            combinations = list(joiner.new())
-            found.append(pieces(joiner, together(combinations)) if combinations else [])
-        causes = np.concatenate((np.full(len(waiting), -1), rows))
-        made = published(found, self.order, working.table, table, causes)
-        compact.now = int(now[-1])
+        all_ = moments(self.trees, working, np.concatenate((np.full(len(waiting), -1), rows)), until)
+        made = self._found(all_, self._buffers(all_, waiting, compact.until), table)
+        compact.now = max(compact.now, int(now[-1]) if len(now) else -FURTHEST)
+        compact.until = until
         compact.count += len(rows)
         if is_whole:
             compact.keep(working, self._ends)
         else:
             compact.add(arrived, self._ends)
+        compact.due = self.next_due(compact)
         return KernelState(compact), made
+
+    def _buffers(self, all_: Moments, waiting: Chunk, until: int) -> list[Buffer]:
+        """Time events that were due before are old."""
+        clock, buffers = clocks(all_.table), []
+        for source, old, messages in zip(self.program.sources, waiting.messages, all_.messages, strict=True):
+            now = clock[messages.rows]
+            known = int(np.searchsorted(now, until)) if source.is_time else len(old)
+            buffers.append(Buffer(messages, now, source.within, known))
+        return buffers
+
+    def _found(self, all_: Moments, buffers: list[Buffer], table: EventTable) -> EventBatch:
+        found = []
+        for selection, links in zip(self.trees.selections, self._links, strict=True):
+            joiner = Joiner(self.trees, selection, links, buffers, self.early)
+            combinations = list(joiner.new())
+            complete: list[Filled] = [(some, nothing(len(some))) for some in combinations]
+            if selection.is_remembering and combinations:
+                complete = list(Memory(joiner).completed(together(combinations)))
+            members = one_after_another([members for _, members in complete]) if complete else nothing(0)
+            found.append(pieces(joiner, together([some for some, _ in complete]), members) if complete else [])
+        return published(found, all_.table, lambda made, rows, ranks: all_.placed(made, table, rows, ranks, self.order))
+
+    def next_due(self, compact: Compact) -> int | None:
+        """When the next time event is due that messages have set."""
+        if not self.trees.dues:
+            return None
+        messages = compact.whole().messages
+        found = [due for s, some in enumerate(messages) for due in settings(self.trees, s, some).due.values()]
+        later = [int(due[due >= compact.until].min()) for due in found if (due >= compact.until).any()]
+        return min(later, default=None)
 
     def _arrived(self, table: EventTable, rows: Numbers, matched: list[Messages], first: int) -> Chunk:
         envelopes = picked(table, rows, ENVELOPE_FIELDS) if len(rows) else NOTHING
@@ -181,10 +252,16 @@ class Kernel:
 
     def _ends(self, source: int, messages: Messages) -> Numbers:
         """After which instants messages are too old, or no combination that waits can hold them."""
-        if source not in self._others:
-            return np.full(len(messages), -FURTHEST)
-        ends, lasting = expiries(messages, self.program.sources[source].within), self._lasting[source]
-        return ends if lasting is None else np.minimum(ends, messages.table.hi[messages.rows] + lasting)
+        own, hi = self.program.sources[source], messages.table.hi[messages.rows]
+        ends, lasting = expiries(messages, own.within), self._lasting[source]
+        joined = np.full(len(messages), -FURTHEST)
+        if source in self._others:
+            joined = ends if lasting is None else np.minimum(ends, hi + lasting)
+            for due in settings(self.trees, source, messages).due.values():
+                joined = np.maximum(joined, np.minimum(ends, due))
+        if own.in_history:
+            joined = np.maximum(joined, ends if own.floor is None else np.minimum(ends, hi + own.floor))
+        return joined
 
 
 def _keys(groups: Sequence[GroupProgram], chosen: Mapping[int, str]) -> Mapping[int, str] | None:
@@ -201,6 +278,14 @@ def _keys(groups: Sequence[GroupProgram], chosen: Mapping[int, str]) -> Mapping[
             if found is not None:
                 return found
     return None
+
+
+def _is_timely(node: AnySource, fed: frozenset[str]) -> bool:
+    return isinstance(node, TimeEvent) or node.access == "external" or node.message_class not in fed
+
+
+def _last(table: EventTable) -> int:
+    return int(table.place_rows(np.array([len(table) - 1]))[0, 0])
 
 
 def _go_on(now: Numbers) -> bool:

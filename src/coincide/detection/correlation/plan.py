@@ -152,20 +152,27 @@ class CorrelationPlan(PlanOfOne):
         return result
 
     def pending(self, state: State) -> Pending | None:
-        """The join tier has no time events."""
-        pending: Pending | None = state.timers.pending() if self._interpreted else None
+        pending: Pending | None = state.timers.pending() if self._interpreted else self._kernel.pending(state)
         return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
         """Where instances follow from messages, these as tables; but for sets and ranges, which columns do not hold."""
+        if not self._is_tabled:
+            objects = state if self._interpreted else self._kernel.objects(state)
+            return {self.detector.digest: encoding.encode(self.program, objects)}
         objects = state if self._interpreted else state.objects
-        compact = None if self._reasons else self._kernel.compact(objects) if objects is not None else state.compact
+        compact = self._kernel.compact(objects) if objects is not None else state.compact
         if compact is None:
             return {self.detector.digest: encoding.encode(self.program, objects)}
         return with_tables(self.detector, self._kernel.encode(compact), encoding.TABLES)
 
+    @cached_property
+    def _is_tabled(self) -> bool:
+        """Do instances follow from messages that wait, and is there nothing else to be written?"""
+        return not self._reasons and self._kernel.is_tabled
+
     def tells_changes(self, state: State) -> bool:
-        return not self._interpreted and state.compact is not None
+        return not self._interpreted and self._is_tabled and state.compact is not None
 
     def changes(self, state: State, everything: bool = False) -> Changes:
         data, is_whole = self._kernel.changes(state.compact, everything)
@@ -176,7 +183,7 @@ class CorrelationPlan(PlanOfOne):
         if data is None:
             return self.initial()
         if tables is not None:
-            if self._reasons:
+            if not self._is_tabled:
                 damaged("it holds messages only, but instances do not follow from them")
             found = self._kernel.read(*tables)
             found.compact.renewed |= self.detector.digest not in parts
@@ -184,7 +191,7 @@ class CorrelationPlan(PlanOfOne):
         state, partial = encoding.decode(self.program, data)
         if self._interpreted and not partial:
             return state
-        if partial and self._reasons:
+        if partial and not self._is_tabled:
             damaged("it holds messages only, but instances do not follow from them")
         found = self._kernel.state(state, partial)
         return self._kernel.objects(found) if self._interpreted else found
