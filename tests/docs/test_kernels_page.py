@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ SITUATIONS = """<amit><event name="a"/><event name="z"/><lifespan name="L">
     ],
 )
 def test_what_is_interpreted_leaves_others_their_tier(text: str, language: str) -> None:
-    plans = {name: plan for plan in loads(text, language).plans("kernel") for name in plan.definitions}
+    plans: dict[str, Any] = {name: plan for plan in loads(text, language).plans("kernel") for name in plan.definitions}
     assert why_interpreted(plans["slow"])
     assert not why_interpreted(plans["fast"])
     assert plans["fast"].tier == "kernel"
