@@ -17,6 +17,7 @@ from typing import Any
 
 import nats
 import pytest
+from confluent_kafka import Producer
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
@@ -120,3 +121,22 @@ class Mqtt:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
             return True
         return False
+
+
+class Kafka:
+    """A cluster that librdkafka plays for tests, in this process, as long as the producer lives. Topics have four partitions."""
+
+    def __init__(self) -> None:
+        settings = {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 2, "linger.ms": 0}
+        self._producer = Producer(settings)
+        broker = self._producer.list_topics(timeout=10).brokers[1]
+        self.address = f"kafka://{broker.host}:{broker.port}"
+
+    def publish(self, topic: str, messages: Iterable[bytes | dict[str, Any] | None], partition: int = 0, **how: Any) -> str:
+        """The address of the topic."""
+        for message in messages:
+            value = json.dumps(message).encode() if isinstance(message, dict) else message
+            self._producer.produce(topic, value, partition=partition, **how)
+            self._producer.poll(0)
+        assert self._producer.flush(30) == 0
+        return f"{self.address}/{topic}"

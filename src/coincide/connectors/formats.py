@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from importlib.util import find_spec
 
 from pyspark.sql import SparkSession
@@ -11,11 +12,13 @@ from coincide.streams.registry import missing_client
 
 
 def register(spark: SparkSession, *formats: str) -> SparkSession:
-    """Makes the formats `nats` and `mqtt` known to a session, or those that are named; their clients are extras."""
+    """Makes the formats `nats`, `mqtt` and `coincide-kafka` known to a session: those whose clients, which are extras, are
+    installed; or those that are named."""
     if find_spec("pyspark.sql.streaming.datasource") is None:  # admission control came with it
-        raise CoincideError("the formats nats and mqtt need PySpark 4.2 or later")
+        raise CoincideError("the formats nats, mqtt and coincide-kafka need PySpark 4.2 or later")
     for name in formats or tuple(FORMATS):
-        spark.dataSource.register(FORMATS[name]())
+        with nullcontext() if formats else suppress(CoincideError):
+            spark.dataSource.register(FORMATS[name]())
     return spark
 
 
@@ -31,4 +34,10 @@ def _mqtt() -> type:
     return MqttFormat
 
 
-FORMATS = {"mqtt": _mqtt, "nats": _nats}
+def _kafka() -> type:
+    with missing_client("kafka"):
+        from coincide.connectors.kafka import KafkaFormat
+    return KafkaFormat
+
+
+FORMATS = {"coincide-kafka": _kafka, "mqtt": _mqtt, "nats": _nats}

@@ -11,21 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
 
-from coincide.connectors.options import COMMON, Options, check_schema
+from coincide.connectors.logs import LogFormat, Ranges, rows
 from coincide.errors import CoincideError
 from coincide.streams.nats import Subject
-from coincide.streams.natslog import Block, Log
+from coincide.streams.natslog import Log
 
 SCHEMA = StructType().add("value", BinaryType()).add("subject", StringType()).add("sequence", LongType())
 SCHEMA.add("published", TimestampType())
 ARROW = pa.schema(
     [("value", pa.binary()), ("subject", pa.string()), ("sequence", pa.int64()), ("published", pa.timestamp("us", "UTC"))]
 )
-OPTIONS = (*COMMON, "startingOffsets", "failOnDataLoss")
 Offset = dict[str, int]
 
 
@@ -37,51 +36,21 @@ class Range(InputPartition):  # type: ignore[misc]
     last: int
 
 
-class NatsFormat(DataSource):  # type: ignore[misc]
-    @classmethod
-    def name(cls) -> str:
-        return "nats"
+class NatsRanges(Ranges[Log]):
+    format, numbered = "nats", True
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(options)
-        _Ranges(options)  # what is wrong with them is told at once
-
-    def schema(self) -> StructType:
-        return SCHEMA
-
-    def reader(self, schema: StructType) -> NatsReader:
-        check_schema("nats", schema, SCHEMA)
-        return NatsReader(self.options)
-
-    def streamReader(self, schema: StructType) -> NatsStreamReader:
-        check_schema("nats", schema, SCHEMA)
-        return NatsStreamReader(self.options)
-
-
-class _Ranges:
-    """How messages between two numbers are read by tasks."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        given = Options("nats", options, OPTIONS)
-        self.address = Subject(given.url)
+        self.address = Subject(self.url)
         if self.address.stream is None:
-            raise CoincideError(f"'{given.url}' names no stream: only what JetStream keeps can be read again after a failure")
+            raise CoincideError(f"'{self.url}' names no stream: only what JetStream keeps can be read again after a failure")
         if self.address.durable is not None:
-            raise CoincideError(f"'{given.url}': Spark keeps its place in its checkpoint; a durable consumer is not needed")
-        self.start = given.of("startingOffsets", "earliest")
-        if self.start not in ("earliest", "latest") and not self.start.isdecimal():
-            raise CoincideError(f"startingOffsets must be earliest, latest or a number, not '{self.start}'")
-        self.most = given.number("maxOffsetsPerTrigger")
-        self.tasks = given.number("minPartitions") or 1
-        self.losses_fail = given.flag("failOnDataLoss", True)
-        self._log: Log | None = None
+            raise CoincideError(f"'{self.url}': Spark keeps its place in its checkpoint; a durable consumer is not needed")
 
-    @property
-    def log(self) -> Log:
-        if self._log is None:
-            self._log = Log(self.address)
-            self._log.check()
-        return self._log
+    def opened(self) -> Log:
+        log = Log(self.address)
+        log.check()
+        return log
 
     def first(self) -> int:
         """The number before that of the first message to be read."""
@@ -91,16 +60,13 @@ class _Ranges:
         return max(begin, 1 if self.start == "earliest" else int(self.start)) - 1
 
     def ranges(self, after: int, last: int) -> list[Range]:
-        if last <= after:
-            return []
-        size = -(-(last - after) // self.tasks)
-        return [Range(begin, min(begin + size, last)) for begin in range(after, last, size)]
+        return [Range(*part) for _, *part in self.divided({"": (after, last)})]
 
     def read(self, part: Range) -> Iterator[pa.RecordBatch]:
         log = Log(self.address, at_once=False)
         try:
             for block in log.between(part.after, part.last):
-                yield _rows(block)
+                yield rows(block, ARROW)
             self._check_losses(part.after, log.bounds()[0])
         finally:
             log.close()
@@ -113,17 +79,16 @@ class _Ranges:
             )
 
 
-class NatsReader(_Ranges, DataSourceReader):  # type: ignore[misc]
+class NatsReader(NatsRanges, DataSourceReader):  # type: ignore[misc]
     """All that is there."""
 
     def partitions(self) -> list[Range]:
         after, last = self.first(), self.log.bounds()[1]
-        self.log.close()
-        self._log = None  # this object goes to the tasks
+        self.stop()
         return self.ranges(after, last) or [Range(last, last)]
 
 
-class NatsStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class NatsStreamReader(NatsRanges, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """What is there, micro-batch by micro-batch."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -132,9 +97,6 @@ class NatsStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailable
 
     def initialOffset(self) -> Offset:
         return {"sequence": self.first()}
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadAllAvailable() if self.most is None else ReadMaxRows(self.most)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = self.log.bounds()[1]
@@ -159,11 +121,6 @@ class NatsStreamReader(_Ranges, DataSourceStreamReader, SupportsTriggerAvailable
     def partitions(self, start: Offset, end: Offset) -> list[Range]:
         return self.ranges(start["sequence"], end["sequence"])
 
-    def stop(self) -> None:
-        if self._log is not None:
-            self._log.close()
 
-
-def _rows(block: Block) -> pa.RecordBatch:
-    columns = [pa.array(column, field.type) for column, field in zip(block, ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=ARROW)
+class NatsFormat(LogFormat):
+    columns, batch, stream = SCHEMA, NatsReader, NatsStreamReader

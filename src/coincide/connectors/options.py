@@ -25,7 +25,8 @@ class Options:
     @property
     def url(self) -> str:
         if (url := self._given.get("path")) is None:
-            raise CoincideError(f"format '{self._format}': where is it? .load(\"{self._format}://…\")")
+            scheme = self._format.removeprefix("coincide-")
+            raise CoincideError(f"format '{self._format}': where is it? .load(\"{scheme}://…\")")
         return url
 
     def of(self, name: str, default: str) -> str:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from coincide.connectors.formats import FORMATS, register
+from coincide.connectors.formats import register
 from coincide.connectors.messages import decoded
 from coincide.errors import CoincideError
-from coincide.streams.connection import Address
 
-BROKERS = {"nats": "nats", "mqtt": "mqtt", "mqtts": "mqtt", "kafka": "kafka", "kafkas": "kafka"}
+BROKERS = {"nats": "nats", "mqtt": "mqtt", "mqtts": "mqtt", "kafka": "coincide-kafka", "kafkas": "coincide-kafka"}
 """Formats by the scheme of a URL."""
 ENDINGS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet", ".orc": "orc"}
 
@@ -35,10 +33,8 @@ def events(
     if scheme in BROKERS:
         if schema is None:
             raise CoincideError(f"'{where}': messages have no columns; a schema says which fields are wanted, and of which types")
-        name, given = _broker(where, scheme)
-        if name in FORMATS:
-            register(spark, name)
-        return decoded(reader.format(name).options(**{**given, **(options or {})}).load(), schema)
+        register(spark, BROKERS[scheme])
+        return decoded(reader.format(BROKERS[scheme]).options(**(options or {})).load(where), schema)
     reader = reader.format(_files(where, format)).options(**(options or {}))
     if schema is None and streaming:
         schema = _schema_of_files(spark, where, format, options)
@@ -52,17 +48,6 @@ def is_json(where: str, format: str | None = None) -> bool:
 
 def _files(where: str, format: str | None) -> str:
     return format or ENDINGS.get(PurePosixPath(where).suffix, "parquet")
-
-
-def _broker(where: str, scheme: str) -> tuple[str, dict[str, Any]]:
-    """The format of messages, and what Spark is to be told."""
-    if BROKERS[scheme] != "kafka":
-        return BROKERS[scheme], {"path": where}
-    address = Address.of(where, [], "options of Spark's connector")
-    if not address.path:
-        raise CoincideError(f"'{where}' names no topic: kafka://HOST:PORT/TOPIC")
-    secure = {"kafka.security.protocol": "SSL"} if scheme == "kafkas" else {}
-    return "kafka", {"kafka.bootstrap.servers": f"{address.host}:{address.port or 9092}", "subscribe": address.path, **secure}
 
 
 def _schema_of_files(spark: SparkSession, where: str, format: str | None, options: Mapping[str, str] | None) -> StructType:

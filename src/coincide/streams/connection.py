@@ -15,6 +15,8 @@ from coincide.errors import CoincideError, Diagnostic, InputError, nearest
 
 PATIENCE = 5.0
 """Seconds in which a server has to answer at first."""
+MENDED = 60.0
+"""Seconds within which a connection that broke must be there again, where a task waits for it."""
 WAIT = 0.25
 """Seconds after which a source that waits looks whether it was closed."""
 SHORTEST, LONGEST = 0.05, 5.0

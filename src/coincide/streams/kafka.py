@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from coincide.adapters.files import readable
 from coincide.errors import CoincideError, Diagnostic
@@ -27,6 +27,8 @@ WAITING = 100_000
 """Messages of partitions that are ahead which may wait for the others."""
 LOOK = 30.0
 """Seconds between two looks whether the topic has more partitions."""
+GONE = KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE
+"""What is said of an offset that is not there (any more)."""
 
 Message = Any
 """Of the client; releases differ in what they say about its type."""
@@ -75,6 +77,18 @@ class Topic:
             raise CoincideError(f"'{self.address.server}': no topic '{self.name}': {found.error.str()}")
         return sorted(found.partitions)
 
+    def offsets(self, client: Any, which: int) -> dict[int, int]:
+        """Where the partitions begin (OFFSET_BEGINNING) or end (OFFSET_END). Raises CoincideError as above."""
+        try:
+            asked = self.at(dict.fromkeys(self.partitions(client), which))
+            found = client.offsets_for_times(asked, timeout=PATIENCE)  # of all at once, unlike get_watermark_offsets
+        except KafkaException as error:
+            raise unreachable(self.address.server, error.args[0].str()) from error
+        for part in found:
+            if part.error is not None:
+                raise unreachable(self.address.server, part.error.str())
+        return {part.partition: part.offset for part in found}
+
     def at(self, offsets: dict[int, int]) -> list[TopicPartition]:
         return [TopicPartition(self.name, partition, offset) for partition, offset in offsets.items()]
 
@@ -88,11 +102,16 @@ def _properties() -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in entries}
 
 
-def _client(kind: Any, settings: dict[str, Any]) -> Any:
+def client_of(kind: Any, settings: dict[str, Any]) -> Any:
     try:
         return kind(settings)
     except KafkaException as error:
         raise CoincideError(f"Kafka's client does not take its settings: {error.args[0].str()}") from error
+
+
+def is_final(error: Any) -> bool:
+    """Is it one that the client does not get over by itself?"""
+    return bool(error.fatal() or not (error.retriable() or error.code() < 0))
 
 
 class KafkaSource(Source):
@@ -114,7 +133,7 @@ class KafkaSource(Source):
 
     def deliveries(self, position: Position) -> Iterator[Delivery]:
         settings = self.topic.settings(enable_auto_commit=False, enable_partition_eof=True, auto_offset_reset="error")
-        self._consumer = _client(Consumer, {**settings, "group.id": self.group or "coincide"})
+        self._consumer = client_of(Consumer, {**settings, "group.id": self.group or "coincide"})
         try:
             offsets = self._beginning(position)
             self._consumer.assign(self.topic.at(offsets))
@@ -169,10 +188,10 @@ class KafkaSource(Source):
             step.add(message)
         elif error.code() == KafkaError._PARTITION_EOF:
             step.ended(message.partition())
-        elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        elif error.code() in GONE:
             hint = "without its checkpoint the run begins with what is there"
             raise CoincideError(Diagnostic(f"'{self.url}': what came after the checkpoint is no longer there", hint=hint))
-        elif error.fatal() or not (error.retriable() or error.code() < 0):
+        elif is_final(error):
             raise CoincideError(f"'{self.url}': {error.str()}")
 
     def _join_new(self, step: InStep) -> None:
@@ -255,11 +274,11 @@ class KafkaSink(Sink):
 
     def open(self, position: Position) -> None:
         forever = self.topic.settings(enable_idempotence=True, linger_ms=1, message_timeout_ms=0)
-        self._producer: Any = _client(Producer, forever)
+        self._producer: Any = client_of(Producer, forever)
         reading = self.topic.settings(enable_auto_commit=False, enable_partition_eof=True, auto_offset_reset="earliest")
-        consumer = _client(Consumer, {**reading, "group.id": "coincide"})
+        consumer = client_of(Consumer, {**reading, "group.id": "coincide"})
         try:
-            now = self._now(consumer)
+            now = self.topic.offsets(consumer, OFFSET_END)
             self._ends = {**now, **dict(position or ())}
             self._there = self._keys(consumer, now)
         finally:
@@ -300,14 +319,6 @@ class KafkaSink(Sink):
     def _check(self) -> None:
         if self._failed:
             raise CoincideError(f"'{self.url}' does not take detections: {self._failed[0].str()}")
-
-    def _now(self, consumer: Any) -> dict[int, int]:
-        """Where the partitions end."""
-        parts = self.topic.at(dict.fromkeys(self.topic.partitions(consumer), 0))
-        try:
-            return {part.partition: consumer.get_watermark_offsets(part, timeout=PATIENCE)[1] for part in parts}
-        except KafkaException as error:
-            raise unreachable(self.topic.address.server, error.args[0].str()) from error
 
     def _keys(self, consumer: Any, now: dict[int, int]) -> set[str]:
         """Of what was written since the checkpoint, as far as it is still there. The last of it may be nothing that is given

@@ -9,12 +9,10 @@ from threading import Event
 from typing import Any, NamedTuple
 
 from coincide.errors import CoincideError
-from coincide.streams.connection import BackOff, unreachable
+from coincide.streams.connection import MENDED, BackOff, unreachable
 from coincide.streams.nats import ASKED, FAILURES, PATIENCE, Subject, wired
 from coincide.streams.natswire import Wire, published, sequence, subject_of
 
-MENDED = 60.0
-"""Seconds within which a connection that broke must be there again."""
 NOTHING_THERE = 404, 408
 """What a server says to a request for messages when there are no more."""
 UNCHANGED = "limits"
