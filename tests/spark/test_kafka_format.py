@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from brokers import Kafka
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from support import expected, finished, random_events, texts_of_rows
 
+from coincide.connectors.formats import FORMATS
 from coincide.connectors.kafka import SCHEMA, KafkaFormat, KafkaReader, KafkaStreamReader, Range, shared
 from coincide.errors import CoincideError
 from coincide.model.event import record
 from coincide.rulebook import loads
 from coincide.spark import detect, events, register
 from coincide.streams import kafkalog
+from coincide.streams.registry import missing_client
 
 pytestmark = pytest.mark.spark
 
@@ -95,6 +98,8 @@ def test_a_task_for_each_partition_or_more(kafka: Kafka) -> None:
     reader = KafkaReader({"path": url, "minPartitions": "3"})
     assert reader.partitions() == [Range(0, 0, 3), Range(0, 3, 6), Range(3, 0, 2)]
     assert len(taken(reader, reader.partitions())) == 8
+    nothing = KafkaReader({"path": url, "startingOffsets": "latest"})
+    assert taken(nothing, nothing.partitions()) == []
 
 
 def test_what_is_new_is_read_and_what_is_newer_waits(kafka: Kafka) -> None:
@@ -181,6 +186,36 @@ def test_what_cannot_be_read_is_told(kafka: Kafka, where: str, options: dict[str
     kafka.publish("wrong", [b"0"])
     with pytest.raises(CoincideError, match=message):
         KafkaFormat({"path": kafka.address + where, **options}).reader(SCHEMA).partitions()
+
+
+def test_who_was_there_is_waited_for(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = KafkaStreamReader({"path": kafka.publish("away", [b"0"])})
+    begin = reader.initialOffset()
+    failures, asked = [CoincideError("away")] * 2, reader.topic.offsets
+
+    def offsets(*how: Any) -> dict[int, int]:
+        if failures:
+            raise failures.pop()
+        return asked(*how)
+
+    monkeypatch.setattr(reader.topic, "offsets", offsets)
+    assert reader.latestOffset(begin, ReadAllAvailable())["away"]["0"] == 1
+    reader.stop()
+
+
+def test_formats_whose_clients_are_not_installed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    session: Any = SimpleNamespace(dataSource=SimpleNamespace(register=lambda format: made.append(format.name())))
+
+    def absent() -> type:
+        with missing_client("mqtt"):
+            raise ModuleNotFoundError("No module named 'paho'", name="paho")
+
+    monkeypatch.setitem(FORMATS, "mqtt", absent)
+    register(session)
+    assert made == ["coincide-kafka", "nats"]
+    with pytest.raises(CoincideError, match="is not installed"):
+        register(session, "mqtt")
 
 
 def test_who_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
