@@ -14,7 +14,7 @@ from benchmarks.measure import best, show
 from benchmarks.workloads import fresh
 from coincide import loads
 from coincide.detection.base import Clock
-from coincide.detection.correlation.kernel import Kernel
+from coincide.detection.correlation.kernel.kernel import Kernel
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.stamp import MILLISECOND

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coincide.detection.base import Clock
-from coincide.detection.correlation import join, join_state, kernel
-from coincide.detection.correlation.kernel import Kernel
+from coincide.detection.correlation.kernel import join, kernel
+from coincide.detection.correlation.kernel import state as waiting_messages
+from coincide.detection.correlation.kernel.kernel import Kernel
 from coincide.engines.graph import Graph
 from coincide.model.batch import EventBatch
 from coincide.model.compound import compound_of
@@ -142,7 +143,7 @@ KEYED = descriptions(equal=("EK and ", "EK and EC and ", "EX and EK and EC and "
 @quick
 @given(KEYED, streams(), st.lists(st.integers(1, 9), max_size=2), st.sampled_from([0, 2]))
 def test_only_what_has_the_keys_is_looked_at(text: str, events: list[Event], cuts: list[int], least: int) -> None:
-    with patch.object(kernel, "SHARE", 0), patch.object(join_state, "LEAST", least):
+    with patch.object(kernel, "SHARE", 0), patch.object(waiting_messages, "LEAST", least):
         check_detector(rules(text), events, cuts)
 
 
@@ -168,7 +169,7 @@ def test_partners_by_attributes_of_other_names(seed: int, changes: bool) -> None
         for n, at, key in ((n, 1000 * (n // 2), rng.randrange(9)) for n in range(150))
     ]
     cuts = sorted(rng.sample(range(1, 150), 40))
-    with patch.object(kernel, "SHARE", 0), patch.object(join_state, "LEAST", 4):
+    with patch.object(kernel, "SHARE", 0), patch.object(waiting_messages, "LEAST", 4):
         found = detections(book, events, tier="kernel", cuts=cuts, changes=changes)
     assert found == detections(book, events)
     assert len({record["type"] for record in found}) == 2

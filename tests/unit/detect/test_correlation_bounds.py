@@ -10,7 +10,8 @@ from coincide.adapters.mapping import DEFAULT
 from coincide.adapters.order import sort_batch
 from coincide.adapters.records import event_of
 from coincide.cdl import forget_providers, register_provider
-from coincide.detection.correlation import join_state, kernel
+from coincide.detection.correlation.kernel import kernel
+from coincide.detection.correlation.kernel import state as waiting_messages
 from coincide.engines.graph import Graph
 from coincide.lang.cdl.bounds import SLACK, time_bounds
 from coincide.lang.cdl.names import Names
@@ -114,7 +115,7 @@ def test_detections_may_be_older_than_the_clock() -> None:
 
 def test_what_comes_bit_by_bit_is_forgotten_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fifth of a second of events waits, whatever has been there before; keys are never the same."""
-    monkeypatch.setattr(join_state, "LEAST", 8)
+    monkeypatch.setattr(waiting_messages, "LEAST", 8)
     monkeypatch.setattr(kernel, "SHARE", 0)
     graph = Graph(rules("P", head=HEAD.replace("cd: c", "cd: c\nwithin: 200 ms"), P="A.k = B.k").plans("kernel"))
     state, made = graph.initial(), 0

@@ -21,7 +21,7 @@ from coincide.model.stamp import order_key
 VERSION = 2
 READABLE = (1, 2)
 TABLES = 3
-"""What is in tables instead (join_tables.py)."""
+"""What is in tables instead (kernel/relations.py)."""
 
 
 class Written(msgspec.Struct, array_like=True):

@@ -15,10 +15,10 @@ import pyarrow as pa
 from coincide.detection.columns.codec import Relations, Rows, compact, decode, kind_of
 from coincide.detection.columns.store import NOTHING, picked
 from coincide.detection.columns.tables import KEYED, Numbers, Shape
-from coincide.detection.correlation.join_chunks import ENVELOPE_FIELDS, Chunk
-from coincide.detection.correlation.join_rows import Messages, clocks, compacted, typed
-from coincide.detection.correlation.join_state import Compact
-from coincide.detection.correlation.join_trees import Attribute, Trees
+from coincide.detection.correlation.kernel.chunks import ENVELOPE_FIELDS, Chunk
+from coincide.detection.correlation.kernel.rows import Messages, clocks, compacted, typed
+from coincide.detection.correlation.kernel.state import Compact
+from coincide.detection.correlation.kernel.trees import Attribute, Trees
 from coincide.detection.keys import key_part
 from coincide.detection.snapshots import damaged
 from coincide.model.column import Column

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.correlation.join_trees import SPECIAL, Aggregated, Computed, Looked, Mapped, Order, Special, Trees
+from coincide.detection.correlation.kernel.trees import SPECIAL, Aggregated, Computed, Looked, Mapped, Order, Special, Trees
 from coincide.detection.correlation.values import matched
 from coincide.detection.correlation.view import ENVELOPE
 from coincide.expr.vector import Microseconds, Rows, Spaces, evaluate_joined, holds_joined, milliseconds_of, spaces_of

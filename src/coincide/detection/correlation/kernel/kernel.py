@@ -2,8 +2,8 @@
 
 Without preferences nothing that waits is ever dropped but for its age, so live instances need not be held: they follow from the
 messages that each source has matched. The state is these messages, as columns; a batch is joined with them and with itself
-(join.py). Time events follow from the messages that set them (join_times.py), what is remembered is looked through when a
-combination is complete (join_memory.py). What comes in a form that columns cannot hold (sets and ranges, places with timers in
+(join.py). Time events follow from the messages that set them (times.py), what is remembered is looked through when a
+combination is complete (memory.py). What comes in a form that columns cannot hold (sets and ranges, places with timers in
 them), goes through the interpreter's state; so does what is written down where there is more to it than messages that wait."""
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from coincide.detection.base import Clock, Pending
 from coincide.detection.columns.codec import encode
 from coincide.detection.columns.store import NOTHING, picked
 from coincide.detection.columns.tables import distinct
-from coincide.detection.correlation import join_state, join_tables
 from coincide.detection.correlation.interpreter import Interpreter
-from coincide.detection.correlation.join import Buffer, Combinations, Joiner
-from coincide.detection.correlation.join_chunks import ENVELOPE_FIELDS, Chunk
-from coincide.detection.correlation.join_emission import pieces, published
-from coincide.detection.correlation.join_memory import Filled, Memory, nothing, one_after_another
-from coincide.detection.correlation.join_rows import Messages, clocks, expiries, match
-from coincide.detection.correlation.join_state import Compact
-from coincide.detection.correlation.join_times import Moments, both_ways, moments, settings
-from coincide.detection.correlation.join_trees import Trees
+from coincide.detection.correlation.kernel import relations as tables
+from coincide.detection.correlation.kernel import state as compacts
+from coincide.detection.correlation.kernel.chunks import ENVELOPE_FIELDS, Chunk
+from coincide.detection.correlation.kernel.emission import pieces, published
+from coincide.detection.correlation.kernel.join import Buffer, Combinations, Joiner
+from coincide.detection.correlation.kernel.memory import Filled, Memory, nothing, one_after_another
+from coincide.detection.correlation.kernel.rows import Messages, clocks, expiries, match
+from coincide.detection.correlation.kernel.state import Compact
+from coincide.detection.correlation.kernel.times import Moments, both_ways, moments, settings
+from coincide.detection.correlation.kernel.trees import Trees
 from coincide.detection.correlation.live import Links
 from coincide.detection.correlation.program import GroupProgram, Program
 from coincide.detection.correlation.state import State
@@ -89,7 +90,7 @@ class Kernel:
         return {**both_ways(group.links), **keys}
 
     def fresh(self) -> KernelState:
-        return KernelState(join_state.empty(self.trees))
+        return KernelState(compacts.empty(self.trees))
 
     def state(self, objects: State, partial: bool) -> KernelState:
         compact = self.compact(objects)
@@ -99,7 +100,7 @@ class Kernel:
 
     def compact(self, objects: State) -> Compact | None:
         """None where there are sets or ranges in it, or messages that came after later ones."""
-        found = join_state.loaded(self.trees, objects)
+        found = compacts.loaded(self.trees, objects)
         if found is None or not _go_on(clocks(found.whole().table)):
             return None
         return found if not self.trees.dues or (found.whole().table.sortable and self._goes_on(found, objects)) else None
@@ -120,11 +121,11 @@ class Kernel:
         return follow and found.until > max(over, default=-FURTHEST - 1)
 
     def read(self, base: bytes, later: Sequence[bytes]) -> KernelState:
-        return KernelState(join_tables.read(self.trees, self.key, base, later))
+        return KernelState(tables.read(self.trees, self.key, base, later))
 
     def encode(self, compact: Compact) -> bytes:
         compact.keep(compact.whole(), self._ends)
-        return encode(join_tables.relations(compact, self.key))
+        return encode(tables.relations(compact, self.key))
 
     def changes(self, compact: Compact, everything: bool) -> tuple[bytes, bool]:
         """What has changed since this was called last, or all if that is wanted or as much; and whether it is all."""
@@ -132,7 +133,7 @@ class Kernel:
         if everything:
             compact.keep(compact.whole(), self._ends)
             compact.renumber()
-        relations = join_tables.relations(compact, self.key, not everything)
+        relations = tables.relations(compact, self.key, not everything)
         compact.go_on()
         relations.epoch = compact.epoch
         return encode(relations), everything
@@ -147,7 +148,7 @@ class Kernel:
     def _instances(self, compact: Compact) -> State:
         whole = compact.whole()
         all_ = moments(self.trees, whole, np.zeros(len(whole), np.int64), compact.until)
-        return join_state.objects(self.trees, all_, self._links, compact.until, self.order)
+        return compacts.objects(self.trees, all_, self._links, compact.until, self.order)
 
     def step(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
         is_timed = bool(self.trees.dues)

@@ -10,9 +10,9 @@ import numpy as np
 
 from coincide.detection.columns.tables import taken
 from coincide.detection.correlation.evaluate import AGGREGATES
-from coincide.detection.correlation.join import Combinations, Joiner, Partners, portions
-from coincide.detection.correlation.join_rows import Gathered, Mask, Numbers, Scope
-from coincide.detection.correlation.join_trees import Aggregated, Completion, Presence
+from coincide.detection.correlation.kernel.join import Combinations, Joiner, Partners, portions
+from coincide.detection.correlation.kernel.rows import Gathered, Mask, Numbers, Scope
+from coincide.detection.correlation.kernel.trees import Aggregated, Completion, Presence
 from coincide.expr.tree import Expr
 from coincide.model.column import Column, column_of
 

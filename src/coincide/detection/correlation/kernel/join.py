@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from coincide.detection.columns.numbers import comparable
 from coincide.detection.columns.tables import taken
-from coincide.detection.correlation.join_rows import Gathered, Mask, Messages, Scope, Texts, expiries, numbered_texts
-from coincide.detection.correlation.join_trees import Selection, Trees
+from coincide.detection.correlation.kernel.rows import Gathered, Mask, Messages, Scope, Texts, expiries, numbered_texts
+from coincide.detection.correlation.kernel.trees import Selection, Trees
 from coincide.detection.correlation.live import Link, Links
 from coincide.model.column import Column, concatenated
 

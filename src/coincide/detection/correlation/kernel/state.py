@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.store import NOTHING
-from coincide.detection.correlation.join import Buffer, Combinations, Joiner
-from coincide.detection.correlation.join_chunks import NO_ROWS, Chunk, Ends, Keys, nothing, together
-from coincide.detection.correlation.join_rows import Messages, Numbers, clocks
-from coincide.detection.correlation.join_times import Moments, settings
-from coincide.detection.correlation.join_trees import Trees
+from coincide.detection.correlation.kernel.chunks import NO_ROWS, Chunk, Ends, Keys, nothing, together
+from coincide.detection.correlation.kernel.join import Buffer, Combinations, Joiner
+from coincide.detection.correlation.kernel.rows import Messages, Numbers, clocks
+from coincide.detection.correlation.kernel.times import Moments, settings
+from coincide.detection.correlation.kernel.trees import Trees
 from coincide.detection.correlation.live import Instance, Links
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.state import State, expiry_of, fresh

@@ -12,9 +12,9 @@ import pyarrow as pa
 from coincide.detection.columns.places import caused_places
 from coincide.detection.columns.store import joined, picked
 from coincide.detection.correlation.interpreter import FARTHEST
-from coincide.detection.correlation.join_chunks import Chunk
-from coincide.detection.correlation.join_rows import Gathered, Messages, Numbers, Scope, clocks, typed
-from coincide.detection.correlation.join_trees import Trees
+from coincide.detection.correlation.kernel.chunks import Chunk
+from coincide.detection.correlation.kernel.rows import Gathered, Messages, Numbers, Scope, clocks, typed
+from coincide.detection.correlation.kernel.trees import Trees
 from coincide.detection.correlation.live import PLACE, TRIGGER, Links
 from coincide.model.bounds import FURTHEST
 from coincide.model.column import Column

@@ -10,7 +10,7 @@ import numpy as np
 
 from coincide.detection.columns.store import NOTHING, joined, picked
 from coincide.detection.columns.tables import distinct, taken
-from coincide.detection.correlation.join_rows import Messages, Numbers, appended, compacted
+from coincide.detection.correlation.kernel.rows import Messages, Numbers, appended, compacted
 from coincide.model.bounds import FURTHEST
 from coincide.model.column import Column
 from coincide.model.event import Value

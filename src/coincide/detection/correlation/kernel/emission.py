@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coincide.detection.columns.places import ranks_of
-from coincide.detection.correlation.join import Combinations, Joiner, in_order
-from coincide.detection.correlation.join_memory import Ragged, one_after_another, side_by_side
-from coincide.detection.correlation.join_rows import typed
-from coincide.detection.correlation.join_trees import Published
+from coincide.detection.correlation.kernel.join import Combinations, Joiner, in_order
+from coincide.detection.correlation.kernel.memory import Ragged, one_after_another, side_by_side
+from coincide.detection.correlation.kernel.rows import typed
+from coincide.detection.correlation.kernel.trees import Published
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.column import Column, column_of, concatenated
 from coincide.model.table import EventTable, Origins
