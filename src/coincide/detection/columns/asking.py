@@ -61,7 +61,9 @@ class Asking:
         order = np.argsort(asked, kind="stable")[np.count_nonzero(held) :]
         starts = np.flatnonzero(np.diff(asked[order], prepend=0))
         for number, mine in zip(asked[order[starts]].tolist(), np.split(order, starts)[1:], strict=True):
-            held[mine] = holds(self._tests[number], rows[mine])
+            some = rows[mine]  # several definitions may ask the same of a row
+            new = np.diff(some, prepend=-1) != 0
+            held[mine] = holds(self._tests[number], some[new])[np.cumsum(new) - 1]
         return held
 
 

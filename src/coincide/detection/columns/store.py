@@ -167,7 +167,8 @@ def gathered(chunks: Sequence[EventTable], numbers: Numbers, columns: frozenset[
 
 
 def picked(table: EventTable, rows: Numbers, columns: frozenset[str] | None, placed: bool = True) -> EventTable:
-    """Rows as they are kept: without what nobody will read, places worked out so that the rest of the batch can go."""
+    """Rows, which ascend, as they are kept: without what nobody will read, places worked out so that the rest of the batch can
+    go."""
     if not placed:
         return _without_places(table, rows, columns)
     fields = {name: table.fields[name] for name in table.fields if columns is None or name in columns}

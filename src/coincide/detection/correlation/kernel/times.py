@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from coincide.detection.columns.places import caused_places
-from coincide.detection.columns.store import joined, picked
+from coincide.detection.columns.store import joined
 from coincide.detection.correlation.interpreter import FARTHEST
 from coincide.detection.correlation.kernel.chunks import Chunk
 from coincide.detection.correlation.kernel.rows import Gathered, Messages, Numbers, Scope, clocks, typed
@@ -116,7 +116,7 @@ def _merged(working: Chunk, batch_rows: Numbers, sets: Numbers, over: list[tuple
     order = np.lexsort((numbers, np.concatenate((np.arange(size), setter)), is_time, instants))
     where = np.empty(len(order), np.int64)
     where[order] = np.arange(len(order))
-    table = picked(joined([working.table, _rows(working.table, due)]), order, None) if len(due) else working.table
+    table = joined([working.table, _rows(working.table, due)]).take(order) if len(due) else working.table
     messages = [_moved(table, some, where) for some in working.messages]
     for number_ in dict.fromkeys(one[0] for one in over):
         own = np.sort(where[size + np.flatnonzero(time == number_)])
