@@ -18,13 +18,13 @@ from coincide.detection.automaton.storage import whole
 from coincide.detection.base import Clock
 from coincide.detection.columns.asking import Asking, Question
 from coincide.detection.columns.keys import Codes, key_codes
-from coincide.detection.columns.rows import Some, TableRows
+from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.splitting import split
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.eventsets import Leaf
 from coincide.detection.keys import Key
 from coincide.expr.tree import And
-from coincide.expr.vector import holds
+from coincide.expr.vector import Picked, holds
 from coincide.model.batch import EventBatch
 from coincide.model.table import EventTable
 
@@ -53,7 +53,7 @@ class Family(Kernel):
     def _read(self, memory: Memory, table: EventTable) -> tuple[EventTable, Rows | None]:
         """A row of its own for each detector that reads it, but where it begins nothing and its key waits for nothing."""
         every = TableRows(table)
-        rows, whose, bits = self._asking.of(table.column("type"), lambda test, some: holds(test, Some(every, some)))
+        rows, whose, bits = self._asking.of(table.column("type"), lambda test, some: holds(test, Picked(every, some)))
         kinds, of_row = np.unique(bits, return_inverse=True)
         numbers = np.array([self.tables.class_of(leaves) for leaves in kinds.tolist()], np.int64)
         cells = self.tables.cells()

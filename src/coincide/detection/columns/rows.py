@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
@@ -44,54 +40,12 @@ class TableRows:
     def column(self, name: str) -> Column | None:
         return self.table.column(name)
 
-    def spaces(self, rows: npt.NDArray[np.int64]) -> Spaces | None:
-        return TableRows(self.table.narrowed(rows, ())).space
-
     def take(self, rows: npt.NDArray[np.int64]) -> TableRows:
         return TableRows(self.table.take(rows))
 
     def nothing(self) -> Column:
         """A column without values."""
         return Column(len(self.table))
-
-
-class Pickable(Protocol):
-    """Rows of which some can be looked at by their numbers."""
-
-    @property
-    def lo(self) -> Microseconds: ...
-    @property
-    def hi(self) -> Microseconds: ...
-    def column(self, name: str) -> Column | None: ...
-    def spaces(self, rows: npt.NDArray[np.int64]) -> Spaces | None: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Some:
-    """Some of these rows, as expressions see them."""
-
-    rows: Pickable
-    index: npt.NDArray[np.int64]
-
-    @cached_property
-    def space(self) -> Spaces | None:
-        return self.rows.spaces(self.index)
-
-    @property
-    def length(self) -> int:
-        return len(self.index)
-
-    @property
-    def lo(self) -> Microseconds:
-        return self.rows.lo[self.index]
-
-    @property
-    def hi(self) -> Microseconds:
-        return self.rows.hi[self.index]
-
-    def column(self, name: str) -> Column | None:
-        column = self.rows.column(name)
-        return None if column is None else column.take(self.index)
 
 
 def _numbers(column: Column | None, length: int) -> npt.NDArray[np.float64]:

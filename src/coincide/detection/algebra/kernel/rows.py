@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from coincide.detection.algebra.shape.shapes import Leaf, Operators, Window, tests_of
 from coincide.detection.algebra.space.columns import located
 from coincide.detection.columns.keys import Codes, key_codes
-from coincide.detection.columns.rows import Some, TableRows
+from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import gathered
 from coincide.detection.columns.tables import distinct, longer
 from coincide.detection.keys import Key, key_value
@@ -127,6 +127,33 @@ class Rows:
 
     def place(self, row: int) -> Place:
         return self.pick(np.array([row])).place_tuples()[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Some:
+    """Some of these rows, as expressions see them."""
+
+    rows: Rows
+    index: Numbers
+
+    @cached_property
+    def space(self) -> Spaces | None:
+        return self.rows.spaces(self.index)
+
+    @property
+    def length(self) -> int:
+        return len(self.index)
+
+    @property
+    def lo(self) -> Microseconds:
+        return self.rows.lo[self.index]
+
+    @property
+    def hi(self) -> Microseconds:
+        return self.rows.hi[self.index]
+
+    def column(self, name: str) -> Column:
+        return self.rows.column(name).take(self.index)
 
 
 def united(parts: Sequence[Numbers], length: int) -> Numbers:
