@@ -29,6 +29,8 @@ QUESTIONS = (
     "spark_pages",
     "spark_flat",
     "spark_sizes",
+    "spark_open",
+    "spark_cold",
     "ranges",
     "cdl_visit",
     "cdl_joins",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +90,8 @@ def test_a_job_keeps_what_is_no_event(spark: Any, tmp_path: Path, capsys: pytest
     (tmp_path / "m.ecl").write_text("monitor m by k = repeat { push(x) { sequential { a, b } } }", encoding="utf-8")
     records = ['{"type": "a", "time": 1, "k": 1}', '{"type": "b", "time": 2, "k": 1}', '{"type": "a", ', '{"time": 3}']
     (tmp_path / "events.json").write_text("\n".join(records), encoding="utf-8")
-    parser = ArgumentParser()
-    parser.add_argument("rules", nargs="+")
-    job.arguments(parser)
-    words = ["--source", "events.json", "--sink", "found", "--rejects", "rejected"]
-    where = [word if word.startswith("-") else str(tmp_path / word) for word in ("m.ecl", *words)]
-    assert job.run(spark, parser.parse_args([*where, "--schema", "type string, time long, k long"])) == 0
+    words = ["m.ecl", "--source", "events.json", "--sink", "found", "--rejects", "rejected"]
+    assert _run_job(spark, tmp_path, words, "--schema", "type string, time long, k long") == 0
     assert capsys.readouterr().err.startswith("warning: 2 of 4 rows have no type or no time: left out")
     assert [row["type"] for row in spark.read.parquet(str(tmp_path / "found")).collect()] == ["x"]
     rejected = spark.read.parquet(str(tmp_path / "rejected")).collect()
@@ -102,3 +99,34 @@ def test_a_job_keeps_what_is_no_event(spark: Any, tmp_path: Path, capsys: pytest
         ("not JSON, or not of these types", '{"type": "a", '),
         ("missing type", None),
     }
+
+
+SIGMA = """title: A login
+name: login
+logsource: {category: network_connection}
+detection: {selection: {user.name: root}, condition: selection}
+"""
+
+
+def test_a_job_keeps_what_came_too_late_and_reads_rules_of_sigma(spark: Any, tmp_path: Path) -> None:
+    """A stream; what is far in the future is believed if that is asked for, so that all that follows is late."""
+    (tmp_path / "login.yml").write_text(SIGMA, encoding="utf-8")
+    columns = "`event.category` string, `@timestamp` timestamp, `user.name` string"
+    options = ("--schema", columns, "--format", "json", "--sigma-mapping", "ecs", "--ahead", "none")
+    (tmp_path / "events").mkdir()
+    words = ["login.yml", "--source", "events", "--sink", "found", "--checkpoint", "kept", "--late", "late"]
+    for number, day in enumerate(("2026-01-01", "2036-01-01", "2026-01-02")):
+        record = {"event.category": "network", "@timestamp": f"{day}T00:00:00Z", "user.name": "root"}
+        (tmp_path / "events" / f"{number}.json").write_text(json.dumps(record), encoding="utf-8")
+        assert _run_job(spark, tmp_path, words, *options) == 0
+    assert len(spark.read.parquet(str(tmp_path / "found")).collect()) == 1
+    late = spark.read.parquet(str(tmp_path / "late")).collect()
+    assert [str(row["time"]["hi"])[:10] for row in late] == ["2026-01-02"]
+
+
+def _run_job(spark: Any, folder: Path, words: Sequence[str], *options: str) -> int:
+    parser = ArgumentParser()
+    parser.add_argument("rules", nargs="+")
+    job.arguments(parser)
+    where = [word if word.startswith("-") else str(folder / word) for word in words]
+    return job.run(spark, parser.parse_args([*where, *options]))

@@ -47,7 +47,9 @@ def submit(given: Given) -> int:
     from coincide.connectors.packaging import archive
     from coincide.rulebook import load, rule_files
 
-    load(*given.rules)  # what is wrong with them is told here, not by a cluster
+    load(
+        *given.rules, sigma_mapping=given.sigma_mapping or given.mapping
+    )  # what is wrong with them is told here, not by a cluster
     given.rules = [file.name for file in rule_files(given.rules)]  # Spark sends files, not folders
     with tempfile.TemporaryDirectory() as folder:
         package = given.zip or Path(folder) / "coincide.zip"
@@ -65,8 +67,9 @@ def _command(given: Given, package: Path) -> list[str]:
 
     settings = [*(f"{name}={value}" for name, value in SETTINGS.items()), *given.conf]
     conf = [word for setting in settings for word in ("--conf", setting)]
-    mapping = [given.mapping] if given.mapping is not None and Path(given.mapping).exists() else []  # or one of the package
-    shipped = ["--master", given.master, "--py-files", str(package), "--files", ",".join(_sent([*given.rules, *mapping]))]
+    mappings = [file for file in (given.mapping, given.sigma_mapping) if file and Path(file).exists()]  # or of the package
+    files = _sent([*given.rules, *dict.fromkeys(mappings)])
+    shipped = ["--master", given.master, "--py-files", str(package), "--files", ",".join(files)]
     return [_spark_submit(), *shipped, *conf, job.__file__, *given.rules, *job.repeated(given)]
 
 

@@ -34,10 +34,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = "where rows go that are no events (Parquet), with the reason; without it they are counted"
     group.add_argument("--rejects", metavar="PATH", help=text)
+    group.add_argument("--late", metavar="PATH", help="where events go that came too late (Parquet); without it they are counted")
     group.add_argument("--mapping", metavar="FILE", help="a mapping of fields (YAML)")
+    group.add_argument("--sigma-mapping", metavar="FILE", help="log sources and fields of Sigma's rules")
+    group.add_argument("--policy", metavar="NAME", help="best-effort, guaranteed, 'probabilistic 0.95': of rules that name none")
     group.add_argument("--checkpoint", metavar="DIR", help="a stream, that goes on from here")
     group.add_argument("--every", metavar="SPAN", help="of a stream: for ever, in micro-batches (default: what is there)")
     group.add_argument("--delay", metavar="SPAN", default="10 seconds", help="of a stream: how late events may come (10 seconds)")
+    text = "of a stream: events so far beyond the others are set aside (a day); none: all are believed"
+    group.add_argument("--ahead", metavar="SPAN", help=text)
     group.add_argument("--idle", metavar="SPAN", help="of a stream: when nothing comes for so long, time goes by the wall")
     group.add_argument("--until", metavar="TIME", help="of a batch: let time go on after the last event")
 
@@ -74,24 +79,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(spark: SparkSession, given: argparse.Namespace) -> int:
+    from coincide.adapters.mappingfile import load_mapping
     from coincide.connectors.reading import events
     from coincide.engines.spark.detect import Options, detect
     from coincide.engines.spark.report import Report
     from coincide.rulebook import load
 
-    book = load(*map(_shipped, given.rules))
+    book = load(*map(_shipped, given.rules), sigma_mapping=_mapping(given.sigma_mapping or given.mapping))
     options = dict(_pair(option) for option in given.option)
     stream = given.checkpoint is not None
     frame = events(spark, given.source, _schema(given), streaming=stream, format=given.format, options=options)
-    mapping = None
-    if given.mapping is not None:
-        from coincide.adapters.mappingfile import load_mapping
-        from coincide.rulebook import mapping_path
-
-        mapping = load_mapping(mapping_path(_shipped(given.mapping)))
-    shape: Options = {"mapping": mapping, "keys": True, "rejects": given.rejects is not None}
+    fields = _mapping(given.mapping or given.sigma_mapping)
+    shape: Options = {"mapping": None if fields is None else load_mapping(fields), "keys": True, "policy": given.policy}
+    shape |= {"late": given.late is not None, "rejects": given.rejects is not None}
     if stream:
         shape |= {"delay": given.delay, "idle": given.idle, "checkpoint": given.checkpoint}
+        if given.ahead is not None:
+            shape["ahead"] = None if given.ahead == "none" else given.ahead
         _write_stream(detect(book, frame, **shape), given)
     else:
         report = Report()
@@ -99,6 +103,13 @@ def run(spark: SparkSession, given: argparse.Namespace) -> int:
         _writer(given, by_whole)(detect(book, frame, **shape), 0)
         print(report, file=sys.stderr, end="\n" if report.warnings else "")
     return 0
+
+
+def _mapping(named: str | None) -> Path | None:
+    """A file, or one of the package."""
+    from coincide.rulebook import known_mapping
+
+    return None if named is None else known_mapping(_shipped(named))
 
 
 def _schema(given: argparse.Namespace) -> str | None:
@@ -116,23 +127,22 @@ def by_whole(path: str) -> Write:
 
 
 def _writer(given: argparse.Namespace, files: Callable[[str], Write]) -> Write:
-    """To the sink; to a path as `files` write, as what was rejected is."""
+    """To the sink; to a path as `files` write, as what was late or rejected is."""
     from coincide.connectors.sinks import by_key
     from coincide.engines.spark.latecomers import split
 
     write = by_key(given.sink) if _is_keyed(given.sink) else files(given.sink)
-    if given.rejects is None:
+    writes = [write, *(files(path) for path in (given.late, given.rejects) if path is not None)]
+    if len(writes) == 1:
         return write
-    put_aside = files(given.rejects)
 
-    def both(found: DataFrame, number: int) -> None:
+    def each(found: DataFrame, number: int) -> None:
         found.persist()
-        detections, rejected = split(found)
-        write(detections, number)
-        put_aside(rejected, number)
+        for write, part in zip(writes, split(found), strict=True):
+            write(part, number)
         found.unpersist()
 
-    return both
+    return each
 
 
 def _write_stream(found: DataFrame, given: argparse.Namespace) -> None:
