@@ -25,6 +25,7 @@ from coincide.model.event import Event, record
 from coincide.rulebook import Rulebook, RuleSource, rulebook
 
 if TYPE_CHECKING:
+    from coincide.adapters.outlook import Outlook
     from coincide.adapters.read import EventReader
     from coincide.adapters.report import Intake, ReadReport
     from coincide.causes import Cause, Causes, Observed
@@ -120,14 +121,15 @@ def run(
     strict: bool = True,
     end: str = "closed",
     keys: bool = False,
-    delay: Duration = 0,
+    delay: Duration | None = None,
     jobs: int = 1,
 ) -> Iterator[dict[str, Any]]:
     """The same as `detect`, one detection at a time: for inputs whose detections need not all be in memory.
 
     An iterator (a generator, say) is *live*: each event is dealt with when it comes, and forgotten when no rule needs it any
     more. Events may come so much later than later ones as the `delay` (milliseconds, '5s', a timedelta) says; those that come
-    later still are left out, which is reported as a DataWarning.
+    later still are left out, which is reported as a DataWarning. Of other inputs all is read and sorted first, unless a delay is
+    given (0: they are in order), or the statistics of Parquet tell enough; then memory holds what waits, not the input.
 
     >>> import coincide
     >>> rules = coincide.loads("monitor hot = repeat { push(hot, celsius: v) { reading and v > 30 } }")
@@ -141,8 +143,8 @@ def run(
     from coincide.engines.identity import Keys, digests_of
 
     book = rulebook(rules)
-    told = Keys(digests_of(book))
-    made = _detected(book, events, until, None, engine, tier, policy, mapping, strict, end, jobs)
+    told, late_by = Keys(digests_of(book)), None if delay is None else duration_microseconds(delay)
+    made = _detected(book, events, until, None, engine, tier, policy, mapping, strict, end, jobs, late_by)
     if (
         isinstance(events, Iterator)
         and not _is_table(events)
@@ -150,9 +152,7 @@ def run(
         and policy is None
         and not book.names_policies
     ):
-        made = _live(
-            book, events, until_microseconds(until), tier, mapping, strict, end == "closed", duration_microseconds(delay)
-        )
+        made = _live(book, events, until_microseconds(until), tier, mapping, strict, end == "closed", late_by or 0)
     for batch in made:
         records = (record(event) for event in batch.events)
         yield from ({**r, KEY: key} for r, key in zip(records, told.of(batch), strict=True)) if keys else records
@@ -340,24 +340,29 @@ def _detected(
     strict: bool,
     end: str,
     jobs: int = 1,
+    delay: int | None = None,
 ) -> Iterator[EventBatch]:
     from coincide.adapters.order import in_total_order
+    from coincide.adapters.outlook import Outlook, late_warnings
     from coincide.adapters.seen import Seen
     from coincide.errors import warn
     from coincide.unmet import Unmet
 
     check_name("end", end, ("closed", "open"))
     bound, unmet, seen = until_microseconds(until), Unmet(book, mapping), Seen()
-    reader = _batches(events, book.fields(mapping), strict)
+    arrives = policy is not None or book.names_policies
+    outlook = Outlook(None if arrives else delay)
+    reader = _batches(events, book.fields(mapping), strict, outlook)
     if reader.kinds is not None:
         warn(unmet.in_table(reader.kinds))
-    batches = reader if kept is None else kept.reading(reader)
-    if policy is not None or book.names_policies:
-        made = _as_they_arrived(book, seen.watch(batches), bound, policy, engine, tier)
+    batches = outlook.timely(seen.watch(reader))
+    batches = batches if kept is None else kept.reading(batches)
+    if arrives:
+        made = _as_they_arrived(book, batches, bound, policy, engine, tier)
     else:
-        made = detections(book, in_total_order(seen.watch(batches)), bound, engine, tier, end == "closed", jobs)
+        made = detections(book, in_total_order(batches, outlook), bound, engine, tier, end == "closed", jobs)
     yield from made if kept is None else kept.making(made)
-    warn([*unmet.after(seen), *_lost_digits(reader.report, book)])
+    warn([*unmet.after(seen), *late_warnings(outlook.late, outlook.sufficient), *_lost_digits(reader.report, book)])
 
 
 def _live(
@@ -456,15 +461,15 @@ def _ecl_file(book: Rulebook) -> Any:
     return files[0] if len(files) == 1 else File((), tuple(d for file in files for d in file.detectors))
 
 
-def _batches(events: Events, mapping: FieldMapping, strict: bool) -> EventReader:
+def _batches(events: Events, mapping: FieldMapping, strict: bool, outlook: Outlook | None = None) -> EventReader:
     """Batches of whatever names events, in the order of the input."""
     if isinstance(events, (str, PathLike)):
         from coincide.adapters.read import open_events
 
-        return open_events(events, mapping, strict=strict)
+        return open_events(events, mapping, strict=strict, outlook=outlook)
     if _is_table(events):
         return _batches_of_table(events, mapping, strict)
-    return _batches_of_items(events if isinstance(events, EventBatch) else list(events), mapping, strict)
+    return _batches_of_items(events if isinstance(events, EventBatch) else list(events), mapping, strict, outlook)
 
 
 def _is_table(events: Events) -> bool:
@@ -482,12 +487,12 @@ def _batches_of_table(table: Events, mapping: FieldMapping, strict: bool) -> Eve
     return readers.get(_maker(table), frames.from_arrow)(table, mapping, strict=strict)
 
 
-def _batches_of_items(items: EventBatch | list[Any], mapping: FieldMapping, strict: bool) -> EventReader:
+def _batches_of_items(items: EventBatch | list[Any], mapping: FieldMapping, strict: bool, outlook: Outlook | None) -> EventReader:
     from coincide.adapters.read import EventReader, open_events
     from coincide.adapters.report import Intake
 
     if isinstance(items, list) and items and all(isinstance(item, (str, PathLike)) for item in items):
-        return open_events(items, mapping, strict=strict)
+        return open_events(items, mapping, strict=strict, outlook=outlook)
 
     def read(intake: Intake) -> Iterator[EventBatch]:
         if isinstance(items, EventBatch):

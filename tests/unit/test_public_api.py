@@ -44,6 +44,16 @@ def test_the_import_is_light() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_files_and_tables_whose_disorder_is_bounded(tmp_path: Path) -> None:
+    times = [1, 4, 2, 5]
+    (file := tmp_path / "events.jsonl").write_text("".join(f'{{"type": "t", "time": {time}}}\n' for time in times))
+    rules = coincide.loads("monitor each = repeat { push(each) { t } }")
+    for events in (file, [{"type": "t", "time": time} for time in times]):
+        assert [made["time"] for made in coincide.run(rules, events, delay=2)] == sorted(times)
+        with pytest.warns(coincide.DataWarning, match="1 event came too late"):
+            assert [made["time"] for made in coincide.run(rules, events, delay="1ms")] == [1, 4, 5]
+
+
 def test_records_events_and_generators(tmp_path: Path) -> None:
     rules = coincide.loads(RULES)
     assert coincide.detect(rules, EVENTS) == FOUND

@@ -5,12 +5,15 @@ Records that are equal in all of these keep the order of the input."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
+from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from coincide.model.batch import EventBatch
 
 if TYPE_CHECKING:
+    from coincide.adapters.outlook import Outlook
     from coincide.adapters.spill import Runs
 
 MEMORY_ROWS = 2_000_000
@@ -37,11 +40,46 @@ def sort_batch(batch: EventBatch) -> EventBatch:
     return batch if all(a is b for a, b in zip(events, arranged_events, strict=True)) else EventBatch(arranged_events)
 
 
-def in_total_order(batches: Iterable[EventBatch], memory_rows: int = MEMORY_ROWS, target: int = TARGET) -> Iterator[EventBatch]:
+def in_total_order(
+    batches: Iterable[EventBatch], outlook: Outlook | None = None, *, memory_rows: int = MEMORY_ROWS, target: int = TARGET
+) -> Iterator[EventBatch]:
     """All events, in total order over all batches given out, of about `target` rows each.
 
-    Up to `memory_rows` of usual size are sorted in memory; beyond that, sorted runs go to temporary files and are merged.
-    Nothing can be given out before all was read, since the last record may be the first in time."""
+    Nothing can be given out before all was read, since the last record may be the first in time; unless an outlook tells how
+    early what is still to come can be. Then no more waits than twice as many as may have to stand behind that, and `target` rows.
+    Up to `memory_rows` of usual size are sorted in memory; beyond that, sorted runs go to temporary files and are merged."""
+    if outlook is None:
+        yield from _sorted(batches, memory_rows, target)
+        return
+    unread = iter(batches)
+    waiting: list[EventBatch] = []
+    rows = 0
+    for batch in unread:
+        waiting.append(batch)
+        rows += weight(batch)
+        if rows > target and (freed := _freed(waiting, outlook.bound, target)) is not None:
+            given_out, waiting = freed
+            yield from given_out
+            rows = sum(map(weight, waiting))
+        if rows > memory_rows:
+            break
+    yield from _sorted(chain(waiting, unread), memory_rows, target)
+
+
+def _freed(waiting: list[EventBatch], bound: float, target: int) -> tuple[Iterator[EventBatch], list[EventBatch]] | None:
+    """Events before the bound, and what has to wait on; None: so many would have to that it does not pay to look."""
+    if bound == -inf:
+        return None
+    from coincide.adapters.tableorder import freed, pieces
+
+    if (parts := freed([batch.table for batch in waiting if len(batch)], bound)) is None:
+        return None
+    given_out = (EventBatch(table=piece) for table in parts[0] for piece in pieces(table, target))
+    return given_out, [EventBatch(table=table) for table in parts[1]]
+
+
+def _sorted(batches: Iterable[EventBatch], memory_rows: int, target: int) -> Iterator[EventBatch]:
+    """When all are read."""
     held: list[EventBatch] = []
     rows = 0
     runs: Runs | None = None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 from math import isfinite
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from coincide.adapters.instants import is_text
+from coincide.adapters.faults import Faults
+from coincide.adapters.instants import instants, is_text
+from coincide.adapters.mapping import FieldMapping
 
 SMALL = 1 << 16
 """Bytes of a dictionary that may come with every batch: a larger one would be gone through again and again."""
@@ -54,6 +57,33 @@ def _is_surely_good(kind: pa.DataType, statistics: Any) -> bool:
         return bool(statistics.has_min_max) and isfinite(statistics.min) and isfinite(statistics.max)
     whole = pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
     return whole or is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+
+
+def floors(metadata: pq.FileMetaData, mapping: FieldMapping) -> list[tuple[int, float]]:
+    """Of each row group: at which row it ends, and how early events of it and those after it are. Empty: statistics do not tell.
+    No event ends before it begins, so the column may have the time of either."""
+    kinds = metadata.schema.to_arrow_schema()
+    candidates = (mapping.time, f"{mapping.time}_hi", mapping.other_time)
+    names = [name for name in candidates if name is not None and name in kinds.names]
+    if not names or mapping.extracts:
+        return []
+    kind = kinds.field(names[0]).type
+    told = [chunk.statistics for chunk in _chunks(metadata, names[0])]
+    if not told or not all(each is not None and each.has_min_max and each.has_null_count for each in told):
+        return []
+    if len(names) > 1 and any(each.null_count for each in told):  # then the time is in another column
+        return []
+    if pa.types.is_timestamp(kind):
+        least = pa.array([each.min_raw for each in told], pa.int64()).cast(kind)
+    elif pa.types.is_integer(kind):
+        least = pa.array([each.min for each in told], kind)
+    else:
+        return []
+    faults = Faults(len(told))
+    earliest = instants(least, mapping, "time", faults).tolist()
+    ends = accumulate(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    rests = list(accumulate(reversed(earliest), min))[::-1]
+    return [] if faults else list(zip(ends, rests, strict=True))
 
 
 def _chunks(metadata: pq.FileMetaData, name: str) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from io import BufferedReader
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from coincide.adapters.blocks import BLOCK, FIRST, LEAST, Allowance, Readable
 from coincide.adapters.files import open_bytes, readable
@@ -18,6 +18,9 @@ from coincide.adapters.mapping import DEFAULT, FieldMapping
 from coincide.adapters.report import Intake, ReadReport
 from coincide.errors import Diagnostic, InputError
 from coincide.model.batch import EventBatch
+
+if TYPE_CHECKING:
+    from coincide.adapters.outlook import Outlook
 
 BATCH = 262_144
 """Rows of a batch of Parquet or Arrow, unless they are large: each batch costs some 2 ms beside its rows."""
@@ -80,6 +83,7 @@ def open_events(
     block_size: int = BLOCK,
     format: str | None = None,
     attributes: frozenset[str] | None = None,
+    outlook: Outlook | None = None,
 ) -> EventReader:
     """A reader of files, one after another; of a folder, all files below it whose endings are known, by path. Endings tell the
     formats, `-` is JSON Lines from standard input; a `format` (jsonl, csv, parquet, arrow, syslog, journal, winlog, evtx) is that
@@ -88,12 +92,14 @@ def open_events(
     Bad records are counted and kept in the file `rejects` (JSON Lines unchanged, others as JSON); with `strict` the first
     one stops the reading with an InputError. `block_size` is that of text inputs in bytes: what fits in one block is read
     as objects. `batch_size` is that of Parquet and Arrow in rows, at most. Of Parquet and CSV, columns of other `attributes` than
-    these are left out where their values make no difference to anything else; the report tells which (`unread`)."""
+    these are left out where their values make no difference to anything else; the report tells which (`unread`). An `outlook` is
+    told what is known of the times in what is still to be read."""
     names = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
     names = [file for name in names for file in _files(name, format)]
     for name in names:
         format_of(name, format)
     read = partial(read_files, names, mapping, format=format, batch_size=batch_size, block_size=block_size, attributes=attributes)
+    read = partial(read, outlook=outlook)
     return EventReader(read, Intake(strict=strict, rejects=rejects))
 
 
@@ -106,11 +112,17 @@ def read_files(
     batch_size: int = BATCH,
     block_size: int = BLOCK,
     attributes: frozenset[str] | None = None,
+    outlook: Outlook | None = None,
 ) -> Iterator[EventBatch]:
     """The batches of files, one after another."""
-    allowance = Allowance(block_size)
-    for name in names:
-        yield from _read(name, format_of(name, format), mapping, intake, allowance, batch_size, attributes)
+    allowance, endings = Allowance(block_size), [format_of(name, format) for name in names]
+    if outlook is not None:
+        from coincide.adapters.foresight import foreseen
+
+        outlook.files = foreseen(names, endings, mapping, outlook.delay)
+    for number, name in enumerate(names):
+        batches = read_file(name, endings[number], mapping, intake, allowance, batch_size, attributes)
+        yield from batches if outlook is None else outlook.watched(number, name, batches, intake.report)
 
 
 def read_as_it_comes(name: str, mapping: FieldMapping, intake: Intake, format: str | None = None) -> Iterator[EventBatch]:
@@ -212,14 +224,14 @@ def _known(name: str) -> str | None:
     return ending if ending in (TEXTS if packed else ENDINGS) else None
 
 
-def _read(
+def read_file(
     name: str,
     ending: str,
     mapping: FieldMapping,
     intake: Intake,
     allowance: Allowance,
     batch_size: int,
-    attributes: frozenset[str] | None,
+    attributes: frozenset[str] | None = None,
 ) -> Iterator[EventBatch]:
     with readable(name):
         if ending == EVTX:

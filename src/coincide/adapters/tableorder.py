@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from coincide.adapters.faults import Mask
 from coincide.model.column import Rows
+from coincide.model.event import Event
 from coincide.model.fields import changed
 from coincide.model.fields import joined as joined_columns
 from coincide.model.stamp import OrderKey, order_key
@@ -33,8 +35,26 @@ def arranged_tables(tables: Sequence[EventTable], target: int) -> Iterator[Event
     if not consecutive(tables):
         tables = [sorted_table(joined(tables))]
     for table in tables:
-        for start in range(0, len(table), target):
-            yield sliced(table, start, min(start + target, len(table)))
+        yield from pieces(table, target)
+
+
+def pieces(table: EventTable, target: int) -> Iterator[EventTable]:
+    for start in range(0, len(table), target):
+        yield sliced(table, start, min(start + target, len(table)))
+
+
+def freed(tables: Sequence[EventTable], bound: float) -> tuple[Sequence[EventTable], Sequence[EventTable]] | None:
+    """Of events in any order those before the bound, in total order, and the others, in total order, too; None: these are more
+    than half, so that it would not pay to sort them now. What is in order is not copied, nor cut into small pieces."""
+    if 2 * sum(int(np.count_nonzero(table.hi < bound)) for table in tables) < sum(map(len, tables)):
+        return None
+    tables = [sorted_table(table) for table in tables]
+    if consecutive(tables):
+        whole = bisect_left(tables, bound, key=lambda table: int(table.hi[-1]))
+        return tables[:whole], tables[whole:]
+    table = sorted_table(joined(tables))
+    row = int(np.searchsorted(table.hi, bound))
+    return [sliced(table, 0, row)], [sliced(table, row, len(table))]
 
 
 def consecutive(tables: Sequence[EventTable]) -> bool:
@@ -162,6 +182,17 @@ def taken(table: EventTable, rows: Rows) -> EventTable:
     """External events of a table, not yet numbered."""
     index = pa.array(rows)
     return EventTable(table.lo[rows], table.hi[rows], changed(table.fields, lambda array: array.take(index)))
+
+
+def without_late(table: EventTable, mark: int | None, delay: int) -> tuple[EventTable, list[Event], Instants]:
+    """Of events as they come those in time, the late ones, and the time of the latest event before each of these: late is what is
+    earlier than that by more than the delay. The `mark` is the time of the latest before all of them."""
+    hi = table.hi
+    before = np.maximum.accumulate(np.concatenate((hi[:1] if mark is None else [mark], hi[:-1])))
+    late = hi < before - delay
+    if not late.any():
+        return table, [], before[:0]
+    return taken(table, np.flatnonzero(~late)), taken(table, np.flatnonzero(late)).events(), before[late]
 
 
 def sliced(table: EventTable, start: int, stop: int) -> EventTable:

@@ -38,7 +38,8 @@ Write = Callable[["EventBatch"], object]
 
 def live_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("live events")
-    group.add_argument("--delay", metavar="TIME", default="0", help="events may come so much later than later ones, as in 5s")
+    text = "events may come so much later than later ones, as in 5s (default: 0; in files any order, but all is read first)"
+    group.add_argument("--delay", metavar="TIME", help=text)
     text = "does time go on when nothing comes? event (default): no; wall: yes"
     group.add_argument("--clock", metavar="NAME", help=text)
     ahead_argument(group)
@@ -76,7 +77,7 @@ def check_live_arguments(given: Given) -> None:
     """Durations become microseconds."""
     from coincide.engines.choice import check_name
 
-    check_durations(given, "delay", "latency", "checkpoint_every", "on_every")
+    check_durations(given, *(["delay"] if given.delay is not None else []), "latency", "checkpoint_every", "on_every")
     check_ahead(given)
     if given.clock is not None:
         check_name("clock", given.clock, ("event", "wall"))
@@ -225,7 +226,7 @@ def _under_policies(
     if given.stats:
         raise CoincideError("--stats is not offered under a policy")
     warn_of_sources(book, given.policy)
-    engine = PolicyEngine(book, given.policy or StabilityPolicy("delayed", delay=given.delay), given.tier)
+    engine = PolicyEngine(book, given.policy or StabilityPolicy("delayed", delay=given.delay or 0), given.tier)
     if given.resume is not None:
         restore_state(engine, given.resume)
     with Account(None, given.latencies) as account:
@@ -248,7 +249,7 @@ def _in_order(
         restore_state(engine, given.resume)
         report_new_definitions(book, given.resume)
     with statistics_file(engine, given.stats):
-        received = _run_through(book, given, sources, watch, found, LiveEngine(engine, given.delay))
+        received = _run_through(book, given, sources, watch, found, LiveEngine(engine, given.delay or 0))
     report_late(engine.late)
     if given.snapshot is not None:
         keep_state(engine, given.snapshot)

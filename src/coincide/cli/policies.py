@@ -45,8 +45,8 @@ def has_policy(book: Rulebook, given: Given, live: bool = False) -> bool:
     from coincide.errors import CoincideError
 
     named = book.names_policies
-    if given.policy is None and not named and (given.latencies or (given.late and not live)):
-        option = "--latencies needs" if live else "--late and --latencies need"
+    if given.policy is None and not named and (given.latencies or (given.late and not live and given.delay is None)):
+        option = "--late needs --delay, or" if given.late and not given.latencies else "--latencies needs"
         raise CoincideError(f"{option} a policy: --policy, or one in the rules")
     return given.policy is not None or named
 
@@ -130,8 +130,11 @@ class Account(ExitStack):
         for latency in made.latencies:
             self._seen.setdefault(latency.policy, array("d")).append(latency.milliseconds)
         _write(self._latencies, (latency.record() for latency in made.latencies))
-        _write(self._late, (late_record(event, self._iso) for event, _ in made.latecomers()))
+        self.keep_late([event for event, _ in made.latecomers()])
         return made.detections
+
+    def keep_late(self, events: Sequence[Event]) -> None:
+        _write(self._late, (late_record(event, self._iso) for event in events))
 
     def summary(self, late: Mapping[StabilityPolicy, int]) -> Iterator[str]:
         for policy, refused in late.items():

@@ -24,23 +24,26 @@ from coincide.cli.command import (
 )
 from coincide.cli.findings import Reporting, check_report_arguments, report_arguments
 from coincide.cli.live import check_live_arguments, is_live, live_arguments, output_sink, run_live
-from coincide.cli.policies import check_policy_arguments, has_policy, policy_arguments, under_policies
+from coincide.cli.policies import Account, check_policy_arguments, has_policy, policy_arguments, under_policies
 from coincide.cli.progress import Progress
 from coincide.cli.reasons import explaining
 from coincide.cli.report import REFUSED, all_left_out, report_late, report_reading, show_warnings
 from coincide.cli.state import keep_state, report_new_definitions, restore_state, statistics_file
 
 if TYPE_CHECKING:
+    from coincide.adapters.outlook import Outlook
     from coincide.model.batch import EventBatch
     from coincide.rulebook import Rulebook
 
 DESCRIPTION = """\
 Run rules over events and print one detection a line.
 
-Events of files may stand in any order; detections come in the order in which they are made. Bad records are
-left out and counted on standard error. Standard input (-) is live: events are consumed while they come, in the
-order of their times as far as --delay allows, and detections leave at once. With --snapshot the input
-is taken to go on later, so timers that are due at its very end wait for the next part.
+Events of files may stand in any order: all are read and sorted first, unless --delay bounds the disorder within
+each file (0: there is none), or the statistics of Parquet do; then memory holds what waits, not the input.
+Detections come in the order in which they are made. Bad records are left out and counted on standard error.
+Standard input (-) is live: events are consumed while they come, in the order of their times as far as --delay
+allows, and detections leave at once. With --snapshot the input is taken to go on later, so timers that are due at
+its very end wait for the next part.
 
 With --policy (or a policy in the rules) events are taken in the order in which they stand: that of their
 arrival, in the field `arrival`. A summary of latencies goes to standard error.
@@ -107,6 +110,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: Given) -> int:
+    from coincide.adapters.outlook import Outlook, late_warnings
     from coincide.adapters.read import open_events
     from coincide.adapters.seen import Seen
     from coincide.errors import CoincideError
@@ -124,28 +128,40 @@ def run(given: Given) -> int:
     find = _under_policies if has_policy(book, given) else _detections
     if find is _under_policies and given.max_detections is not None:
         raise CoincideError("--max-detections is not for policies")
-    wanted = book.attributes if find is _detections and not given.why else None  # late events are written with all they have
-    reader = open_events(
-        given.events, mapping, strict=given.strict, rejects=given.rejects, format=given.format, attributes=wanted
-    )
+    wanted = book.attributes if find is _detections and not (given.why or given.late) else None  # late events have all they have
+    outlook = Outlook(None if find is _under_policies or given.sort else given.delay)
+    options = {"strict": given.strict, "rejects": given.rejects, "format": given.format, "attributes": wanted}
+    reader = open_events(given.events, mapping, outlook=outlook, **options)
     with (
         Progress(quiet=given.out is None) as progress,
         _writer(book, given) as write,
         writing(book, given, open_actions(book, given)) as act,
         explaining(book, given, whole=find is _detections and given.resume is None) as observe,
+        _keeping_late(outlook, given),
     ):
-        batches = observe.reading(seen.watch(progress.watch(reader)))
-        for batch in report.making(observe.making(find(book, batches, given))):
+        batches = observe.reading(outlook.timely(seen.watch(progress.watch(reader))))
+        for batch in report.making(observe.making(find(book, batches, given, outlook))):
             write(batch)
             act(batch)
             progress.found(len(batch))
     report_reading(reader.report, given.rejects, book.attributes)
+    show_warnings(late_warnings(outlook.late, outlook.sufficient, f", kept in {given.late}" if given.late else ""))
     if all_left_out(reader.report):
         return REFUSED
     seen.attributes.update(reader.report.unread)
     report.write(seen, mapping)
     show_warnings(unmet.after(seen, part=given.snapshot is not None or given.resume is not None))
     return 0
+
+
+@contextmanager
+def _keeping_late(outlook: Outlook, given: Given) -> Iterator[None]:
+    if outlook.delay is None:
+        yield
+        return
+    with Account(given.late, None, given.time_format) as account:
+        outlook.keep = account.keep_late
+        yield
 
 
 @contextmanager
@@ -221,7 +237,7 @@ def _check_outputs(given: Given) -> None:
             check_writable(name)
 
 
-def _under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
+def _under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given, outlook: Outlook) -> Iterator[EventBatch]:
     from coincide.errors import CoincideError
 
     if given.stats:
@@ -231,11 +247,11 @@ def _under_policies(book: Rulebook, batches: Iterable[EventBatch], given: Given)
     return under_policies(book, batches, given)
 
 
-def _detections(book: Rulebook, batches: Iterable[EventBatch], given: Given) -> Iterator[EventBatch]:
+def _detections(book: Rulebook, batches: Iterable[EventBatch], given: Given, outlook: Outlook) -> Iterator[EventBatch]:
     from coincide.adapters.order import in_total_order
     from coincide.engines.choice import detections
 
-    ordered = in_total_order(batches)
+    ordered = in_total_order(batches, outlook)
     if given.snapshot is None and given.resume is None and given.stats is None:
         return detections(book, ordered, given.until, given.engine, given.tier, given.end == "closed", given.jobs)
     return _continued(book, ordered, given)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
+from coincide.adapters.outlook import late_warnings
 from coincide.detection.snapshots import reading_state
 from coincide.engines.deltas import StateWriter, WrittenState, read
 from coincide.engines.embedded import PATIENCE, WORTH, Engine
@@ -14,7 +15,6 @@ from coincide.engines.instance import read_stage
 from coincide.engines.livestage import LiveStage
 from coincide.engines.stopping import up_to_a_stop
 from coincide.errors import Diagnostic, RunError
-from coincide.expr.quantities import duration_text
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event
 from coincide.rulebook import Rulebook
@@ -125,11 +125,7 @@ class LiveEngine:
         return late
 
     def late_warnings(self, kept: str = "") -> list[Diagnostic]:
-        if not self.stage.refused:
-            return []
-        came = "1 event" if self.stage.refused == 1 else f"{self.stage.refused:,} events"
-        hint = f"a delay of {duration_text(self.stage.sufficient)} would have sufficed"
-        return [Diagnostic(f"{came} came too late: left out{kept}", severity="warning", hint=hint)]
+        return late_warnings(self.stage.refused, self.stage.sufficient, kept)
 
     def changes(self, everything: bool = False) -> WrittenState:
         return self._writer.write({TOTAL_ORDER: self}, everything)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coincide.adapters.tableorder import joined, key_of, sliced, sorted_table, taken
+from coincide.adapters.tableorder import joined, key_of, sliced, sorted_table, without_late
 from coincide.model.batch import EventBatch
 from coincide.model.event import HEARTBEAT, Event
 from coincide.model.stamp import OrderKey
@@ -48,13 +48,9 @@ class CountedColumns:
     def parted(self, mark: int | None, delay: int, clock: int) -> tuple[EventTable, list[Event], int]:
         """Those in time, in total order; the late ones; and by how much the latest of these is later than the clock of its
         arrival."""
-        hi = self.table.hi
-        before = np.maximum.accumulate(np.concatenate(([hi[0] if mark is None else mark], hi[:-1])))
-        late = hi < before - delay
-        if not late.any():
-            return sorted_table(self.table), [], NEVER
-        behind = int((np.maximum(before, clock) - hi)[late].max())
-        return sorted_table(taken(self.table, np.flatnonzero(~late))), taken(self.table, np.flatnonzero(late)).events(), behind
+        timely, late, before = without_late(self.table, mark, delay)
+        behind = max((max(moment, clock) - event.hi for moment, event in zip(before.tolist(), late, strict=True)), default=NEVER)
+        return sorted_table(timely), late, behind
 
 
 class WaitingColumns:

@@ -11,6 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
 import pytest
 from cli_support import written
 
@@ -43,6 +46,29 @@ def test_a_detection_leaves_at_once(tmp_path: Path) -> None:
 def given(*arguments: object, lines: bytes) -> tuple[list[dict[str, Any]], str, int]:
     done = subprocess.run([*RUN, "run", *map(str, arguments)], input=lines, capture_output=True, timeout=60, check=False)
     return [json.loads(found) for found in done.stdout.splitlines()], done.stderr.decode(), done.returncode
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_a_file_with_a_delay_has_late_events_too(tmp_path: Path, ending: str) -> None:
+    rules, late = written(tmp_path / "pair.ecl", PAIR), tmp_path / "late.jsonl"
+    rows = [("open", 1000, "a"), ("open", 4000, "b"), ("close", 2500, "a"), ("close", 5000, "b")]
+    table = pa.table({name: [row[n] for row in rows] for n, name in enumerate(["type", "time", "door"])})
+    table = table.append_column("more", [["x"] * 4])  # late events are kept with what no rule reads
+    events = tmp_path / f"events.{ending}"
+    if ending == "jsonl":
+        events.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    else:
+        (pcsv.write_csv if ending == "csv" else pq.write_table)(table, events)
+    found, errors, code = given(rules, "--events", events, "--delay", "1s", "--late", late, lines=b"")
+    assert ([made["door"] for made in found], code) == (["b"], 0)
+    assert "1 event came too late: left out, kept in" in errors
+    assert "a delay of 1500ms would have sufficed" in errors
+    assert json.loads(late.read_text()) == {"type": "close", "time": 2500, "id": "3", "door": "a", "more": "x"}
+    for option in (["--delay", "1500ms"], [], ["--delay", "1s", "--sort"]):
+        found, errors, code = given(rules, "--events", events, *option, lines=b"")
+        assert ([made["door"] for made in found], errors, code) == (["a", "b"], "", 0)
+    found, errors, code = given(rules, "--events", events, "--late", late, lines=b"")
+    assert ("--late needs --delay, or a policy" in errors, code) == (True, 2)
 
 
 def test_what_is_late_is_kept_and_told(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_files_are_complete_or_absent(coincide: Coincide, tmp_path: Path) -> Non
     [
         (["--policy", "sometimes"], "unknown policy 'sometimes'"),
         (["--policy", "guaranteed", "--engine", "spark", "--snapshot", "state"], "Spark keeps its own checkpoints"),
-        (["--late", "late.jsonl"], "--late and --latencies need a policy"),
+        (["--late", "late.jsonl"], "--late needs --delay, or a policy"),
     ],
 )
 def test_options_that_are_refused(coincide: Coincide, arrivals: Path, tmp_path: Path, options: list[str], message: str) -> None:
