@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 SECTION = re.compile(r"[Ss]ections? (\d+(?:\.\d+)*)((?:(?:,| and| to) \d+(?:\.\d+)*)*)")
-TAG = re.compile(r"\b(AMIT|ECL|OP|ECCO|CDL|D|DIST|SIGMA|EQL)-\d+\b")
+TAG = re.compile(r"\b(AMIT|ECL|OP|ECCO|CDL|D|DIST|SIGMA|EQL|MR)-\d+\b")
 PAGES = {
     "ecl": ("lang/ecl", "detection/machine", "analysis"),
     "amit": ("lang/amit", "detection/situation"),
@@ -20,6 +20,7 @@ PAGES = {
     "ecco": ("lang/ecco", "detection/algebra"),
     "sigma": ("lang/sigma", "detection/selection", "languages/sigma.py"),
     "cdl": ("lang/cdl", "detection/correlation", "model/compound.py"),
+    "match-recognize": ("lang/matchrecognize", "detection/rowpattern", "languages/matchrecognize.py", "tables"),
     "eql": ("lang/eql", "detection/sequence", "languages/eql.py"),
     "distribution-cordies": ("distribution",),
 }

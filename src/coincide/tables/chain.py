@@ -1,7 +1,7 @@
 """Queries over one another's matches, where rows come bit by bit: the matches of one are the table of the next.
 
 Matches are not made in the order of their times. A query that reads them has a clock of its own, which passes a time when the
-query before has passed it and holds no row from which a match with such a time could come (section 7 of the specification)."""
+query before has passed it and holds no row from which a match with such a time could come (section 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table without PARTITION BY, cut into ranges of time that are matched each on its own (section 12 of the specification).
+"""A table without PARTITION BY, cut into ranges of time that are matched each on its own (section 12).
 
 Under WITHIN the match from a row depends on rows near it alone. So a range that also reads the rows just before and after its
 own finds the matches of all its rows. Which of them are starts depends on AFTER MATCH SKIP, and so on the range before: for each

@@ -1,4 +1,4 @@
-"""Types of results (section 12 of the specification), and values as arrays of these types."""
+"""Types of results (section 12), and values as arrays of these types."""
 
 from __future__ import annotations
 
