@@ -1,16 +1,17 @@
 """The recipes of CONTRIBUTING.md, walked: a language is added in a package of its own, an operator beside those of Amit, an
-aggregate beside those of ECCO, each as its recipe says and no more."""
+aggregate and a selection beside those of ECCO, each as its recipe says and no more."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 import pytest
 from hypothesis import find, given, settings
 
@@ -18,7 +19,13 @@ import coincide
 from coincide import amit
 from coincide.cli.main import main
 from coincide.detection.algebra import aggregates
+from coincide.detection.algebra.construction.build import Builder
+from coincide.detection.algebra.construction.chains import SELECTED
+from coincide.detection.algebra.construction.surroundings import Surroundings
 from coincide.detection.algebra.kernel.rows import Numbers
+from coincide.detection.algebra.nodes.base import Instant, Node
+from coincide.detection.algebra.nodes.selection import selected
+from coincide.detection.algebra.occurrence import Occurrence
 from coincide.detection.algebra.window.totals import TOTALS, Totals
 from coincide.detection.situation.operators import BEHAVIOURS, Behaviour
 from coincide.detection.situation.select import Decision
@@ -31,6 +38,7 @@ from coincide.lang.amit.print import print_file as print_xml
 from coincide.lang.amit.schema import schema
 from coincide.lang.ecco.aggregates import AGGREGATES, Aggregate
 from coincide.lang.ecco.definition import Sel
+from coincide.lang.ecco.selections import SELECTIONS, Selection
 from coincide.languages import registry
 from coincide.languages.registry import ending_of
 from coincide.model.column import Column
@@ -334,6 +342,57 @@ def test_it_is_printed_refused_drawn_and_among_random_rules(spread: Rulebook, mo
     without = replace(aggregates.BEHAVIOURS[SPREAD.name], kernel="", without_kernel="which needs all values")
     monkeypatch.setitem(aggregates.BEHAVIOURS, SPREAD.name, without)
     assert "uses SPREAD, which needs all values" in explanation(load(SourceText("rules.ecco", SWING)))
+
+
+# A selection of ECCO
+
+OTHER = Selection("OTHER")
+OTHERS = "detect other = temp^OTHER\n"
+
+
+class Counted(msgspec.Struct, array_like=True):
+    number: int = 0
+
+
+@dataclass(eq=False)
+class Other(Node):
+    """Every second one."""
+
+    state_type: ClassVar[type | None] = Counted
+
+    def made(self, instant: Instant) -> Iterator[Occurrence]:
+        state: Counted = self.state(instant)
+        for occurrence in selected(self, instant):
+            state.number += 1
+            if state.number % 2 == 0:
+                yield occurrence
+
+
+@pytest.fixture
+def other(monkeypatch: pytest.MonkeyPatch) -> Rulebook:
+    """A selection: how it is written, and the node that is built of it."""
+
+    def build(builder: Builder, node: Sel, child: Node, around: Surroundings) -> Node:
+        made: Node = builder.add(Other, (child,), **builder.usual(node, around))
+        return made
+
+    monkeypatch.setitem(SELECTIONS, OTHER.name, OTHER)
+    monkeypatch.setitem(SELECTED, OTHER.name, build)
+    return load(SourceText("rules.ecco", OTHERS))
+
+
+def test_a_selection_added_by_the_recipe_detects(other: Rulebook) -> None:
+    events = [primitive("temp", time, time, str(time), {"v": float(time)}) for time in range(1, 6)]
+    assert [(d["v"], d["from"]) for d in check_detector(other, events, (1, 4))] == [(2, ["2"]), (4, ["4"])]
+
+
+def test_it_is_printed_drawn_explained_and_among_random_rules_too(other: Rulebook) -> None:
+    assert registry.language_of("rules.ecco").print_file(other.files[0][1]) == OTHERS
+    with pytest.raises(RuleError, match="'other'"):  # among what is expected
+        load(SourceText("rules.ecco", "detect other = temp^THIRD"))
+    assert "other" in str(drawing(other.detectors[0]))
+    assert "uses an operator other than" in explanation(other)  # until a kernel knows its node
+    find(random_ecco.all_expressions(1), lambda body: isinstance(body, Sel) and body.function == OTHER.name)
 
 
 def test_recipes_name_files_that_are_there() -> None:

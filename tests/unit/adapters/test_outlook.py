@@ -53,12 +53,14 @@ class Nobody:
 def test_what_is_in_time_is_in_total_order_and_what_is_late_is_what_is_so_live(
     given_parts: Parts, delay: int, target: int, memory: int
 ) -> None:
-    batches, outlook, late = batches_of(given_parts), Outlook(delay), []
+    batches, outlook = batches_of(given_parts), Outlook(delay)
+    late: list[Event] = []
     outlook.keep = late.extend
     found = ordered(batches, outlook, target, memory)
-    stage = LiveStage(Nobody(), delay=delay)  # type: ignore[arg-type]
+    stage = LiveStage(Nobody(), delay=delay)
     marks = [-(10**9)]
-    expected, timely = [], []
+    expected: list[Event] = []
+    timely: list[Event] = []
     for event in (event for batch in batches for event in batch.events):
         (expected if event.hi < marks[-1] - delay else timely).append(event)
         marks.append(max(marks[-1], event.hi))
