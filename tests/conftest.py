@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,8 +22,8 @@ settings.load_profile("same-each-time" if os.environ.get("CI") else "patient")
 SHARING = re.compile("spark|test_together|test_cli_policies|test_extraction|test_shuffled")
 """Tests that use the session of Spark: the process that hands them out knows only their names."""
 
-BRIEF = 12
-"""So many examples a random test draws at most, unless all are wanted."""
+BRIEF = 6
+"""So many examples a random test draws at most, unless all are wanted or its mark `brief` says how many."""
 
 HASTY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
 """For Java wherever Spark starts it: its jobs here are tiny and many, and to compile them takes longer than to interpret them."""
@@ -43,15 +44,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of those that share a Spark, one worker takes what is about it, and one the rest, so that there are two at most; what one
-    function is parametrized for stays together."""
+    """Of those that share a Spark, one worker takes what is about it, and one the rest, so that there are two at most; tests of
+    one file stay together: what is made once for all of them would be made again after those of another."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            function = nodeid.partition("[")[0]
-            if not SHARING.search(function):
-                return function
+            file = nodeid.partition("::")[0]
+            if not SHARING.search(nodeid.partition("[")[0]):
+                return file
             return "spark" if nodeid.startswith("tests/spark/") else "on spark"
 
     return Scheduling(config, log)
@@ -61,14 +62,42 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and not SHARING.search(item.nodeid.partition("[")[0]):
             raise pytest.UsageError(f"{item.nodeid} shares the session of Spark: SHARING should find it by its name")
-        if not config.getoption("in_full"):
-            _shorten(getattr(item, "obj", None))
+    if not config.getoption("in_full"):
+        for item in items:
+            _shorten(item)
+        _sample(items)
 
 
-def _shorten(test: Any) -> None:
+def _brief(item: pytest.Item, what: str) -> int | None:
+    """So many examples, or sets of parameters, its mark allows."""
+    mark = item.get_closest_marker("brief")
+    return None if mark is None else mark.kwargs.get(what)
+
+
+def _shorten(item: pytest.Item) -> None:
+    test, most = getattr(item, "obj", None), _brief(item, "examples") or BRIEF
     own = getattr(test, "_hypothesis_internal_use_settings", None)
-    if own is not None and own.max_examples > BRIEF:
-        test._hypothesis_internal_use_settings = settings(own, max_examples=BRIEF)
+    if own is not None and own.max_examples > most:
+        test._hypothesis_internal_use_settings = settings(own, max_examples=most)
+
+
+def _sample(items: list[pytest.Item]) -> None:
+    """Of what a function is parametrized for, as many as its mark says, evenly spread; the others are for `make test-all`."""
+    functions = defaultdict[tuple[str, int], list[pytest.Item]](list)
+    for item in items:
+        if most := _brief(item, "parameters"):
+            functions[item.nodeid.partition("[")[0], most].append(item)
+    for (_, most), of_one in functions.items():
+        taken = {number * len(of_one) // most for number in range(most)}
+        for number, item in enumerate(of_one):
+            if number not in taken:
+                item.add_marker("matrix")
+
+
+@pytest.fixture(scope="session")
+def in_full(pytestconfig: pytest.Config) -> bool:
+    """Whether all is wanted, for tests that draw or choose by themselves."""
+    return bool(pytestconfig.getoption("in_full"))
 
 
 @pytest.fixture(scope="session")
