@@ -36,6 +36,7 @@ SPARE = 1 << 16
 MANY = 1_000
 """From so many values on it is worth to find single ones."""
 WIDTHS = ("i1", "i2", "i4", "i8")
+RANGES = {kind: (int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in WIDTHS}
 
 
 StoredKey = tuple[Whole | Finite | str | tuple[bool, ...] | None, ...]
@@ -227,8 +228,10 @@ def _indexed(keys: Sequence[Any]) -> KeyIndex:
 
 
 def pack(numbers: Numbers) -> Packed:
-    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
-    kind = next(kind for kind in WIDTHS if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    if not len(numbers):  # as most columns of a small state are
+        return Packed(WIDTHS[0], b"")
+    low, high = int(numbers.min()), int(numbers.max())
+    kind = next(kind for kind, (least, most) in RANGES.items() if least <= low and high <= most)
     return Packed(kind, numbers.astype(f"<{kind}").tobytes())
 
 
