@@ -62,10 +62,22 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executor]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a `coincide` that is there at once."""
+    folder = tmp_path_factory.mktemp("program")
+    command = [sys.executable, Path(__file__).with_name("forking.py"), folder / "coincide"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
+        assert served.stdout is not None
+        assert served.stdout.readline() == "ready\n"
+        yield folder
+        served.terminate()
+
+
 @pytest.mark.parametrize("page", list(parameters()))
-def test_page(page: Path, tmp_path: Path, apart: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page(page: Path, tmp_path: Path, apart: Executor, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(program), str(Path(sys.executable).parent), os.environ["PATH"]]))
     if needs_spark(page):
         apart.submit(run_spark_page, page).result()
     else:
