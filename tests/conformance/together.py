@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -116,17 +117,22 @@ def _copied(case: Case, copy: Copy) -> Copy:
     return copy
 
 
+@cache
+def _book(case: Case) -> Rulebook:
+    return case.book()
+
+
 def _names(case: Case) -> set[str]:
     found = {str(record["type"]) for record in _lines(case) if "type" in record}
     for path in (path for path in case.rules if path.name.endswith(".amit.xml")):
         found.update(DEFINED.findall(path.read_text(encoding="utf-8")))
-    return found | {output for detector in case.book().detectors for output in (*detector.outputs, detector.name)}
+    return found | {output for detector in _book(case).detectors for output in (*detector.outputs, detector.name)}
 
 
 def _is_early(case: Case) -> bool:
     times = [time for record in _lines(case) for time in np.ravel(record.get("time")).tolist()]
     return all(isinstance(time, (int, float)) and 0 <= time < LATEST for time in times) and not any(
-        plan.ticking for plan in case.book().plans()
+        plan.ticking for plan in _book(case).plans()
     )
 
 

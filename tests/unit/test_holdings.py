@@ -52,11 +52,12 @@ def test_cases(language: str) -> None:
     cases = [c for c in find_cases(CASES / language) if c.events is not None and c.rules and not c.path("expected-error")]
     told = 0
     for case in cases[:12]:
+        rules, ids = {d.name for d in case.book().detectors}, ids_of(case)
         for each in held(case):
             told += 1
-            assert each.rule in {d.name for d in case.book().detectors}
+            assert each.rule in rules
             assert each.due is None or each.since is None or each.due >= each.since
-            assert {key[4] for key in each.origin} <= ids_of(case)
+            assert {key[4] for key in each.origin} <= ids
     assert told
 
 

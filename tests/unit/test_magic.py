@@ -15,16 +15,21 @@ RULE = 'Report guessed when login where ok = false 2 times within "10 min" follo
 ROWS = [{"when": f"2026-03-02T08:0{n}:00Z", "user": "eve", "ok": n == 2} for n in range(3)]
 
 
-@pytest.fixture
-def shell() -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def instance() -> Iterator[Any]:
     from IPython.core.interactiveshell import InteractiveShell
 
     made = InteractiveShell.instance()
-    made.reset()
     made.run_line_magic("load_ext", "coincide")
-    made.user_ns["rows"] = ROWS
     yield made
     InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def shell(instance: Any) -> Any:
+    instance.reset()
+    instance.user_ns["rows"] = ROWS
+    return instance
 
 
 def cell(shell: Any, line: str, rule: str = RULE) -> Any:

@@ -24,14 +24,14 @@ MIXED = find_cases(CASES / "mixed")
 @pytest.mark.parametrize("snapshots", [False, True], ids=["split", "snapshots"])
 @pytest.mark.parametrize("case", DETECTIONS, ids=lambda case: case.name)
 def test_case_event_by_event(case: Case, snapshots: bool) -> None:
-    engine = Engine(load(*case.rules))
+    engine, loaded_again = Engine(load(*case.rules)), load(*case.rules)
     made: list[Event] = []
     for batch in in_total_order(open_events(case.folder / "events.jsonl", strict=True)):
         for event in batch.events:
             made += engine.process(EventBatch([event])).events
             if snapshots:
                 data = engine.snapshot()
-                engine = Engine(load(*case.rules))
+                engine = Engine(loaded_again)
                 engine.restore(data)
                 assert engine.snapshot() == data
     made += engine.finish(case.text("until")).events
