@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 from together import PARTS, Answer, Copy, Mixed, Records, Streamed, part, together
 
+import coincide
+
 pytestmark = pytest.mark.filterwarnings("ignore::coincide.errors.DataWarning")
 
 
@@ -21,8 +23,16 @@ def test_it_is_a_set_of_many_rules(mixed: Mixed) -> None:
     assert len(events) > 2_500
 
 
+@pytest.mark.matrix
 def test_tiers(answer: Answer) -> None:
     assert counted(answer("embedded", "kernel")) == counted(answer("embedded", "interpreter"))
+
+
+def test_tiers_of_a_part(copied: list[Copy]) -> None:
+    few = together(part(copied, 0))
+    kernel, interpreter = (counted(list(coincide.detect(*few, tier=tier, keys=True))) for tier in ("kernel", "interpreter"))
+    assert kernel == interpreter
+    assert len(kernel) > 50
 
 
 @pytest.mark.spark

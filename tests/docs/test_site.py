@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("mkdocs")
 pytest.importorskip("mkdocstrings")
 
+pytestmark = pytest.mark.matrix  # to build it takes longer than to run what is on its pages
 ROOT = Path(__file__).parents[2]
 LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
 LOCAL = re.compile(r"(?!https?:|//)")

@@ -47,6 +47,7 @@ def by_hand(stream: Any) -> list[tuple[int, str]]:
     return found
 
 
+@pytest.mark.matrix
 def test_the_year(flights: Any) -> None:
     done = subprocess.run([sys.executable, FLIGHTS / "run.py"], capture_output=True, text=True, check=True)
     assert done.stderr == ""

@@ -27,7 +27,14 @@ def _html(output: Any) -> str:
     return html if 'class="coincide"' in html else ""
 
 
-@pytest.mark.parametrize("name", ["pandas", "polars", pytest.param("pyspark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pandas",
+        pytest.param("polars", marks=pytest.mark.matrix),
+        pytest.param("pyspark", marks=[pytest.mark.spark, pytest.mark.matrix]),
+    ],
+)
 def test_notebook(name: str) -> None:
     """If this fails and the notebook is right: make notebooks."""
     kept = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)

@@ -6,6 +6,7 @@ from itertools import pairwise
 from math import inf
 from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -23,6 +24,7 @@ from coincide.source import SourceText
 from coincide.testing.check import check_detector, detections
 from coincide.testing.ecco import KEYS, OPTIONS, all_expressions, bounded_expressions, event_lists, keyed_events
 
+pytestmark = pytest.mark.brief(examples=5)  # each is run in sixteen ways
 slow = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 POLICIES = ("unrestricted", "recent", "chronicle", "continuous")
 ENDS = st.sampled_from([None, inf, 40.0 * MILLISECOND])

@@ -346,9 +346,10 @@ def test_a_column_of_csv_has_one_type(tmp_path: Path, cells: list[str], values: 
     assert [event.attributes.get("v") for event in events] == values
 
 
+@pytest.mark.brief(parameters=3)
 @pytest.mark.parametrize("last", ["8", "x", "007", "true", "nan", "9007199254740993"])
 def test_the_last_row_of_csv_decides_the_types_of_columns(tmp_path: Path, last: str) -> None:
-    text = "".join(["type,time,v\n", *(f"a,{n},{n}\n" for n in range(100)), f"a,100,{last}\n"]).encode()
+    text = "".join(["type,time,v\n", *(f"a,{n},{n}\n" for n in range(60)), f"a,60,{last}\n"]).encode()
     same_both_ways(tmp_path / "e.csv", text)
     same_both_ways(tmp_path / "f.csv", text + b"a,no time,1\n")
 

@@ -115,10 +115,10 @@ def made_by(book: Rulebook) -> set[str]:
     return {name for detector in book.detectors for name in detector.outputs if not name.endswith(HELD)}
 
 
-def test_renamed_rules_are_the_same_rules() -> None:
+def test_renamed_rules_are_the_same_rules(in_full: bool) -> None:
     """Every event that a file defines gets another name; what is loaded then reads and makes the same, but for that."""
-    renamed = 0
-    for source in sources():
+    renamed, some = 0, sources()[:: 1 if in_full else 4]
+    for source in some:
         book = loaded(source)
         defined = [m for m in tokens(source) if m.kind == EVENT and m.defines]
         if book is None or not defined or source.name.endswith((".yml", ".toml")) or "${" in source.text:
@@ -134,4 +134,4 @@ def test_renamed_rules_are_the_same_rules() -> None:
         read = {"Renamed9" if name == mark.name else name for reads in book.reads for name in reads.names(TYPE)}
         assert {name for reads in again.reads for name in reads.names(TYPE)} == read, source.name
         renamed += 1
-    assert renamed > 300
+    assert renamed > len(some) * 0.4

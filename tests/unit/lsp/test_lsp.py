@@ -115,6 +115,7 @@ async def test_completion_knows_the_sample(client: LanguageClient, tmp_path: Pat
     assert labels["sequential"] == lsp.CompletionItemKind.Keyword
 
 
+@pytest.mark.matrix
 @pytest.mark.asyncio
 async def test_a_settings_file_names_the_sample(client: LanguageClient, tmp_path: Path) -> None:
     folder = tmp_path / "rules" / "deep"
@@ -127,6 +128,7 @@ async def test_a_settings_file_names_the_sample(client: LanguageClient, tmp_path
     assert {"tick", "jam", "open"} <= {item.label for item in found.items}
 
 
+@pytest.mark.matrix
 @pytest.mark.asyncio
 async def test_hover(client: LanguageClient, tmp_path: Path) -> None:
     uri = opened(client, tmp_path / "makes.ecl")
@@ -139,6 +141,7 @@ async def test_hover(client: LanguageClient, tmp_path: Path) -> None:
     assert await client.text_document_hover_async(lsp.HoverParams(**at(uri, 1, 24))) is None
 
 
+@pytest.mark.matrix
 @pytest.mark.asyncio
 async def test_definition_and_references_over_files(client: LanguageClient, tmp_path: Path) -> None:
     uri = opened(client, tmp_path / "reads.ce")
@@ -197,6 +200,7 @@ def decoded(text: str, data: list[int]) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.matrix
 @pytest.mark.asyncio
 async def test_texts_that_are_half_written_are_answered(client: LanguageClient, tmp_path: Path) -> None:
     """Character by character, as people type; the server stays."""

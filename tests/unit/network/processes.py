@@ -42,7 +42,7 @@ def until(done: Callable[[], object], what: str = "it did not happen", seconds: 
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end, what
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 class Processes:

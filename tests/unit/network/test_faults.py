@@ -51,7 +51,7 @@ def moved(network: Network, node: str) -> bool:
     return not away
 
 
-@pytest.mark.parametrize("detection", ["best-effort", "guaranteed"])
+@pytest.mark.parametrize("detection", [pytest.param("best-effort", marks=pytest.mark.matrix), "guaranteed"])
 def test_a_node_is_killed_and_another_comes_late(processes: Processes, detection: str) -> None:
     network = begun(processes, "a", "b", "c")
     feed = Feed(network, EXPR)
@@ -115,7 +115,7 @@ def test_a_link_is_cut_and_mended(processes: Processes) -> None:
     link.cut()
     end = time.monotonic() + CUT
     while time.monotonic() < end:
-        feed.publish(20)
+        feed.publish(10, 0.01)
     until(lambda: "cut" not in hosts(network).values(), "nobody goes on with its detectors")
     link.mend()
     feed.publish(100)
@@ -127,7 +127,7 @@ def test_a_link_is_cut_and_mended(processes: Processes) -> None:
     assert answers(subscriber, len(expected)) == expected
 
 
-@pytest.mark.parametrize("detection", ["best-effort", "guaranteed"])
+@pytest.mark.parametrize("detection", ["best-effort", pytest.param("guaranteed", marks=pytest.mark.matrix)])
 def test_a_clock_that_is_wrong_does_not_matter(processes: Processes, detection: str) -> None:
     processes.start_node("skewed", program=[sys.executable, "-c", SKEWED])
     network = begun(processes, "a")

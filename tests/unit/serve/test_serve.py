@@ -90,7 +90,7 @@ def test_a_rule_that_others_need_runs_on_in_silence(tmp_path: Path) -> None:
         assert [each["rule"] for each in server.made()] == ["twice"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGTERM, marks=pytest.mark.matrix), signal.SIGKILL])
 def test_what_was_accepted_is_dealt_with_after_whatever_end(tmp_path: Path, how: int) -> None:
     out = tmp_path / "found.jsonl"
     options = (rules(tmp_path), "--out", out, "--checkpoint", tmp_path / "kept", "--checkpoint-every", "1h")
@@ -141,7 +141,7 @@ def test_time_passes_when_nothing_comes(tmp_path: Path) -> None:
         assert server.until(server.made)[0]["rule"] == "Left"
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.matrix)])
 def test_the_first_rule_with_a_policy_comes_and_goes_and_others_keep_their_state(tmp_path: Path, how: int) -> None:
     file, options = rules(tmp_path), ("--checkpoint", tmp_path / "kept", "--checkpoint-every", "20ms")
     policy = "detect Both policy best-effort = [open] ; [close]\n"

@@ -189,6 +189,7 @@ def in_view(page: Any) -> float:
     return float(page.evaluate("(({ from, to }) => (to - from) / 1e6)(document.querySelector('canvas.timeline').dataset)"))
 
 
+@pytest.mark.matrix
 def test_zoom_shows_single_events(page: Any) -> None:
     whole = in_view(page)
     box = page.locator("canvas.timeline").bounding_box()
@@ -222,6 +223,7 @@ def test_a_click_on_a_detection_shows_its_causes(page: Any, shoot: Shoot) -> Non
     page.wait_for_selector(".event-box .event")
 
 
+@pytest.mark.matrix
 def test_a_click_on_the_line_of_time(page: Any) -> None:
     choose(page, 3)
     for _ in range(8):
@@ -280,6 +282,7 @@ def test_near_misses_on_demand(page: Any, shoot: Shoot) -> None:
     page.wait_for_selector("#near:has-text('It did')")
 
 
+@pytest.mark.matrix
 def test_detectors_and_statistics(page: Any, shoot: Shoot) -> None:
     page.click("[data-tab=graph]")
     page.wait_for_selector("#graph [data-rule=guessed]")
@@ -290,6 +293,7 @@ def test_detectors_and_statistics(page: Any, shoot: Shoot) -> None:
     page.wait_for_selector("#plan:has-text('1 detector of 1 file')")
 
 
+@pytest.mark.matrix
 def test_filters_by_key_and_type(page: Any) -> None:
     before = pixels(page)[0]
     page.fill("#filter", "user=eve5")
@@ -301,6 +305,7 @@ def test_filters_by_key_and_type(page: Any) -> None:
     page.wait_for_timeout(500)
 
 
+@pytest.mark.brief(parameters=1)
 @pytest.mark.parametrize("view", ["Timeline", "Rule", "Detectors", "Statistics"])
 def test_views_are_exported(page: Any, view: str, tmp_path: Path) -> None:
     for form, begin in (("SVG", b"<svg "), ("PNG", b"\x89PNG")):
@@ -326,6 +331,7 @@ def test_what_is_expected_becomes_a_case(page: Any, folder: Path) -> None:
     assert subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == 0
 
 
+@pytest.mark.matrix
 def test_keys_alone_are_enough(page: Any) -> None:
     page.click("canvas.timeline", position={"x": 400, "y": 5})
     page.keyboard.press("n")
