@@ -13,8 +13,8 @@ from coincide.detection.suppression import SuppressedPlan
 from coincide.engines.choice import ENGINES, TIERS, check_name
 from coincide.expr.print import expression_text
 from coincide.expr.quantities import counted
-from coincide.lang.opera.definition import Limit
 from coincide.lang.opera.print import statement_text
+from coincide.lang.shared.eventsets import Limit
 from coincide.rulebook import Rulebook
 
 LARGE_TEXT = 300

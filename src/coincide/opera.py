@@ -39,10 +39,11 @@ from coincide.lang.opera.definition import (
     chained,
     most_times,
 )
-from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
+from coincide.lang.opera.functions import WITH_FUNCTIONS
 from coincide.lang.opera.print import core_text, statement_text
 from coincide.lang.opera.resolve import resolve
-from coincide.lang.opera.times import TimeSpec, time_of
+from coincide.lang.shared.eventsets import FILTER_FUNCTIONS
+from coincide.lang.shared.times import TimeSpec, time_of
 from coincide.model.compound import single
 from coincide.model.event import as_value
 from coincide.source import SourceText

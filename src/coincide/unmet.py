@@ -24,7 +24,7 @@ from coincide.source import Span
 from coincide.syntax import walk
 
 if TYPE_CHECKING:
-    from coincide.lang.opera.definition import Limit
+    from coincide.lang.shared.eventsets import Limit
 
 SHOWN = 5
 """Of what was there, so many names are shown where none is near."""

@@ -60,6 +60,19 @@ def test_imports_go_down() -> None:
     assert not wrong
 
 
+def test_what_is_for_all_languages_names_none() -> None:
+    shared = [*(PACKAGE / "compile").rglob("*.py"), *(PACKAGE / "detection").glob("*.py"), PACKAGE / "languages" / "base.py"]
+    languages = {p.name for p in (PACKAGE / "lang").iterdir() if (p / "definition.py").exists()}
+    assert {"opera", "ecl"} <= languages
+    found = [
+        f"{file.relative_to(PACKAGE)}: {name}"
+        for file in [*shared, PACKAGE / "unmet.py"]
+        for name in imports(file)
+        if name.startswith("coincide.lang.") and name.split(".")[2] in languages
+    ]
+    assert not found
+
+
 def test_models_of_detection_do_not_import_one_another() -> None:
     assert {"machine", "situation", "automaton", "algebra", "correlation"} <= MODELS
     found = [

@@ -23,7 +23,7 @@ from coincide.languages.registry import language_of
 from coincide.source import SourceText, room_for_recursion
 
 if TYPE_CHECKING:
-    from coincide.lang.opera.definition import Limit
+    from coincide.lang.shared.eventsets import Limit
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from functools import cached_property
 from coincide.detection.keys import key_part
 from coincide.expr.scalar import EventScope, condition, event_field
 from coincide.expr.tree import And, Compare, Expr, IsNull, Literal, Reference
-from coincide.lang.opera.definition import (
+from coincide.lang.shared.eventsets import (
+    FILTER_FUNCTIONS,
     All,
     Bind,
     Condition,
@@ -25,7 +26,6 @@ from coincide.lang.opera.definition import (
     Terms,
     Union,
 )
-from coincide.lang.opera.functions import FILTER_FUNCTIONS
 from coincide.model.event import Event, Value
 
 Assignment = frozenset[tuple[str, object]]

@@ -35,7 +35,7 @@ from coincide.model.bounds import Instant
 from coincide.model.event import ENVELOPE, Event, StoredValue
 
 if TYPE_CHECKING:
-    from coincide.lang.opera.definition import Limit
+    from coincide.lang.shared.eventsets import Limit
 
 VERSION = 1
 

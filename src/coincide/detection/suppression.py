@@ -15,8 +15,7 @@ from coincide.detection.keys import key_part
 from coincide.detection.limits import LimitedState, Table, Wrapped, decoded, encoded
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Expr, Or, Reference
-from coincide.lang.opera.check import types
-from coincide.lang.opera.definition import EventSet, Limit
+from coincide.lang.shared.eventsets import EventSet, Limit, types
 from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.event import ENVELOPE, Event, Place
 from coincide.syntax import walk

@@ -10,7 +10,7 @@ from math import inf
 from coincide.detection.automaton.construction import Automaton, Numbering
 from coincide.distribution.canonical import canonical_text
 from coincide.expr.tree import Reference
-from coincide.lang.opera.check import bindings_of_items, parameters, types
+from coincide.lang.opera.check import bindings_of_items, parameters
 from coincide.lang.opera.definition import (
     All,
     Alternation,
@@ -33,6 +33,7 @@ from coincide.lang.opera.definition import (
     chained,
     nullable,
 )
+from coincide.lang.shared.eventsets import types
 from coincide.syntax import walk
 
 Path = tuple[int, ...]

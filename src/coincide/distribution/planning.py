@@ -17,7 +17,6 @@ from coincide.distribution.decomposition import Composite, Decomposition, Part, 
 from coincide.errors import Diagnostic, InputError, RuleError, nearest
 from coincide.expr.print import expression_text
 from coincide.expr.tree import Reference
-from coincide.lang.opera.check import types
 from coincide.lang.opera.definition import (
     Alternation,
     Atom,
@@ -34,6 +33,7 @@ from coincide.lang.opera.definition import (
 )
 from coincide.lang.opera.parse import parse
 from coincide.lang.opera.print import core_text
+from coincide.lang.shared.eventsets import types
 from coincide.ordering import POLICIES as STABILITY
 from coincide.source import SourceText
 from coincide.syntax import walk

@@ -14,7 +14,7 @@ from coincide.lang.shared.wants import Slot, Wants
 from coincide.source import SourceText
 
 if TYPE_CHECKING:
-    from coincide.lang.opera.definition import Limit
+    from coincide.lang.shared.eventsets import Limit
 
 
 class Language(ABC):

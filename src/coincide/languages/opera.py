@@ -33,8 +33,8 @@ from coincide.lang.opera.definition import (
 from coincide.lang.opera.parse import parse as parse_text
 from coincide.lang.opera.print import definition_text
 from coincide.lang.opera.print import print_file as print_text
-from coincide.lang.opera.times import Duration
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute, mentions_of
+from coincide.lang.shared.times import Duration
 from coincide.lang.shared.wants import Slot, Wants, present
 from coincide.languages.base import Language
 from coincide.source import SourceText, room_for_recursion

@@ -30,10 +30,10 @@ from coincide.lang.opera.definition import (
     Union,
 )
 from coincide.lang.opera.definition import Sequence as Following
-from coincide.lang.opera.times import At
 from coincide.lang.pretty.parse import parse
 from coincide.lang.pretty.print import CHAIN as CHAINED
 from coincide.lang.pretty.print import EITHER, PATTERN, STEP, UNIT, NotExpressible, event_text, sentence_parts
+from coincide.lang.shared.times import At
 from coincide.source import SourceText
 
 ENDING = ".say"

@@ -27,7 +27,7 @@ from coincide.lang.opera.definition import (
     Union,
     chained,
 )
-from coincide.lang.opera.times import Duration
+from coincide.lang.shared.times import Duration
 from coincide.model.event import Event, Value, primitive
 
 TYPES = ("A", "B", "C", "D")

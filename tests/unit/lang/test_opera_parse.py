@@ -10,7 +10,7 @@ from coincide.errors import RuleError
 from coincide.lang.opera.definition import Alternation, Concatenation, Detect, Group, Iteration, Sequence, Timing
 from coincide.lang.opera.parse import parse
 from coincide.lang.opera.print import definition_text, print_file
-from coincide.lang.opera.times import CYCLE, At
+from coincide.lang.shared.times import CYCLE, At
 from coincide.rulebook import loads
 from coincide.source import SourceText
 

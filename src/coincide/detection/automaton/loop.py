@@ -43,7 +43,7 @@ from coincide.detection.automaton.pools import (
 from coincide.detection.columns.compiling import compiled, inlined
 from coincide.detection.columns.linked import added, touch
 from coincide.detection.columns.tables import FREE, IN_USE
-from coincide.lang.opera.times import DAY
+from coincide.lang.shared.times import DAY
 
 
 @compiled

@@ -20,7 +20,7 @@ from coincide.detection.eventwise import step_eventwise
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Literal, Or, Reference
-from coincide.lang.opera.times import Duration
+from coincide.lang.shared.times import Duration
 from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE, united_origin
 from coincide.syntax import walk

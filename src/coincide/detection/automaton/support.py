@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from coincide.detection.automaton.construction import Automaton
 from coincide.detection.automaton.program import Program
-from coincide.lang.opera.times import At
+from coincide.lang.shared.times import At
 
 MOST_STATES = 4096
 WORD = 62  # bits of a machine integer that serve as a set

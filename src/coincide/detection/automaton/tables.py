@@ -23,7 +23,7 @@ from coincide.expr.classes import Classes, Classifier
 from coincide.expr.tree import Compare, Literal, Reference
 from coincide.expr.vector import Rows, holds
 from coincide.lang.opera.definition import Timing
-from coincide.lang.opera.times import Duration
+from coincide.lang.shared.times import Duration
 from coincide.model.event import Event
 
 Configuration = tuple[Choices, State]

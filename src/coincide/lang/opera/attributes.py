@@ -9,10 +9,10 @@ from coincide.errors import Diagnostic, RuleError
 from coincide.expr.print import expression_text
 from coincide.expr.tree import Alias, Call, Expr, Reference, transform, with_aliases
 from coincide.expr.typing import infer
-from coincide.lang.opera.check import types
 from coincide.lang.opera.definition import Attribute, Detect, Expression, Item, aliased_items
 from coincide.lang.opera.functions import AGGREGATES, WITH_FUNCTIONS
 from coincide.lang.opera.typing import Declared, WithTypes
+from coincide.lang.shared.eventsets import types
 from coincide.model.event import ENVELOPE
 from coincide.syntax import walk
 

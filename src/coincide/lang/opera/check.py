@@ -23,14 +23,12 @@ from coincide.lang.opera.definition import (
     Iteration,
     OfSet,
     OfType,
-    OwnTimer,
     Parallel,
     Terms,
     Timing,
-    Union,
     nullable,
 )
-from coincide.lang.opera.functions import FILTER_FUNCTIONS
+from coincide.lang.shared.eventsets import FILTER_FUNCTIONS, types
 from coincide.source import Span
 from coincide.syntax import walk
 
@@ -157,21 +155,6 @@ def _check_types(test: Expr, attributes: Mapping[str, str], span: Span | None) -
 
 
 # What stands in event sets.
-
-
-def types(events: EventSet) -> list[str]:
-    """Names of the types (and timers) whose events can be in the set, in order of the text; `all` names none."""
-    if isinstance(events, OfType | OwnTimer):
-        return [events.name]
-    if isinstance(events, OfSet):
-        return types(events.contents)
-    if isinstance(events, Union):
-        return [name for member in events.members for name in types(member)]
-    if isinstance(events, Difference):
-        return types(events.left)
-    if isinstance(events, Intersection):
-        return [name for name in types(events.left) if name in types(events.right) or not types(events.right)]
-    return []
 
 
 def plain_types(events: EventSet) -> list[str] | None:

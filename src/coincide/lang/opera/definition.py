@@ -5,97 +5,43 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coincide.expr.tree import Expr
-from coincide.lang.opera.times import TimeSpec
+from coincide.lang.shared.eventsets import (
+    All,
+    Bind,
+    Condition,
+    Difference,
+    Element,
+    EventSet,
+    Intersection,
+    Limit,
+    Named,
+    OfSet,
+    OfType,
+    OwnTimer,
+    Terms,
+    Union,
+)
+from coincide.lang.shared.times import TimeSpec
 from coincide.source import Span
-from coincide.syntax import Node, walk
+from coincide.syntax import walk
 
-
-@dataclass(frozen=True)
-class Element(Node["Element"]):
-    """Of a definition."""
-
-
-# Describable event sets.
-
-
-@dataclass(frozen=True)
-class Bind(Element):
-    """`attribute = ?parameter`."""
-
-    attribute: str
-    parameter: str
-
-
-@dataclass(frozen=True)
-class Condition(Element):
-    """A term of a filter that is an expression of one event."""
-
-    test: Expr
-
-
-Terms = tuple[Bind | Condition, ...]
-
-
-@dataclass(frozen=True)
-class EventSet(Element):
-    """A set of events."""
-
-
-@dataclass(frozen=True)
-class Named(EventSet):
-    """A name as written: a timer in scope, a named set or an event type."""
-
-    name: str
-    terms: Terms = ()
-
-
-@dataclass(frozen=True)
-class OfType(EventSet):
-    """A name that is an event type, primitive or composite."""
-
-    name: str
-    terms: Terms = ()
-
-
-@dataclass(frozen=True)
-class OwnTimer(EventSet):
-    """A name that is the timer of the innermost timing of that name."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class OfSet(EventSet):
-    """A name that is a named set: the events of the set that satisfy the filter."""
-
-    name: str
-    terms: Terms
-    contents: EventSet
-
-
-@dataclass(frozen=True)
-class All(EventSet):
-    """Every external event that satisfies the filter."""
-
-    terms: Terms = ()
-
-
-@dataclass(frozen=True)
-class Union(EventSet):
-    members: tuple[EventSet, ...]
-
-
-@dataclass(frozen=True)
-class Difference(EventSet):
-    left: EventSet
-    right: EventSet
-
-
-@dataclass(frozen=True)
-class Intersection(EventSet):
-    left: EventSet
-    right: EventSet
-
+__all__ = [
+    "All",
+    "Bind",
+    "Condition",
+    "Difference",
+    "Element",
+    "EventSet",
+    "Intersection",
+    "Limit",
+    "Named",
+    "OfSet",
+    "OfType",
+    "OwnTimer",
+    "Terms",
+    "Union",
+]
+"""Sets of events, which all languages know, belong to it."""
 
 # Expressions. Chains of a left-associative operator are flat: `a b c` has three parts, `a (b c)` two.
 
@@ -244,17 +190,6 @@ class Sources(Element):
 class EventDeclaration(Element):
     name: str
     attributes: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Limit(Element):
-    """At most one event of the type, or detection of that name, per `every` for the same values of the keys; of detections also:
-    until an event of a set has come that has these values."""
-
-    type: str
-    keys: tuple[str, ...]
-    every: TimeSpec | None
-    until: EventSet | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

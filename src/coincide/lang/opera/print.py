@@ -44,7 +44,7 @@ from coincide.lang.opera.definition import (
     Union,
 )
 from coincide.lang.opera.sets import RESERVED
-from coincide.lang.opera.times import At, TimeSpec
+from coincide.lang.shared.times import At, TimeSpec
 from coincide.ordering import POLICIES
 from coincide.source import room_for_recursion
 from coincide.syntax import walk

@@ -10,8 +10,9 @@ from coincide.expr.quantities import microseconds_of
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Parser, Token, Tokens
 from coincide.expr.tree import Expr
 from coincide.lang.opera.definition import All, Bind, Condition, Difference, EventSet, Intersection, Named, Terms, Union
-from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
-from coincide.lang.opera.times import At, Duration, TimeSpec, written
+from coincide.lang.opera.functions import WITH_FUNCTIONS
+from coincide.lang.shared.eventsets import FILTER_FUNCTIONS
+from coincide.lang.shared.times import At, Duration, TimeSpec, written
 from coincide.model.event import ENVELOPE
 
 RESERVED = frozenset(

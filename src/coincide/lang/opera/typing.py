@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from coincide.errors import Diagnostic, RuleError
 from coincide.expr.functions import NUMBER
 from coincide.expr.tree import Reference
-from coincide.lang.opera.check import ENVELOPE_TYPES, types
+from coincide.lang.opera.check import ENVELOPE_TYPES
 from coincide.lang.opera.definition import Bind, EventDeclaration, Expression, OfType, aliased_items
 from coincide.lang.opera.functions import AGGREGATES
+from coincide.lang.shared.eventsets import types
 from coincide.syntax import walk
 
 Declared = Mapping[str, EventDeclaration]

@@ -38,11 +38,12 @@ from coincide.lang.opera.definition import (
     chained,
     most_times,
 )
-from coincide.lang.opera.functions import FILTER_FUNCTIONS, WITH_FUNCTIONS
+from coincide.lang.opera.functions import WITH_FUNCTIONS
 from coincide.lang.opera.resolve import resolve
-from coincide.lang.opera.times import Duration, TimeSpec, time_of, written
 from coincide.lang.pretty.parameters import with_parameters
 from coincide.lang.pretty.phrases import KEYWORDS, Phrases, is_name
+from coincide.lang.shared.eventsets import FILTER_FUNCTIONS
+from coincide.lang.shared.times import Duration, TimeSpec, time_of, written
 from coincide.model.event import ENVELOPE
 from coincide.ordering import POLICIES, written_policies
 from coincide.source import SourceText, room_for_recursion

@@ -33,9 +33,9 @@ from coincide.lang.opera.definition import (
     Timing,
     Union,
 )
-from coincide.lang.opera.times import At, TimeSpec
 from coincide.lang.pretty.parse import CanFail, parse
 from coincide.lang.pretty.phrases import KEYWORDS, spoken
+from coincide.lang.shared.times import At, TimeSpec
 from coincide.ordering import POLICIES
 from coincide.source import SourceText, room_for_recursion
 from coincide.syntax import walk
