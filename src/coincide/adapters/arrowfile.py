@@ -39,7 +39,11 @@ def _parquet(name: str, batch_size: int, wanted: frozenset[str] | None, unread: 
     metadata = pq.read_metadata(name)
     left_out = {} if wanted is None else unread_columns(metadata, wanted)
     unread.update(left_out)
-    with pq.ParquetFile(name, metadata=metadata, read_dictionary=coded_columns(metadata)) as file:
+    options = {
+        "read_dictionary": coded_columns(metadata),
+        "pre_buffer": False,
+    }  # else Arrow would hold the file from its beginning
+    with pq.ParquetFile(name, metadata=metadata, **options) as file:
         names = [column for column in file.schema_arrow.names if column not in left_out] if left_out else None
         yield from file.iter_batches(rows_at_once(metadata, batch_size), columns=names)
 

@@ -13,8 +13,7 @@ from operator import itemgetter
 from coincide.adapters.report import ReadReport
 from coincide.errors import Diagnostic, InputError
 from coincide.expr.quantities import duration_text
-from coincide.model.batch import EventBatch
-from coincide.model.event import Event
+from coincide.model.batch import EMPTY, EventBatch
 
 Floors = Sequence[tuple[int, float]]
 """Parts of a file one after another: at which record each ends, and the earliest time in it and the parts after it."""
@@ -28,7 +27,7 @@ class Outlook:
 
     def __init__(self, delay: int | None = None) -> None:
         self.delay = delay
-        self.keep: Callable[[Sequence[Event]], object] = lambda late: None  # what becomes of late ones
+        self.keep: Callable[[EventBatch], object] = lambda late: None  # what becomes of late ones
         self.late = 0
         self.sufficient = 0  # the delay with which nothing had been late
         self.files: Sequence[tuple[Floors, float]] = ()  # and how early events of the files after each can be
@@ -66,7 +65,7 @@ class Outlook:
     def _in_time(self, batch: EventBatch, delay: int) -> EventBatch:
         timely, late, behind = (_parted_table if batch.has_table else _parted)(batch, self._mark, delay)
         self._mark = max(self._mark, int(batch.table.hi.max()) if batch.has_table else max(event.hi for event in batch.events))
-        if late:
+        if len(late):
             self.late += len(late)
             self.sufficient = max(self.sufficient, int(behind))
             self.keep(late)
@@ -77,7 +76,7 @@ def _earliest(batch: EventBatch) -> int:
     return int(batch.table.hi.min()) if batch.has_table else min(event.hi for event in batch.events)
 
 
-Parted = tuple[EventBatch, Sequence[Event], float]
+Parted = tuple[EventBatch, EventBatch, float]
 """Events in time, the late ones, and by how much the latest of these is."""
 
 
@@ -86,18 +85,18 @@ def _parted(batch: EventBatch, mark: float, delay: int) -> Parted:
     before = list(accumulate((event.hi for event in events), max, initial=mark))
     late = [row for row, event in enumerate(events) if event.hi < before[row] - delay]
     if not late:
-        return batch, (), 0
+        return batch, EMPTY, 0
     timely = [event for row, event in enumerate(events) if event.hi >= before[row] - delay]
-    return EventBatch(timely), [events[row] for row in late], max(before[row] - events[row].hi for row in late)
+    return EventBatch(timely), EventBatch([events[row] for row in late]), max(before[row] - events[row].hi for row in late)
 
 
 def _parted_table(batch: EventBatch, mark: float, delay: int) -> Parted:
     from coincide.adapters.tableorder import without_late
 
     timely, late, before = without_late(batch.table, None if mark == -inf else int(mark), delay)
-    if not late:
-        return batch, (), 0
-    return EventBatch(table=timely), late, max(moment - event.hi for moment, event in zip(before.tolist(), late, strict=True))
+    if not len(late):
+        return batch, EMPTY, 0
+    return EventBatch(table=timely), EventBatch(table=late), int((before - late.hi).max())
 
 
 def late_warnings(late: int, sufficient: int, kept: str = "") -> list[Diagnostic]:

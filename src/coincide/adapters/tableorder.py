@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from coincide.adapters.faults import Mask
 from coincide.model.column import Rows
-from coincide.model.event import Event
 from coincide.model.fields import changed
 from coincide.model.fields import joined as joined_columns
 from coincide.model.stamp import OrderKey, order_key
@@ -184,15 +183,15 @@ def taken(table: EventTable, rows: Rows) -> EventTable:
     return EventTable(table.lo[rows], table.hi[rows], changed(table.fields, lambda array: array.take(index)))
 
 
-def without_late(table: EventTable, mark: int | None, delay: int) -> tuple[EventTable, list[Event], Instants]:
+def without_late(table: EventTable, mark: int | None, delay: int) -> tuple[EventTable, EventTable, Instants]:
     """Of events as they come those in time, the late ones, and the time of the latest event before each of these: late is what is
     earlier than that by more than the delay. The `mark` is the time of the latest before all of them."""
     hi = table.hi
     before = np.maximum.accumulate(np.concatenate((hi[:1] if mark is None else [mark], hi[:-1])))
     late = hi < before - delay
     if not late.any():
-        return table, [], before[:0]
-    return taken(table, np.flatnonzero(~late)), taken(table, np.flatnonzero(late)).events(), before[late]
+        return table, sliced(table, 0, 0), before[:0]
+    return taken(table, np.flatnonzero(~late)), taken(table, np.flatnonzero(late)), before[late]
 
 
 def sliced(table: EventTable, start: int, stop: int) -> EventTable:

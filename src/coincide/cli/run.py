@@ -160,7 +160,7 @@ def _keeping_late(outlook: Outlook, given: Given) -> Iterator[None]:
         yield
         return
     with Account(given.late, None, given.time_format) as account:
-        outlook.keep = account.keep_late
+        outlook.keep = lambda late: account.keep_late(late.events)
         yield
 
 

@@ -49,8 +49,8 @@ class CountedColumns:
         """Those in time, in total order; the late ones; and by how much the latest of these is later than the clock of its
         arrival."""
         timely, late, before = without_late(self.table, mark, delay)
-        behind = max((max(moment, clock) - event.hi for moment, event in zip(before.tolist(), late, strict=True)), default=NEVER)
-        return sorted_table(timely), late, behind
+        behind = int((np.maximum(before, clock) - late.hi).max(initial=NEVER))
+        return sorted_table(timely), late.events(), behind
 
 
 class WaitingColumns:

@@ -55,7 +55,7 @@ def test_what_is_in_time_is_in_total_order_and_what_is_late_is_what_is_so_live(
 ) -> None:
     batches, outlook = batches_of(given_parts), Outlook(delay)
     late: list[Event] = []
-    outlook.keep = late.extend
+    outlook.keep = lambda batch: late.extend(batch.events)
     found = ordered(batches, outlook, target, memory)
     stage = LiveStage(Nobody(), delay=delay)
     marks = [-(10**9)]
@@ -210,6 +210,18 @@ def test_statistics_of_ends_of_other_fields_and_of_several_files(tmp_path: Path)
     files = [write(tmp_path / f"{n}.parquet", records(n * 300, 300)) for n in (0, 1, 2)]
     assert read(files, Outlook())[1] < 300
     assert read([*files, path := write(tmp_path / "some.jsonl", records(0, 10))], Outlook())[0] == as_sorted([*files, path])
+
+
+def test_memory_of_arrow_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    rows, pool = 200_000, pa.default_memory_pool()
+    values = pa.array(np.random.default_rng(1).random(rows))
+    table = pa.table({"type": pa.array(["t"] * rows), "time": pa.array(np.arange(rows)), "v": values})
+    pq.write_table(table, path := tmp_path / "a.parquet", row_group_size=5_000)
+    del table, values
+    before, most, outlook = pool.bytes_allocated(), 0, Outlook(0)
+    for _ in in_total_order(outlook.timely(open_events(path, outlook=outlook, batch_size=5_000)), outlook, target=10_000):
+        most = max(most, pool.bytes_allocated() - before)
+    assert most < path.stat().st_size / 2
 
 
 def test_a_promise_that_is_not_kept() -> None:
