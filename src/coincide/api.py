@@ -143,7 +143,7 @@ def run(
     from coincide.engines.identity import Keys, digests_of
 
     book = rulebook(rules)
-    told, late_by = Keys(digests_of(book)), None if delay is None else duration_microseconds(delay)
+    identity, late_by = Keys(digests_of(book)), None if delay is None else duration_microseconds(delay)
     made = _detected(book, events, until, None, engine, tier, policy, mapping, strict, end, jobs, late_by)
     if (
         isinstance(events, Iterator)
@@ -155,7 +155,7 @@ def run(
         made = _live(book, events, until_microseconds(until), tier, mapping, strict, end == "closed", late_by or 0)
     for batch in made:
         records = (record(event) for event in batch.events)
-        yield from ({**r, KEY: key} for r, key in zip(records, told.of(batch), strict=True)) if keys else records
+        yield from ({**r, KEY: key} for r, key in zip(records, identity.of(batch), strict=True)) if keys else records
 
 
 @overload
@@ -322,17 +322,17 @@ def observed(
     """A run in this process of which everything is kept: events, detections, and why each was made."""
     from coincide.causes import Observed
 
-    book, kept = rulebook(rules), Observed()
-    for _ in _detected(book, events, until, kept, "embedded", tier, policy, mapping, strict, end):
+    book, observer = rulebook(rules), Observed()
+    for _ in _detected(book, events, until, observer, "embedded", tier, policy, mapping, strict, end):
         pass
-    return kept.causes(book, whole=policy is None and not book.names_policies)
+    return observer.causes(book, whole=policy is None and not book.names_policies)
 
 
 def _detected(
     book: Rulebook,
     events: Events,
     until: Until,
-    kept: Observed | None,
+    observer: Observed | None,
     engine: str,
     tier: str,
     policy: str | None,
@@ -356,12 +356,12 @@ def _detected(
     if reader.kinds is not None:
         warn(unmet.in_table(reader.kinds))
     batches = outlook.timely(seen.watch(reader))
-    batches = batches if kept is None else kept.reading(batches)
+    batches = batches if observer is None else observer.reading(batches)
     if arrives:
         made = _as_they_arrived(book, batches, bound, policy, engine, tier)
     else:
         made = detections(book, in_total_order(batches, outlook), bound, engine, tier, end == "closed", jobs)
-    yield from made if kept is None else kept.making(made)
+    yield from made if observer is None else observer.making(made)
     warn([*unmet.after(seen), *late_warnings(outlook.late, outlook.sufficient), *_lost_digits(reader.report, book)])
 
 
@@ -431,8 +431,8 @@ def explain(
     from coincide.explanation import explanation
 
     book = rulebook(rules)
-    told = explanation(book, engine, tier)
-    return told if events is None or engine == "embedded" else told.followed_by(shuffled(book, events, detect))
+    explained = explanation(book, engine, tier)
+    return explained if events is None or engine == "embedded" else explained.followed_by(shuffled(book, events, detect))
 
 
 def analyse(rules: Rules, *, events: Events = None, other: Rules | None = None, whole: bool | None = None) -> dict[str, Any]:

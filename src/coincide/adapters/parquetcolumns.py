@@ -68,18 +68,18 @@ def floors(metadata: pq.FileMetaData, mapping: FieldMapping) -> list[tuple[int, 
     if not names or mapping.extracts:
         return []
     kind = kinds.field(names[0]).type
-    told = [chunk.statistics for chunk in _chunks(metadata, names[0])]
-    if not told or not all(each is not None and each.has_min_max and each.has_null_count for each in told):
+    statistics = [chunk.statistics for chunk in _chunks(metadata, names[0])]
+    if not statistics or not all(each is not None and each.has_min_max and each.has_null_count for each in statistics):
         return []
-    if len(names) > 1 and any(each.null_count for each in told):  # then the time is in another column
+    if len(names) > 1 and any(each.null_count for each in statistics):  # then the time is in another column
         return []
     if pa.types.is_timestamp(kind):
-        least = pa.array([each.min_raw for each in told], pa.int64()).cast(kind)
+        least = pa.array([each.min_raw for each in statistics], pa.int64()).cast(kind)
     elif pa.types.is_integer(kind):
-        least = pa.array([each.min for each in told], kind)
+        least = pa.array([each.min for each in statistics], kind)
     else:
         return []
-    faults = Faults(len(told))
+    faults = Faults(len(statistics))
     earliest = instants(least, mapping, "time", faults).tolist()
     ends = accumulate(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     rests = list(accumulate(reversed(earliest), min))[::-1]

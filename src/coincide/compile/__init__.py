@@ -55,7 +55,7 @@ class Compiled:
         """Why definitions were left out of what was read, one for each."""
         files = [(language_of(source.name), source, file) for source, file in self.files]
         own = ((known, [(s, file) for language, s, file in files if language is known]) for known in self.languages.values())
-        return [told for language, some in own for told in language.left_out(some)]
+        return [fault for language, some in own for fault in language.left_out(some)]
 
     def _useless(self, limit: Limit) -> Iterator[Diagnostic]:
         made = {output for d in self.detectors for output in d.outputs}

@@ -274,9 +274,9 @@ class LimitedPlan(Wrapped):
         import numpy as np
 
         rows = batch.table.rows_of_types(self._types)
-        kept = np.ones(len(batch), bool)
-        kept[rows] = [self._limits.passes(event, table) for event in batch.table.take(rows).events()]
-        return batch if kept.all() else EventBatch(table=batch.table.take(np.flatnonzero(kept)))
+        passing = np.ones(len(batch), bool)
+        passing[rows] = [self._limits.passes(event, table) for event in batch.table.take(rows).events()]
+        return batch if passing.all() else EventBatch(table=batch.table.take(np.flatnonzero(passing)))
 
 
 NOTHING = msgspec.msgpack.encode([VERSION, []])

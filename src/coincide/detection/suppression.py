@@ -170,5 +170,5 @@ def _without(made: EventBatch, removed: set[Place]) -> EventBatch:
         return EventBatch([event for event in made.events if event.place not in removed])
     import numpy as np
 
-    kept = np.array([event.place not in removed for event in made.events], bool)
-    return EventBatch(table=made.table.take(np.flatnonzero(kept)))
+    passing = np.array([event.place not in removed for event in made.events], bool)
+    return EventBatch(table=made.table.take(np.flatnonzero(passing)))

@@ -398,8 +398,8 @@ def _behind(before: Sequence[Given], name: str, expr: str, restart: bool) -> Kno
     try:
         return Known(parse(SourceText(f"expression of {name}", text)).definitions[-1], restart)
     except RuleError as error:
-        (told, *_) = error.diagnostics
-        raise RuleError(Diagnostic(f"the expression of '{name}': {told.message}", hint=told.hint)) from error
+        (first, *_) = error.diagnostics
+        raise RuleError(Diagnostic(f"the expression of '{name}': {first.message}", hint=first.hint)) from error
 
 
 def _text(name: str, expr: str, restart: bool) -> str:
@@ -427,5 +427,5 @@ def _aliases(attributes: Sequence[Attribute]) -> set[str]:
 
 
 def _with(attributes: Sequence[Attribute]) -> str:
-    told = ", ".join(f"{a.name} = {expression_text(a.value)}" for a in attributes)
-    return f" with {told}" if told else ""
+    pairs = ", ".join(f"{a.name} = {expression_text(a.value)}" for a in attributes)
+    return f" with {pairs}" if pairs else ""

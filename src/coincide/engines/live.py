@@ -132,11 +132,11 @@ class LiveEngine:
 
     def restore(self, whole: bytes, changes: Sequence[bytes] = ()) -> None:
         with reading_state():
-            kept = read(whole, changes).get(TOTAL_ORDER)
-            if kept is None:
+            written = read(whole, changes).get(TOTAL_ORDER)
+            if written is None:
                 return  # all rules were under policies, which have a state of their own
-            stage = read_stage(kept[0])
-        self.engine.restore_parts(kept[1], changed=True)
+            stage = read_stage(written[0])
+        self.engine.restore_parts(written[1], changed=True)
         self.stage.restore(stage)
 
     def _arrive(self, batch: EventBatch) -> None:
