@@ -141,6 +141,7 @@ def test_what_is_due(language: str, text: str) -> None:
     assert texts(run(rules, events, 3, store)) == expected(rules, events, inf)
 
 
+@pytest.mark.brief(parameters=2)
 @pytest.mark.parametrize("language", ["ecl", "eql", "cdl.xml"])
 def test_whatever_is_in_a_base(language: str, in_full: bool) -> None:
     """It is gone on with, or refused."""
