@@ -4,7 +4,7 @@ disorder is bounded."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from math import inf
 from typing import IO
@@ -12,7 +12,7 @@ from typing import IO
 from coincide.adapters.blocks import BLOCK, Allowance
 from coincide.adapters.files import open_bytes, readable
 from coincide.adapters.mapping import FieldMapping
-from coincide.adapters.outlook import Floors
+from coincide.adapters.outlook import Opened, Outlook
 from coincide.adapters.report import Intake
 from coincide.errors import InputError
 from coincide.model.batch import EventBatch
@@ -20,36 +20,81 @@ from coincide.model.batch import EventBatch
 FEW_BYTES, FEW_ROWS = 1 << 16, 1 << 10
 """Of the beginning of a file."""
 
+MOST_OPEN = 64
+"""Files that are read side by side."""
 
-def foreseen(
+
+def read_foreseen(
+    names: Sequence[str],
+    endings: Sequence[str],
+    mapping: FieldMapping,
+    intake: Intake,
+    outlook: Outlook,
+    batches: Callable[[int, Intake], Iterator[EventBatch]],
+) -> Iterator[EventBatch]:
+    """Files one after another; or side by side, by time, where they do not follow one another and that changes no id."""
+    files, after = _foreseen(names, endings, mapping, outlook.delay)
+    overlap = any(file.floors and file.floors[-1][1] > rest for file, rest in zip(files, after, strict=True))
+    if overlap and len(files) <= MOST_OPEN and all(file.numbered for file in files):
+        yield from _side_by_side(files, intake, outlook, batches)
+        return
+    for number, file in enumerate(files):
+        outlook.begins([file], after[number])
+        yield from outlook.watched(file, batches(number, intake), intake.report)
+
+
+def _side_by_side(
+    files: Sequence[Opened], intake: Intake, outlook: Outlook, batches: Callable[[int, Intake], Iterator[EventBatch]]
+) -> Iterator[EventBatch]:
+    """Always from the file that has the earliest left. Positions count over all files, as they are given."""
+    starts = accumulate((file.floors[-1][0] for file in files), initial=intake.position - 1)
+    intakes = [intake.apart(before) for before, _ in zip(starts, files, strict=False)]
+    outlook.begins(files, inf)
+    readers = {file: outlook.watched(file, batches(n, intakes[n]), intakes[n].report) for n, file in enumerate(files)}
+    while readers:
+        file = min(readers, key=lambda file: file.bound(outlook.delay))
+        batch = next(readers[file], None)
+        if batch is None:
+            del readers[file]
+        else:
+            yield batch
+    for own in intakes:
+        intake.report.add(own.report)
+
+
+def _foreseen(
     names: Sequence[str], endings: Sequence[str], mapping: FieldMapping, delay: int | None
-) -> list[tuple[Floors, float]]:
-    """Of each file what is known of its parts, and how early events of the files after it can be. Where that is of no use since
-    all is read first anyway, nobody looks."""
+) -> tuple[list[Opened], list[float]]:
+    """What is known of each file, and how early events of the files after it can be. Where that is of no use since all is read
+    first anyway, nobody looks."""
     if delay is None and not (set(endings) == {".parquet"} and sum(map(_size, names)) > BLOCK):
-        return [((), -inf)] * len(names)
-    files = list(zip(names, endings, strict=True))
-    floors = [_floors(name, mapping) if ending == ".parquet" else () for name, ending in files]
-    firsts = [own[0][1] if own else _first(*file, mapping, delay) for own, file in zip(floors[1:], files[1:], strict=True)]
-    after = [*accumulate(reversed(firsts), min, initial=inf)][::-1]
-    return list(zip(floors, after, strict=True))
+        return [Opened(name) for name in names], [-inf] * len(names)
+    files = [
+        _parquet(name, mapping) if ending == ".parquet" else Opened(name) for name, ending in zip(names, endings, strict=True)
+    ]
+    firsts = [
+        file.floor if file.floors else _first(file.name, ending, mapping, delay)
+        for file, ending in zip(files[1:], endings[1:], strict=True)
+    ]
+    return files, [*accumulate(reversed(firsts), min, initial=inf)][::-1]
 
 
 def _size(name: str) -> int:
     return os.path.getsize(name) if os.path.isfile(name) else 0
 
 
-def _floors(name: str, mapping: FieldMapping) -> Floors:
+def _parquet(name: str, mapping: FieldMapping) -> Opened:
     """What cannot be read is told when it is its turn."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from coincide.adapters.parquetcolumns import floors
+    from coincide.adapters.parquetcolumns import floors, has_no_ids
 
     try:
-        return floors(pq.read_metadata(name), mapping) if os.path.isfile(name) else ()
+        metadata = pq.read_metadata(name)
     except (OSError, pa.ArrowException):
-        return ()
+        return Opened(name)
+    return Opened(name, found := floors(metadata, mapping), numbered=bool(found) and has_no_ids(metadata, mapping))
 
 
 def _first(name: str, ending: str, mapping: FieldMapping, delay: int | None) -> float:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
 from operator import itemgetter
@@ -19,6 +20,28 @@ Floors = Sequence[tuple[int, float]]
 """Parts of a file one after another: at which record each ends, and the earliest time in it and the parts after it."""
 
 
+@dataclass(eq=False)
+class Opened:
+    """A file that is read. `mark` is the time of its latest event so far, `floor` of the earliest that it still has, as far as is
+    known. Is it known how many records it has, and that their ids are their positions, they are `numbered`."""
+
+    name: str
+    floors: Floors = ()
+    numbered: bool = False
+    mark: float = -inf
+    floor: float = -inf
+
+    def __post_init__(self) -> None:
+        self.has_read(0)
+
+    def has_read(self, records: int) -> None:
+        part = bisect_right(self.floors, records, key=itemgetter(0))
+        self.floor = self.floors[part][1] if part < len(self.floors) else inf if self.floors else -inf
+
+    def bound(self, delay: int | None) -> float:
+        return self.floor if delay is None else max(self.floor, self.mark - delay)
+
+
 class Outlook:
     """Of an input of one or several files. Times are microseconds.
 
@@ -30,41 +53,43 @@ class Outlook:
         self.keep: Callable[[EventBatch], object] = lambda late: None  # what becomes of late ones
         self.late = 0
         self.sufficient = 0  # the delay with which nothing had been late
-        self.files: Sequence[tuple[Floors, float]] = ()  # and how early events of the files after each can be
-        self._name = ""
-        self._floor = -inf  # of what this file still has
-        self._after = inf  # of the files after it
-        self._mark = -inf  # the time of the latest event of this file
+        self._file = Opened("")  # the one that the last batch is of
+        self._open = [self._file]
+        self._after = inf  # nothing of files that are not open yet is before it
         self._promised = -inf  # the latest bound
 
-    def watched(self, number: int, name: str, batches: Iterable[EventBatch], report: ReadReport) -> Iterator[EventBatch]:
-        """The batches of one of the files, while it is read."""
-        floors, self._after = self.files[number]
-        self._name, self._floor, self._mark = name, -inf, -inf
+    def begins(self, files: Iterable[Opened], after: float) -> None:
+        """These files are read now, side by side; nothing of those after them is before this time."""
+        self._open, self._after = list(files), after
+
+    def watched(self, file: Opened, batches: Iterable[EventBatch], report: ReadReport) -> Iterator[EventBatch]:
+        """The batches of an open file, while it is read."""
         before = report.read
         for batch in batches:
-            part = bisect_right(floors, report.read - before, key=itemgetter(0))
-            self._floor = floors[part][1] if part < len(floors) else inf if floors else -inf
+            self._file = file
+            file.has_read(report.read - before)
             yield batch
 
     @property
     def bound(self) -> float:
         """No event that is still to come is before it."""
-        own = self._floor if self.delay is None else max(self._floor, self._mark - self.delay)
-        return min(own, self._after)
+        return min(self._after, *(file.bound(self.delay) for file in self._open))
 
     def timely(self, batches: Iterable[EventBatch]) -> Iterator[EventBatch]:
         """Batches as they are read, without what is late in them."""
         for batch in filter(len, batches):
             timely = batch if self.delay is None else self._in_time(batch, self.delay)
             if self._promised > -inf and len(timely) and _earliest(timely) < self._promised:
-                raise InputError(f"'{self._name}' has times that are earlier than its metadata, or its first record, have told")
+                raise InputError(
+                    f"'{self._file.name}' has times that are earlier than its metadata, or its first record, have told"
+                )
             self._promised = max(self._promised, self.bound)
             yield timely
 
     def _in_time(self, batch: EventBatch, delay: int) -> EventBatch:
-        timely, late, behind = (_parted_table if batch.has_table else _parted)(batch, self._mark, delay)
-        self._mark = max(self._mark, int(batch.table.hi.max()) if batch.has_table else max(event.hi for event in batch.events))
+        file = self._file
+        timely, late, behind = (_parted_table if batch.has_table else _parted)(batch, file.mark, delay)
+        file.mark = max(file.mark, int(batch.table.hi.max()) if batch.has_table else max(event.hi for event in batch.events))
         if len(late):
             self.late += len(late)
             self.sufficient = max(self.sufficient, int(behind))

@@ -86,6 +86,12 @@ def floors(metadata: pq.FileMetaData, mapping: FieldMapping) -> list[tuple[int, 
     return [] if faults else list(zip(ends, rests, strict=True))
 
 
+def has_no_ids(metadata: pq.FileMetaData, mapping: FieldMapping) -> bool:
+    """Then rows have their positions as ids, and no two have the same."""
+    paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+    return not any(f"{path}.".startswith(f"{mapping.id}.") for path in paths)
+
+
 def _chunks(metadata: pq.FileMetaData, name: str) -> Iterator[Any]:
     """The parts of a column that is no struct or list; there are none of others."""
     paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]

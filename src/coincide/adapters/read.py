@@ -116,13 +116,16 @@ def read_files(
 ) -> Iterator[EventBatch]:
     """The batches of files, one after another."""
     allowance, endings = Allowance(block_size), [format_of(name, format) for name in names]
-    if outlook is not None:
-        from coincide.adapters.foresight import foreseen
 
-        outlook.files = foreseen(names, endings, mapping, outlook.delay)
-    for number, name in enumerate(names):
-        batches = read_file(name, endings[number], mapping, intake, allowance, batch_size, attributes)
-        yield from batches if outlook is None else outlook.watched(number, name, batches, intake.report)
+    def batches(number: int, intake: Intake) -> Iterator[EventBatch]:
+        return read_file(names[number], endings[number], mapping, intake, allowance, batch_size, attributes)
+
+    if outlook is None:
+        yield from (batch for number in range(len(names)) for batch in batches(number, intake))
+    else:
+        from coincide.adapters.foresight import read_foreseen
+
+        yield from read_foreseen(names, endings, mapping, intake, outlook, batches)
 
 
 def read_as_it_comes(name: str, mapping: FieldMapping, intake: Intake, format: str | None = None) -> Iterator[EventBatch]:

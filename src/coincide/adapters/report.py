@@ -74,6 +74,13 @@ class Intake:
     def keeps_rejects(self) -> bool:
         return self._file is not None
 
+    def apart(self, before: int) -> Intake:
+        """For a part of the input whose records stand after so many: it keeps rejects and stops as this one does, and counts by
+        itself."""
+        own = Intake(strict=self._strict, shown=self._shown, before=before)
+        own._file = self._file
+        return own
+
     def counted(self, records: int) -> None:
         self.report.read += records
 
