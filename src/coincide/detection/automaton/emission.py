@@ -15,7 +15,6 @@ from coincide.detection.automaton.attributes import json_text
 from coincide.detection.automaton.layout import NODE
 from coincide.detection.automaton.memory import Memory
 from coincide.detection.automaton.moments import Moments
-from coincide.detection.automaton.pools import MADE, STEP
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import Aliases, Match
 from coincide.detection.automaton.support import key
@@ -60,12 +59,12 @@ class Paths:
 def detections(memory: Memory, table: EventTable, base: int, programs: Sequence[Program], in_order: bool) -> EventBatch:
     """`table` is the batch; its rows are the events from number `base` on. Numbers go up `in_order`, or as events have come."""
     nodes, program = memory.nodes, memory.tables.program
-    count = int(memory.n[MADE])
+    count = int(memory.n.made)
     if not count:
         return EMPTY
     cause, node, slot, bound = (memory.made[name][:count].copy() for name in ("cause", "node", "slot", "bound"))
     found = Found(np.where(cause >= 0, cause - base, cause), node, slot, bound)
-    memory.n[[MADE, STEP]] = 0
+    memory.n.made = memory.n.step = 0
     moments = Moments(memory, [*memory.store.chunks, table])
     fields: dict[str, pa.Array] = {}
     if program.definition.computed:

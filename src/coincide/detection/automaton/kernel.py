@@ -16,7 +16,7 @@ from coincide.detection.automaton.interpreter import Interpreter
 from coincide.detection.automaton.loop import fire, run
 from coincide.detection.automaton.memory import Memory
 from coincide.detection.automaton.objects import objects_of, relations_of, stored_fields
-from coincide.detection.automaton.pools import DONE, FAILED, ROW, Cells, Rows
+from coincide.detection.automaton.pools import DONE, Cells, Rows
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
 from coincide.detection.automaton.storage import loaded, whole
@@ -60,7 +60,7 @@ class Kernel:
         base, known = len(memory.store), (len(memory.nodes), len(memory.timers))
         cells = self.tables.cells()
         if rows is not None:
-            memory.n[ROW] = 0
+            memory.n.row = 0
             memory.expect_as_much(len(cells.starts))
             while run(memory.pools, cells, rows, self.program.restart) != DONE:  # it stops for want of room
                 memory.make_room(len(cells.starts))
@@ -128,11 +128,11 @@ class Kernel:
             memory.make_room(len(cells.starts))
 
     def _report_ends(self, memory: Memory, table: EventTable) -> None:
-        if not memory.n[FAILED]:
+        if not memory.n.failed:
             return
-        found = memory.failed[: memory.n[FAILED]]
+        found = memory.failed[: memory.n.failed]
         rows, starts, whose = found["row"].tolist(), found["start"].tolist(), memory.whose(found["slot"]).tolist()
-        memory.n[FAILED] = 0
+        memory.n.failed = 0
         for row, start, number in zip(rows, starts, whose, strict=True):
             failures, program = memory.failures[number], self.programs[number]
             if (0, start) in failures:

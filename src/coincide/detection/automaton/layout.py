@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from coincide.detection.columns.records import columns
 from coincide.detection.columns.tables import KEYED, SHARED, Shape
 
 KIND = "automaton"
@@ -24,10 +25,11 @@ PLACES = Shape("places", "timer>timers", owner="timer", valued=True)
 NODES = Shape("nodes", "parent>nodes? event>events? timer>timers? sequence", "aliases lo hi depth child sibling runs accepted")
 NAMED = Shape("named", "node>nodes alias", owner="node")
 # A part for each timing: the timer that the run waits for. `bound`: have its events used the parameters? `sets`: timers to be set
-# when the step ends, as bits; `next` and `previous`: in its list; `same`: the next of those that the step has made at its node.
-RUNS = Shape("runs", "key>keys configuration>configurations node>nodes", "bound sets next previous same", parts="timer>timers?")
+# when the step ends, as bits; `previous` and `next`: in its list; `same`: the next of those that the step has made at its node.
+RUNS = Shape("runs", "key>keys configuration>configurations node>nodes", "bound sets previous next same", parts="timer>timers?")
 ENTRIES = Shape("entries", "run>runs instant", owner="run")  # section 3.6
 SHAPES = (KEYS, ENDED, CONFIGURATIONS, TIMERS, PLACES, NODES, NAMED, RUNS, ENTRIES)
 
-KEY, TIMER, NODE, RUN = (shape.columns for shape in (KEYS, TIMERS, NODES, RUNS))
-OF_KEYS, OF_TIMERS, OF_NODES, OF_RUNS = range(4)  # numbers of heads
+TABLES = (KEYS, TIMERS, NODES, RUNS)  # of the kernel
+KEY, TIMER, NODE, RUN = (shape.columns for shape in TABLES)
+OF = columns("of", " ".join(shape.name for shape in TABLES))  # numbers of heads

@@ -8,23 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from coincide.detection.automaton.layout import KEY, NODE, OF_KEYS, OF_RUNS, OF_TIMERS, RUN, TIMER
+from coincide.detection.automaton.layout import KEY, NODE, OF, RUN, TIMER
 from coincide.detection.automaton.paths import child, order, sort, sort_made
 from coincide.detection.automaton.pools import (
     DONE,
-    ENTERED,
-    ENTERING,
     FAIL,
-    FAILED,
-    FIRING,
     FULL,
-    MADE,
-    QUEUE,
-    ROOT,
-    ROW,
-    SEQUENCE,
     STAY,
-    STEP,
     TAKE,
     Cells,
     Consumed,
@@ -34,13 +24,13 @@ from coincide.detection.automaton.pools import (
     await_timers,
     enter,
     link,
-    pop,
     release,
     room,
     timings,
     unlink,
 )
 from coincide.detection.columns.compiling import compiled, inlined
+from coincide.detection.columns.heaps import pop
 from coincide.detection.columns.linked import added, touch
 from coincide.detection.columns.tables import FREE, IN_USE
 from coincide.lang.shared.times import DAY
@@ -48,11 +38,11 @@ from coincide.lang.shared.times import DAY
 
 @compiled
 def run(p: Pools, c: Cells, rows: Rows, restart: bool) -> int:
-    """Rows from `n[ROW]` on. Stops when a pool may not have room for the next one: the caller sees to it and comes back."""
-    n = p.n
-    for i in range(n[ROW], len(rows.codes)):
-        n[ROW] = i
-        if n[QUEUE] > 0 and fire(p, c, rows.at[i]) == FULL:
+    """Rows from `n.row` on. Stops when a pool may not have room for the next one: the caller sees to it and comes back."""
+    n = p.n[0]
+    for i in range(n.row, len(rows.codes)):
+        n.row = i
+        if n.queue > 0 and fire(p, c, rows.at[i]) == FULL:
             return FULL
         kind = rows.classes[rows.codes[i]]
         if kind < 0:
@@ -64,37 +54,38 @@ def run(p: Pools, c: Cells, rows: Rows, restart: bool) -> int:
         event = Consumed(rows.base + i, rows.lo[i], rows.hi[i], kind, -1)
         _starts(p, c, slot, event, i, restart)
         for j in range(c.classes[kind].first, c.classes[kind].last):
-            one = p.firsts[slot, c.concerned[j]]
+            one = p.lists[slot, 2 * c.concerned[j]]
             while one >= 0:
                 following = p.runs[one, RUN.next]
                 if _expire(p, c, one, rows.at[i], -1):
                     _consume(p, c, one, event)
                 one = following
         _finish(p, c, event)
-    n[ROW] = len(rows.codes)
+    n.row = len(rows.codes)
     return DONE
 
 
 @compiled
 def fire(p: Pools, c: Cells, bound: int) -> int:
     """The queued timers that are due before the bound, by (due, order of setting). Runs share a timer: one step for all."""
-    n, runs, timers = p.n, p.runs, p.timers
-    while n[QUEUE] > 0 and timers[p.queue[0].timer, TIMER.due] < bound:
-        timer = p.queue[0].timer
-        due, timing = timers[timer, TIMER.due], timers[timer, TIMER.timing]
-        if n[FIRING] != timer:
-            n[FIRING] = timer
+    n, runs = p.n[0], p.runs
+    while n.queue > 0 and p.queue[0].due < bound:
+        due, timer = p.queue[0].due, p.queue[0].number
+        timing = p.timers[timer, TIMER.timing]
+        if n.firing != timer:
+            n.firing = timer
             _begin(p)
         event = Consumed(-1, due, due, timing, timer)
-        while n[QUEUE] > 0 and p.queue[0].timer == timer:
+        while n.queue > 0 and p.queue[0].number == timer:
             if not room(p, c, c.most):
                 return FULL
-            one = pop(p)
+            one = pop(p.queue, n.queue)
+            n.queue -= 1
             waits = runs[one, FREE] == IN_USE and runs[one, RUN.parts + timing] == timer
             if waits and _expire(p, c, one, due, timer) and runs[one, RUN.parts + timing] == timer:
                 _consume(p, c, one, event)
         _finish(p, c, event)
-        n[FIRING] = -1
+        n.firing = -1
     return DONE
 
 
@@ -110,9 +101,9 @@ def purge(p: Pools, c: Cells, now: int, runs: Any) -> None:
 
 @inlined
 def _begin(p: Pools) -> None:
-    p.n[SEQUENCE] += 1
-    p.n[STEP] = p.n[MADE]
-    p.n[ROOT] = -1
+    n = p.n[0]
+    n.sequence += 1
+    n.step, n.root = n.made, -1
 
 
 @inlined
@@ -128,11 +119,10 @@ def _starts(p: Pools, c: Cells, slot: int, event: Consumed, row: int, restart: b
                 _advance(p, c, -1, entry, slot, event)
         elif not restart:
             p.keys[slot, KEY.ended] |= 1 << start
-            touch(p.keys, p.heads[OF_KEYS], slot)
-            p.failed[p.n[FAILED]].row = row
-            p.failed[p.n[FAILED]].slot = slot
-            p.failed[p.n[FAILED]].start = start
-            p.n[FAILED] += 1
+            touch(p.keys, p.heads[OF.keys], slot)
+            failed = p.failed[p.n[0].failed]
+            failed.row, failed.slot, failed.start = row, slot, start
+            p.n[0].failed += 1
 
 
 @inlined
@@ -162,16 +152,15 @@ def _consume(p: Pools, c: Cells, one: int, event: Consumed) -> None:
 @inlined
 def _advance(p: Pools, c: Cells, one: int, entry: int, slot: int, event: Consumed) -> None:
     """A run (-1: a start) makes a transition; what it becomes waits until the step ends."""
-    runs, nodes, n = p.runs, p.nodes, p.n
+    runs, nodes, n = p.runs, p.nodes, p.n[0]
     node = child(p, runs[one, RUN.node] if one >= 0 else -1, event, c.entries[entry].aliases)
     bound = c.entries[entry].bound | (runs[one, RUN.bound] if one >= 0 else 0)
     if c.entries[entry].accept and not nodes[node, NODE.accepted] >> bound & 1:
         nodes[node, NODE.accepted] |= 1 << bound
-        p.made[n[MADE]].cause = event.event if event.timer < 0 else -1 - event.timer
-        p.made[n[MADE]].node = node
-        p.made[n[MADE]].slot = slot
-        p.made[n[MADE]].bound = bound
-        n[MADE] += 1
+        made = p.made[n.made]
+        made.cause = event.event if event.timer < 0 else -1 - event.timer
+        made.node, made.slot, made.bound = node, slot, bound
+        n.made += 1
     if c.entries[entry].target < 0:
         return
     new = allocate(p, slot)
@@ -212,9 +201,10 @@ def _same(p: Pools, one: int, other: int) -> bool:
 @inlined
 def _finish(p: Pools, c: Cells, event: Consumed) -> None:
     """Detections in order, timers set in order, then the new runs wait."""
-    if p.n[MADE] - p.n[STEP] > 1:
+    n = p.n[0]
+    if n.made - n.step > 1:
         sort_made(p)
-    one = p.n[ENTERED]
+    one = n.entered
     if one < 0:
         return
     _set_timers(p, c, event)
@@ -223,15 +213,14 @@ def _finish(p: Pools, c: Cells, event: Consumed) -> None:
         link(p, one)
         await_timers(p, c, one)
         one = following
-    p.n[ENTERED] = -1
-    p.n[ENTERING] = 0
+    n.entered, n.entering = -1, 0
 
 
 @inlined
 def _set_timers(p: Pools, c: Cells, event: Consumed) -> None:
     """Order of setting: consumption numbers of the events, place in the text. Runs with the same events share a timer."""
-    runs, timers, n, count = p.runs, p.timers, p.n, 0
-    one = n[ENTERED]
+    runs, timers, n, count = p.runs, p.timers, p.n[0], 0
+    one = n.entered
     while one >= 0:
         if runs[one, RUN.sets]:
             p.scratch[count] = runs[one, RUN.node] << 32 | one
@@ -246,7 +235,7 @@ def _set_timers(p: Pools, c: Cells, event: Consumed) -> None:
             last += 1
         for t in range(timings(p)):
             if sets >> t & 1:
-                timer = added(timers, p.heads[OF_TIMERS])
+                timer = added(timers, p.heads[OF.timers])
                 timers[timer, TIMER.due] = _due(c.timings[t], event.hi)
                 timers[timer, TIMER.timing], timers[timer, TIMER.rank] = t, rank
                 timers[timer, TIMER.event], timers[timer, TIMER.timer] = event.event, event.timer
@@ -286,7 +275,7 @@ def _expire(p: Pools, c: Cells, one: int, due: int, timer: int) -> bool:
 @inlined
 def _narrow(p: Pools, c: Cells, one: int, left: int, gone: int) -> None:
     """Only some groups are left, and only the timers in their domain."""
-    touch(p.runs, p.heads[OF_RUNS], one)
+    touch(p.runs, p.heads[OF.runs], one)
     p.runs[one, RUN.configuration] = left
     p.runs[one, RUN.sets] = 0
     for t in range(timings(p)):

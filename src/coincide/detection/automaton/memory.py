@@ -9,22 +9,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.automaton.layout import KEY, KEYS, NODE, NODES, RUN, RUNS, TIMER, TIMERS
+from coincide.detection.automaton.layout import KEY, NODE, RUN, TABLES, TIMER
 from coincide.detection.automaton.loop import purge
 from coincide.detection.automaton.pools import (
     COUNTERS,
-    ENTERED,
-    ENTERING,
-    FAILED,
     FAILED_ONE,
-    FIRING,
-    MADE,
     MADE_ONE,
-    NEED,
-    QUEUE,
-    QUEUED,
-    ROOT,
-    STEP,
     Cells,
     Pools,
     relink,
@@ -33,6 +23,7 @@ from coincide.detection.automaton.state import Failures
 from coincide.detection.automaton.tables import EARLY, Tables
 from coincide.detection.columns.compiling import compiled
 from coincide.detection.columns.dues import NEVER, TableDues
+from coincide.detection.columns.heaps import ENTRY
 from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import UNASKED, Table, distinct, longer
 from coincide.detection.keys import Key
@@ -53,16 +44,18 @@ class Memory:
         self.tables = tables
         self.shared = shared
         self.timings = len(tables.program.timings)
-        self.heads = np.array([[0, -1, 0, UNASKED]] * 4, np.int64)
-        self.keys, self.timers, self.nodes = (Table(shape, head=self.heads[n]) for n, shape in enumerate((KEYS, TIMERS, NODES)))
-        self.runs = Table(RUNS, self.timings, head=self.heads[3])
+        self.heads = np.array([[0, -1, 0, UNASKED]] * len(TABLES), np.int64)
+        widths = (0, 0, 0, self.timings)
+        self.all = tuple(Table(shape, parts, head=head) for shape, parts, head in zip(TABLES, widths, self.heads, strict=True))
+        self.keys, self.timers, self.nodes, self.runs = self.all
         self.dues = TableDues(self.runs, self._due)
         self.store = Store(columns)
         self.numbers: dict[Key, int] = {}  # of keys
-        self.firsts = np.zeros((0, 0), np.int64)
-        self.queue, self.made, self.failed = (np.zeros(0, kind) for kind in (QUEUED, MADE_ONE, FAILED_ONE))
-        self.scratch, self.n = np.zeros(0, np.int64), np.zeros(COUNTERS, np.int64)
-        self.n[[ENTERED, ROOT, FIRING]] = -1
+        self.lists = np.zeros((0, 0), np.int64)
+        self.queue, self.made, self.failed = (np.zeros(0, kind) for kind in (ENTRY, MADE_ONE, FAILED_ONE))
+        self.scratch, self.counters = np.zeros(0, np.int64), np.zeros(1, COUNTERS)
+        self.n = self.counters[0]
+        self.n.entered = self.n.root = self.n.firing = -1
         self.failures: defaultdict[int, Failures] = defaultdict(dict)  # by detector
         self.timer_places: dict[int, Place] = {}
         self.now = EARLY  # timers due before have fired
@@ -73,10 +66,6 @@ class Memory:
         self.configurations: dict[tuple[int, int], int] = {}
         self.written = (0, 0, 0, 0)
         self.renewed = True
-
-    @property
-    def all(self) -> tuple[Table, ...]:
-        return self.keys, self.timers, self.nodes, self.runs
 
     def key(self, slot: int) -> Key:
         """The values of the parameters."""
@@ -93,8 +82,8 @@ class Memory:
     def pools(self) -> Pools:
         """What the loops work on."""
         return Pools(
-            self.keys.rows, self.timers.rows, self.nodes.rows, self.runs.rows, self.heads, self.firsts,
-            self.queue, self.made, self.failed, self.scratch, self.n,
+            self.keys.rows, self.timers.rows, self.nodes.rows, self.runs.rows, self.heads, self.lists,
+            self.queue, self.made, self.failed, self.scratch, self.counters,
         )  # fmt: skip
 
     def next_epoch(self) -> None:
@@ -106,19 +95,19 @@ class Memory:
     def make_room(self, starts: int) -> None:
         """For what the loop said that it needs."""
         n = self.n
-        more, set_more = int(n[NEED]), self.timings * int(n[ENTERING] + n[NEED])
+        more, set_more = int(n.need), self.timings * int(n.entering + n.need)
         self.runs.reserve(len(self.runs) + more)
         self.nodes.reserve(len(self.nodes) + more)
         self.timers.reserve(len(self.timers) + set_more)
-        self.queue = longer(self.queue, n[QUEUE] + set_more)
-        self.made = longer(self.made, n[MADE] + more)
-        self.failed = longer(self.failed, n[FAILED] + starts)
-        self.scratch = np.zeros(len(self.runs.rows) + n[MADE] - n[STEP] + more, np.int64)
+        self.queue = longer(self.queue, n.queue + set_more)
+        self.made = longer(self.made, n.made + more)
+        self.failed = longer(self.failed, n.failed + starts)
+        self.scratch = np.zeros(len(self.runs.rows) + n.made - n.step + more, np.int64)
 
     def expect_as_much(self, starts: int) -> None:
         """Room for as many nodes as the last step has made: to stop for more of it and more again costs as much as the loop."""
         if self.grown:
-            self.n[[NEED, ENTERING]] = self.grown, 0
+            self.n.need, self.n.entering = self.grown, 0
             self.make_room(starts)
 
     def slots(self, keys: Sequence[Key]) -> Numbers:
@@ -136,16 +125,15 @@ class Memory:
         return np.array(found, np.int64)
 
     def _widen(self) -> None:
-        shape = len(self.keys.rows), max(len(self.tables.configurations), self.firsts.shape[1])
-        if shape != self.firsts.shape:
-            firsts = np.full(shape, -1, np.int64)
-            firsts[: self.firsts.shape[0], : self.firsts.shape[1]] = self.firsts
-            self.firsts = firsts
+        shape = len(self.keys.rows), max(2 * len(self.tables.configurations), self.lists.shape[1])
+        if shape != self.lists.shape:
+            more = [(0, new - old) for new, old in zip(shape, self.lists.shape, strict=True)]
+            self.lists = np.pad(self.lists, more, constant_values=-1)
 
     def link(self, cells: Cells) -> None:
         """Lists and the queue, made anew from the runs."""
         self.queue = longer(self.queue, len(self.runs) * self.timings)
-        self.firsts = np.zeros((0, self.firsts.shape[1]), np.int64)
+        self.lists = self.lists[:0]
         self._widen()
         relink(self.pools, cells)
 
@@ -192,7 +180,7 @@ class Memory:
         self.timer_places = {int(timer[t]): place for t, place in self.timer_places.items() if timer[t] >= 0}
         self._sweep_keys()
         self._sweep_store(base)
-        self.n[ROOT] = -1
+        self.n.root = -1
         self.link(cells)
         self.swept = max(LITTLE, 2 * len(needed))
         self.renewed = True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coincide.detection.automaton.layout import NODE, OF_NODES
-from coincide.detection.automaton.pools import MADE, ROOT, SEQUENCE, STEP, Consumed, Pools
+from coincide.detection.automaton.layout import NODE, OF
+from coincide.detection.automaton.pools import Consumed, Pools
 from coincide.detection.columns.compiling import inlined
 from coincide.detection.columns.linked import added
 
@@ -13,16 +13,16 @@ from coincide.detection.columns.linked import added
 @inlined
 def child(p: Pools, parent: int, event: Consumed, aliases: int) -> int:
     """The node of one event more; one that the step has made already is found again."""
-    nodes, n = p.nodes, p.n
-    latest = nodes[parent, NODE.child] if parent >= 0 else n[ROOT]
+    nodes, n = p.nodes, p.n[0]
+    latest = nodes[parent, NODE.child] if parent >= 0 else n.root
     found = latest
-    while found >= 0 and nodes[found, NODE.sequence] == n[SEQUENCE]:
+    while found >= 0 and nodes[found, NODE.sequence] == n.sequence:
         if nodes[found, NODE.aliases] == aliases:
             return int(found)
         found = nodes[found, NODE.sibling]
-    node = added(nodes, p.heads[OF_NODES])
+    node = added(nodes, p.heads[OF.nodes])
     nodes[node, NODE.parent], nodes[node, NODE.event], nodes[node, NODE.timer] = parent, event.event, event.timer
-    nodes[node, NODE.sequence] = n[SEQUENCE]
+    nodes[node, NODE.sequence] = n.sequence
     nodes[node, NODE.aliases], nodes[node, NODE.sibling] = aliases, latest
     nodes[node, NODE.child], nodes[node, NODE.runs], nodes[node, NODE.accepted] = -1, -1, 0
     if parent >= 0:
@@ -31,7 +31,7 @@ def child(p: Pools, parent: int, event: Consumed, aliases: int) -> int:
         nodes[parent, NODE.child] = node
     else:
         nodes[node, NODE.lo], nodes[node, NODE.hi], nodes[node, NODE.depth] = event.lo, event.hi, 0
-        n[ROOT] = node
+        n.root = node
     return int(node)
 
 
@@ -53,7 +53,7 @@ def order(nodes: Any, a: int, b: int) -> int:
 @inlined
 def sort_made(p: Pools) -> None:
     """The detections of the step; where the events are the same, the one with parameters comes first."""
-    made, first, count = p.made, p.n[STEP], p.n[MADE] - p.n[STEP]
+    made, first, count = p.made, p.n[0].step, p.n[0].made - p.n[0].step
     for k in range(count):
         p.scratch[k] = made[first + k].node << 32 | (1 - made[first + k].bound)
     sort(p, count)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from coincide.detection.automaton.layout import KEY, OF_KEYS, OF_NODES, OF_RUNS, OF_TIMERS, RUN, TIMER
+from coincide.detection.automaton.layout import KEY, OF, RUN, TIMER
 from coincide.detection.columns.compiling import compiled, inlined
-from coincide.detection.columns.linked import free, occupy
+from coincide.detection.columns.heaps import push
+from coincide.detection.columns.linked import free, occupy, put_after, take_out
 from coincide.detection.columns.records import record
 from coincide.detection.columns.tables import COUNT, FREE, IN_USE
 
 STAY, FAIL, TAKE = 0, 1, 2  # what a class does in a configuration
 DONE, FULL = 0, 1
 
-# Numbers that change, in `Pools.n`.
-QUEUE, MADE, FAILED, SEQUENCE, ENTERED, ENTERING, ROOT, STEP, FIRING, ROW, NEED = range(11)
-COUNTERS = 11
-
+COUNTERS = record("queue made failed sequence entered entering root step firing row need")
+"""Numbers that change: the one record in `Pools.n`."""
 
 # The automaton: see `tables.py`. A letter is 2 * class, + 1 where the row strongly follows the run.
 
@@ -40,9 +39,6 @@ class Cells(NamedTuple):
 
 # What changes: the tables of the state (layout.py), and what belongs to a step.
 
-QUEUED = record("timer run")
-"""A heap by (due, timer). Entries that have lost their run are passed over."""
-
 MADE_ONE = record("cause node slot bound")
 """A detection: the event that made it, the node of its events, the slot of its key, whether it has parameters."""
 
@@ -55,8 +51,8 @@ class Pools(NamedTuple):
     nodes: Any
     runs: Any
     heads: Any  # of these tables
-    firsts: Any  # by key and configuration: the first run
-    queue: Any
+    lists: Any  # by key and configuration: the first run, the last one
+    queue: Any  # runs by the timers that they wait for; those that have lost their run are passed over
     made: Any
     failed: Any
     scratch: Any
@@ -93,17 +89,17 @@ class Consumed(NamedTuple):
 @inlined
 def room(p: Pools, c: Cells, more: int) -> bool:
     """Is there room for so many new runs, with all that may come with each?"""
-    n, heads = p.n, p.heads
-    n[NEED] = more
-    set_more = timings(p) * (n[ENTERING] + more)
+    n, heads = p.n[0], p.heads
+    n.need = more
+    set_more = timings(p) * (n.entering + more)
     return bool(
-        heads[OF_RUNS, COUNT] + more <= len(p.runs)
-        and heads[OF_NODES, COUNT] + more <= len(p.nodes)
-        and n[MADE] + more <= len(p.made)
-        and n[MADE] - n[STEP] + more <= len(p.scratch)
-        and n[FAILED] + len(c.starts) <= len(p.failed)
-        and heads[OF_TIMERS, COUNT] + set_more <= len(p.timers)
-        and n[QUEUE] + set_more <= len(p.queue)
+        heads[OF.runs, COUNT] + more <= len(p.runs)
+        and heads[OF.nodes, COUNT] + more <= len(p.nodes)
+        and n.made + more <= len(p.made)
+        and n.made - n.step + more <= len(p.scratch)
+        and n.failed + len(c.starts) <= len(p.failed)
+        and heads[OF.timers, COUNT] + set_more <= len(p.timers)
+        and n.queue + set_more <= len(p.queue)
     )
 
 
@@ -114,7 +110,7 @@ def timings(p: Pools) -> int:
 
 @inlined
 def allocate(p: Pools, slot: int) -> int:
-    one = occupy(p.runs, p.heads[OF_RUNS])
+    one = occupy(p.runs, p.heads[OF.runs])
     p.runs[one, RUN.key] = slot
     p.keys[slot, KEY.live] += 1
     return int(one)
@@ -123,48 +119,35 @@ def allocate(p: Pools, slot: int) -> int:
 @inlined
 def release(p: Pools, one: int) -> None:
     p.keys[p.runs[one, RUN.key], KEY.live] -= 1
-    free(p.runs, p.heads[OF_RUNS], one)
+    free(p.runs, p.heads[OF.runs], one)
 
 
 @inlined
 def enter(p: Pools, one: int) -> None:
     """It waits until the step ends: the event that made it does not concern it."""
-    p.runs[one, RUN.next] = p.n[ENTERED]
-    p.n[ENTERED] = one
-    p.n[ENTERING] += 1
+    p.runs[one, RUN.next] = p.n[0].entered
+    p.n[0].entered = one
+    p.n[0].entering += 1
 
 
 @inlined
 def link(p: Pools, one: int) -> None:
-    runs, firsts = p.runs, p.firsts
-    slot, config = runs[one, RUN.key], runs[one, RUN.configuration]
-    first = firsts[slot, config]
-    runs[one, RUN.next], runs[one, RUN.previous] = first, -1
-    if first >= 0:
-        runs[first, RUN.previous] = one
-    firsts[slot, config] = one
+    put_after(p.runs, RUN.previous, -1, one, p.lists, p.runs[one, RUN.key], 2 * p.runs[one, RUN.configuration])
 
 
 @inlined
 def unlink(p: Pools, one: int) -> None:
-    runs = p.runs
-    before, after = runs[one, RUN.previous], runs[one, RUN.next]
-    if before >= 0:
-        runs[before, RUN.next] = after
-    else:
-        p.firsts[runs[one, RUN.key], runs[one, RUN.configuration]] = after
-    if after >= 0:
-        runs[after, RUN.previous] = before
+    take_out(p.runs, RUN.previous, one, p.lists, p.runs[one, RUN.key], 2 * p.runs[one, RUN.configuration])
 
 
 @compiled
 def relink(p: Pools, c: Cells) -> None:
     """All lists and the queue made anew from the runs."""
-    p.firsts[:] = -1
-    for slot in range(p.heads[OF_KEYS, COUNT]):
+    p.lists[:] = -1
+    for slot in range(p.heads[OF.keys, COUNT]):
         p.keys[slot, KEY.live] = 0
-    p.n[QUEUE] = 0
-    for one in range(p.heads[OF_RUNS, COUNT]):
+    p.n[0].queue = 0
+    for one in range(p.heads[OF.runs, COUNT]):
         if p.runs[one, FREE] != IN_USE:
             continue
         p.keys[p.runs[one, RUN.key], KEY.live] += 1
@@ -172,47 +155,11 @@ def relink(p: Pools, c: Cells) -> None:
         await_timers(p, c, one)
 
 
-# The queue of timers.
-
-
 @inlined
 def await_timers(p: Pools, c: Cells, one: int) -> None:
-    wanted = c.configurations[p.runs[one, RUN.configuration]].active
+    wanted, n = c.configurations[p.runs[one, RUN.configuration]].active, p.n[0]
     for t in range(timings(p)):
-        if wanted >> t & 1 and p.runs[one, RUN.parts + t] >= 0:
-            push(p, p.runs[one, RUN.parts + t], one)
-
-
-@inlined
-def push(p: Pools, timer: int, one: int) -> None:
-    queue, at = p.queue, p.n[QUEUE]
-    p.n[QUEUE] += 1
-    while at > 0 and sooner(p.timers, timer, queue[(at - 1) // 2].timer):
-        queue[at].timer, queue[at].run = queue[(at - 1) // 2].timer, queue[(at - 1) // 2].run
-        at = (at - 1) // 2
-    queue[at].timer, queue[at].run = timer, one
-
-
-@inlined
-def pop(p: Pools) -> int:
-    """The run of the first entry."""
-    queue, size = p.queue, p.n[QUEUE] - 1
-    p.n[QUEUE] = size
-    first, timer, one, at = queue[0].run, queue[size].timer, queue[size].run, 0
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and sooner(p.timers, queue[child + 1].timer, queue[child].timer):
-            child += 1
-        if not sooner(p.timers, queue[child].timer, timer):
-            break
-        queue[at].timer, queue[at].run = queue[child].timer, queue[child].run
-        at = child
-    queue[at].timer, queue[at].run = timer, one
-    return int(first)
-
-
-@inlined
-def sooner(timers: Any, a: int, b: int) -> bool:
-    return bool(timers[a, TIMER.due] < timers[b, TIMER.due] or (timers[a, TIMER.due] == timers[b, TIMER.due] and a < b))
+        timer = p.runs[one, RUN.parts + t]
+        if wanted >> t & 1 and timer >= 0:
+            push(p.queue, n.queue, p.timers[timer, TIMER.due], timer, one)
+            n.queue += 1

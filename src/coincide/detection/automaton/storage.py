@@ -19,7 +19,6 @@ from coincide.detection.automaton.layout import (
     TIMER,
 )
 from coincide.detection.automaton.memory import Memory
-from coincide.detection.automaton.pools import SEQUENCE
 from coincide.detection.automaton.relations import configurations_of, failures_of, keys_of, notes_of, now_of, stored
 from coincide.detection.automaton.tables import Tables
 from coincide.detection.columns.codec import Relations, Rows, compact, encode, owned_rows, put_rows, rows_at, rows_of
@@ -179,7 +178,7 @@ def _read_nodes(memory: Memory, relations: Relations) -> None:
     due = timers[rows[timed, NODE.timer], TIMER.due]
     rows[timed, NODE.lo], rows[timed, NODE.hi] = due, due
     _complete(rows, numbers)
-    memory.n[SEQUENCE] = rows[numbers, NODE.sequence].max(initial=0)
+    memory.n.sequence = rows[numbers, NODE.sequence].max(initial=0)
 
 
 @compiled

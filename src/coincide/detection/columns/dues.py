@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coincide.detection.columns.tables import CHANGED, CHANGES, FREE, IN_USE, NOW, UNASKED, Numbers, Table, distinct
+from coincide.detection.columns.tables import CHANGED, CHANGES, FREE, IN_USE, NOW, UNASKED, Numbers, Table, distinct, longer
 
 NEVER = 2**63 - 1
 
@@ -34,7 +34,7 @@ class Dues:
         """From now on these rows, each of which is there once, are due then, or never."""
         if not len(rows):
             return
-        self._reserve(int(rows.max()) + 1)
+        self.of = longer(self.of, int(rows.max()) + 1, NEVER)
         due = np.minimum(due, NEVER)
         other = self.of[rows] != due
         self.of[rows] = due
@@ -67,11 +67,6 @@ class Dues:
                 return True
             size *= 2
         return False
-
-    def _reserve(self, size: int) -> None:
-        if size > len(self.of):
-            more = np.full(max(size, 2 * len(self.of), 64) - len(self.of), NEVER)
-            self.of = np.concatenate((self.of, more))
 
     def _add(self, due: Numbers, rows: Numbers) -> None:
         order = np.argsort(due, kind="stable")

@@ -1,9 +1,18 @@
-"""Records of whole numbers with named fields: what compiled loops keep in arrays."""
+"""Whole numbers by name: records that compiled loops keep in arrays, and the columns of matrices."""
 
 from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
 
-def record(names: str) -> np.dtype[np.void]:
-    return np.dtype([(name, np.int64) for name in names.split()], align=True)
+def record(names: str) -> np.dtype[np.record]:
+    """Python, too, reads a field of one as an attribute."""
+    return np.dtype((np.record, np.dtype([(name, np.int64) for name in names.split()], align=True)))
+
+
+def columns(name: str, fields: str) -> Any:
+    """Numbers of columns by name; `width` is how many there are."""
+    return namedtuple(name, f"{fields} width")(*range(len(fields.split()) + 1))

@@ -125,12 +125,14 @@ def empty_rows(width: int, room: int = 4) -> Numbers:
     return np.zeros((room, width), np.int64)
 
 
-def longer(array: Any, size: int) -> Any:
-    """The array with room for so many, and for some more."""
+def longer(array: Any, size: int, fill: int = 0) -> Any:
+    """The array with room for so many, and for some more. Compiled loops have it, too (linked.py)."""
     if size <= len(array):
         return array
     out = np.zeros((max(size, 2 * len(array), 64), *array.shape[1:]), array.dtype)
     out[: len(array)] = array
+    if fill != 0:
+        out[len(array) :] = fill
     return out
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from coincide.detection.columns.tables import longer
 from coincide.detection.machine.program import Program
 from coincide.detection.machine.transducer import ENDED
 
@@ -89,9 +90,7 @@ class Tables:
         """Room for a block of this size at the end of the arrays; its cells are moved there."""
         offset, size = self._used, height * width
         self._used += size
-        if self._used > len(self.cells):
-            grown = max(self._used, 2 * len(self.cells)) - len(self.cells)
-            self.cells = np.concatenate((self.cells, np.full(grown, UNKNOWN, np.int64)))
+        self.cells = longer(self.cells, self._used, UNKNOWN)
         old = self.cells[block.offset : block.offset + block.height * block.width].reshape(block.height, block.width)
         self.cells[offset : offset + size].reshape(height, width)[: block.height, : block.width] = old
         block.offset, block.height, block.width = offset, height, width

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from coincide.detection.columns.store import Store
 from coincide.detection.eventwise import Timer
-from coincide.detection.sequence.loop import DUE, FOREVER, KEY, NODE, NODES, SLOT, WAIT, link
+from coincide.detection.sequence.loop import FOREVER, KEY, NODE, SLOT, WAIT, link
 from coincide.detection.sequence.memory import Memory, firing_places, fresh, with_slots
 from coincide.detection.sequence.program import Program
 from coincide.detection.sequence.state import Pending, State, Trace, Waiting, fresh_key
@@ -39,7 +39,7 @@ def compiled_state(program: Program, state: State) -> Memory:
         memory.store = Store(memory.store.columns, [_stored(known, program.fields)])
     memory.nodes = np.zeros(len(sequences), NODE)
     memory.nodes["parent"], memory.nodes["event"] = -1, np.arange(len(sequences))
-    memory.n[NODES] = len(sequences)
+    memory.n.nodes = len(sequences)
     memory.taken = np.array([(*t[:3], len(sequences) + n) for n, t in enumerate(taken)], np.int64).reshape(-1, 4)
     rows = memory.keys.rows
     for key, k in own:
@@ -52,7 +52,7 @@ def compiled_state(program: Program, state: State) -> Memory:
         p, due = w.pending, w.timer.due
         memory.waits.rows[number, WAIT.key : WAIT.placed + 1] = (key, node, p.first, p.last, p.lower, due, 0, 1)
         memory.places[number] = w.timer.place
-        memory.n[DUE] = min(memory.n[DUE], due)
+        memory.n.due = min(memory.n.due, due)
     link(memory.keys.rows, memory.waits.rows, waits)
     return memory
 

@@ -104,10 +104,10 @@ class Kernel:
     def _consume(self, memory: Memory, table: EventTable, clock: Clock) -> EventBatch:
         if self.program.query.kind == FILTER:
             return self._filtered(table)
-        base, known = len(memory.store), int(memory.n[loop.NODES])
+        base, known = len(memory.store), int(memory.n.nodes)
         begin(memory)
         rows = self._rows(memory, table, base)
-        if not len(rows.entries) and memory.n[loop.DUE] >= clock.bound:
+        if not len(rows.entries) and memory.n.due >= clock.bound:
             return EMPTY
         batch = self.rows.of(table)
         shown = batch.shown(self.program.fields)
@@ -177,7 +177,7 @@ class Kernel:
 
     def _detected_at_once(self, memory: Memory, emission: Emission) -> EventBatch:
         """At once."""
-        made = memory.made[: memory.n[loop.MADE]]
+        made = memory.made[: memory.n.made]
         if not len(made):
             return EMPTY
         ranks = _ranks(made)

@@ -13,10 +13,10 @@ DONE, FULL = 0, 1
 GAP, CANCEL, LEAD, ADVANCE, DROP = range(5)  # what an item does
 FOREVER = 2**63 - 1
 
-# Numbers that change, in `Pools.n`. DUE: no timer is due before; CANCELLED: whether any was cancelled since that was found out.
-# OPEN, OPEN_MADE: the first node and the first of what was made of the key at hand, which has the number AT.
-NODES, MADE, OPEN, OPEN_MADE, AT, DUE, CANCELLED = range(7)
-COUNTERS = 7
+COUNTERS = record("nodes made open open_made at due cancelled")
+"""Numbers that change: the one record in `Pools.n`. `due`: no timer is due before; `cancelled`: whether any was cancelled since
+that was found out. `open`, `open_made`: the first node and the first of what was made of the key `at` hand."""
+
 LOW = 32
 ROW = (1 << LOW) - 1  # the bits of an entry that are its row
 
@@ -98,21 +98,21 @@ def pending_at(stage: int) -> Any:
 @compiled
 def run(p: Pools, rows: Rows, stages: Stages) -> int:
     """Entries key by key, and row by row. Stops at the end, or where there is no room for what one entry can bring about."""
-    n = p.n
+    n = p.n[0]
     while True:
-        if n[NODES] + stages.number > len(p.nodes) or next_row(p.waits_head) >= len(p.waits) or n[MADE] >= len(p.made):
+        if n.nodes + stages.number > len(p.nodes) or next_row(p.waits_head) >= len(p.waits) or n.made >= len(p.made):
             return FULL
         entry, which = FOREVER, -1
         for s in range(len(rows.heads)):
             head = rows.heads[s]
             if head < rows.ends[s] and rows.entries[head] < entry:
                 entry, which = rows.entries[head], s
-        if entry >> LOW != n[AT] or which < 0:
-            if n[AT] >= 0:
-                _put_together(p, rows.slots[n[AT]], stages.number - 1)
-            n[AT], n[OPEN], n[OPEN_MADE] = entry >> LOW, n[NODES], n[MADE]
+        if entry >> LOW != n.at or which < 0:
+            if n.at >= 0:
+                _put_together(p, rows.slots[n.at], stages.number - 1)
+            n.at, n.open, n.open_made = entry >> LOW, n.nodes, n.made
         if which < 0:
-            n[AT] = -1
+            n.at = -1
             return DONE
         i, step = rows.heads[which], stages.steps[which]
         rows.heads[which] += 1
@@ -136,12 +136,12 @@ def run(p: Pools, rows: Rows, stages: Stages) -> int:
 @inner
 def _put_together(p: Pools, slot: int, stages: int) -> None:
     """Of the nodes that entries of one key have made, those stay that something leads to, in order."""
-    first, last = p.n[OPEN], p.n[NODES]
+    first, last = p.n[0].open, p.n[0].nodes
     if first == last or slot < 0:
         return
     for stage in range(stages):
         _note(p.nodes, p.keys[slot, pending_at(stage) + SLOT.node], first)
-    for made in range(p.n[OPEN_MADE], p.n[MADE]):
+    for made in range(p.n[0].open_made, p.n[0].made):
         if p.made[made].wait < 0:
             _note(p.nodes, p.made[made].node, first)
     wait = p.keys[slot, KEY.first_wait]
@@ -158,7 +158,7 @@ def _put_together(p: Pools, slot: int, stages: int) -> None:
     for stage in range(stages):
         at = pending_at(stage) + SLOT.node
         p.keys[slot, at] = _moved(p.nodes, p.keys[slot, at], first)
-    for made in range(p.n[OPEN_MADE], p.n[MADE]):
+    for made in range(p.n[0].open_made, p.n[0].made):
         if p.made[made].wait < 0:
             p.made[made].node = _moved(p.nodes, p.made[made].node, first)
     wait = p.keys[slot, KEY.first_wait]
@@ -167,7 +167,7 @@ def _put_together(p: Pools, slot: int, stages: int) -> None:
         wait = p.waits[wait, WAIT.after_wait]
     for node in range(first, last):
         p.nodes[node].moved = 0
-    p.n[NODES] = following
+    p.n[0].nodes = following
 
 
 @inner
@@ -199,10 +199,10 @@ def _advance(p: Pools, stages: Stages, slot: int, stage: int, cause: Cause, now:
             return
     elif stages.leading:
         lower = own[KEY.latest] if own[KEY.latest] < now else own[KEY.before]
-    node = p.n[NODES]
+    node = p.n[0].nodes
     p.nodes[node].parent, p.nodes[node].event = parent, event
     if stage < stages.number - 1:
-        p.n[NODES] += 1
+        p.n[0].nodes += 1
         after = pending_at(stage)
         own[after + SLOT.first], own[after + SLOT.last], own[after + SLOT.lower] = first, now, lower
         own[after + SLOT.gap], own[after + SLOT.spoilt], own[after + SLOT.node] = FOREVER, spoilt, node
@@ -221,7 +221,7 @@ def _complete(p: Pools, stages: Stages, slot: int, node: int, cause: Cause, firs
         wait[WAIT.key], wait[WAIT.node], wait[WAIT.due], wait[WAIT.placed] = slot, node, due, 0
         wait[WAIT.first], wait[WAIT.last], wait[WAIT.lower] = first, last, lower
         append(p.waits, WAIT.before_wait, number, p.keys, slot, KEY.first_wait)
-        p.n[DUE] = min(p.n[DUE], due)
+        p.n[0].due = min(p.n[0].due, due)
         p.keys[slot, KEY.touched] = last
         touch(p.keys, p.keys_head, slot)
         _brought_about(p, slot, node, cause, number)
@@ -231,11 +231,11 @@ def _complete(p: Pools, stages: Stages, slot: int, node: int, cause: Cause, firs
 
 @inner
 def _brought_about(p: Pools, slot: int, node: int, cause: Cause, wait: int) -> None:
-    made = p.made[p.n[MADE]]
+    made = p.made[p.n[0].made]
     made.slot, made.node, made.wait = slot, node, wait
     made.cause, made.step, made.turn = cause
-    p.n[MADE] += 1
-    p.n[NODES] += 1
+    p.n[0].made += 1
+    p.n[0].nodes += 1
 
 
 @inner
@@ -255,7 +255,7 @@ def _cancel(p: Pools, slot: int, now: int, at: int) -> None:
         if p.waits[wait, WAIT.due] >= at and now > p.waits[wait, WAIT.last]:
             take_out(p.waits, WAIT.before_wait, wait, p.keys, slot, KEY.first_wait)
             free(p.waits, p.waits_head, wait)
-            p.n[CANCELLED] = 1
+            p.n[0].cancelled = 1
         wait = following
 
 

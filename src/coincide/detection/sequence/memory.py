@@ -13,17 +13,12 @@ from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import Table, distinct, longer
 from coincide.detection.keys import Key
 from coincide.detection.sequence.loop import (
-    AT,
-    CANCELLED,
     COUNTERS,
-    DUE,
     FOREVER,
     KEY,
     KEYS,
-    MADE,
     MADE_ONE,
     NODE,
-    NODES,
     SLOT,
     WAIT,
     WAITS,
@@ -57,7 +52,7 @@ class Memory(Piped):
     store: Store = field(kw_only=True)
     nodes: Any = field(default_factory=lambda: np.zeros(0, NODE))
     made: Any = field(default_factory=lambda: np.zeros(0, MADE_ONE))
-    n: Numbers = field(default_factory=lambda: np.zeros(COUNTERS, np.int64))
+    counters: Any = field(default_factory=lambda: np.zeros(1, COUNTERS))
     numbers: dict[Key, int] = field(default_factory=dict)
     places: dict[int, Place] = field(default_factory=dict)
     taken: Numbers = field(default_factory=lambda: np.zeros((0, 4), np.int64))  # key, item, number, event
@@ -69,7 +64,8 @@ class Memory(Piped):
     renewed: bool = True  # has all changed since the state was written last?
 
     def __post_init__(self) -> None:
-        self.n[DUE] = FOREVER
+        self.n = self.counters[0]
+        self.n.due = FOREVER
         self.dues = TableDues(self.waits, self._due)
 
     def _due(self, waits: Numbers) -> Numbers:
@@ -78,11 +74,11 @@ class Memory(Piped):
 
     @property
     def pools(self) -> Pools:
-        return Pools(self.keys.rows, self.keys.head, self.waits.rows, self.waits.head, self.nodes, self.made, self.n)
+        return Pools(self.keys.rows, self.keys.head, self.waits.rows, self.waits.head, self.nodes, self.made, self.counters)
 
     @property
     def known_nodes(self) -> Any:
-        return self.nodes[: self.n[NODES]]
+        return self.nodes[: self.n.nodes]
 
     def pending(self, keys: Numbers) -> Numbers:
         """By key and stage, the node of the pending sequence."""
@@ -97,10 +93,10 @@ class Memory(Piped):
         return found
 
     def next_due(self) -> int | None:
-        if self.n[CANCELLED]:
-            self.n[DUE] = self.dues.now().first()
-            self.n[CANCELLED] = 0
-        return None if self.n[DUE] == FOREVER else int(self.n[DUE])
+        if self.n.cancelled:
+            self.n.due = self.dues.now().first()
+            self.n.cancelled = 0
+        return None if self.n.due == FOREVER else int(self.n.due)
 
 
 def fresh(program: Program) -> Memory:
@@ -113,8 +109,8 @@ def fresh(program: Program) -> Memory:
 def make_room(memory: Memory, stages: int, entries: int = 0) -> None:
     """For what an entry may bring about, and for more: so many entries are to come."""
     n = memory.n
-    memory.nodes = longer(memory.nodes, n[NODES] + max(stages, min(entries, ROOM)))
-    memory.made = longer(memory.made, n[MADE] + 1)
+    memory.nodes = longer(memory.nodes, n.nodes + max(stages, min(entries, ROOM)))
+    memory.made = longer(memory.made, n.made + 1)
     memory.waits.reserve(len(memory.waits) + 1)
 
 
@@ -141,7 +137,7 @@ def with_slots(memory: Memory, keys: list[Key]) -> Numbers:
 
 
 def begin(memory: Memory) -> None:
-    memory.n[MADE], memory.n[AT] = 0, -1
+    memory.n.made, memory.n.at = 0, -1
 
 
 # What is kept.
@@ -152,7 +148,7 @@ def retain(memory: Memory, shown: EventTable, base: int, known: int, number: Num
     were there before. There is room for the `number` of each row."""
     if len(memory.numbers) > max(LITTLE, 2 * memory.left_keys):
         _sweep_keys(memory, now, maxspan)
-    if memory.n[NODES] > max(LITTLE, 2 * memory.left_nodes):
+    if memory.n.nodes > max(LITTLE, 2 * memory.left_nodes):
         _sweep_nodes(memory, base)
         base, known = len(memory.store), 0
     events = memory.known_nodes["event"][known:]
@@ -169,9 +165,9 @@ def _sweep_nodes(memory: Memory, base: int) -> None:
     keys, waits = memory.keys.live(), memory.waits.live()
     pending, waiting = memory.pending(keys), memory.waits.rows[waits, WAIT.node]
     needed = needed_nodes(memory, pending, waiting)
-    number = np.full(memory.n[NODES] + 1, -1, np.int64)  # the last one is that of -1
+    number = np.full(memory.n.nodes + 1, -1, np.int64)  # the last one is that of -1
     keep(memory.nodes, needed, number)
-    memory.n[NODES] = memory.left_nodes = len(needed)
+    memory.n.nodes = memory.left_nodes = len(needed)
     memory.keys.rows[keys, KEY.parts + SLOT.node :: SLOT.width] = number[pending]
     memory.waits.rows[waits, WAIT.node] = number[waiting]
     _sweep_store(memory.store, memory.known_nodes, base)
@@ -180,7 +176,7 @@ def _sweep_nodes(memory: Memory, base: int) -> None:
 
 def needed_nodes(memory: Memory, pending: Numbers, waiting: Numbers, first: int = 0) -> Numbers:
     """Those that sequences lead to, from a first one on."""
-    marks = np.zeros(memory.n[NODES] - first, np.bool_)
+    marks = np.zeros(memory.n.nodes - first, np.bool_)
     mark(memory.nodes, np.concatenate((pending.ravel(), waiting)), marks, first)
     return first + np.flatnonzero(marks)
 
@@ -219,12 +215,12 @@ def _renumbering(kept: Numbers, size: int) -> Numbers:
 
 def take_due(memory: Memory, bound: int) -> Numbers:
     """Waits whose timers are due before: they wait no more, though they can still be read."""
-    if memory.n[DUE] >= bound:
+    if memory.n.due >= bound:
         return np.zeros(0, np.int64)
     dues = memory.dues.now()
     fired = dues.before(bound)
     dues.note(fired, np.full(len(fired), FOREVER))
-    memory.n[DUE], memory.n[CANCELLED] = dues.first(), 0
+    memory.n.due, memory.n.cancelled = dues.first(), 0
     unlink(memory.keys.rows, memory.waits.rows, fired)
     memory.waits.free(fired)
     return fired

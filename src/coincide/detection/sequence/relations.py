@@ -11,7 +11,7 @@ import numpy as np
 from coincide.detection.columns.codec import Relations, Rows, compact, decode, encode, encode_whole, owned_rows, put_rows, rows_of
 from coincide.detection.columns.store import spread
 from coincide.detection.columns.tables import NOW, Numbers, Shape, distinct
-from coincide.detection.sequence.loop import DUE, FOREVER, KEY, KEYS, NODE, NODES, SLOT, WAIT, WAITS, link
+from coincide.detection.sequence.loop import FOREVER, KEY, KEYS, NODE, SLOT, WAIT, WAITS, link
 from coincide.detection.sequence.memory import Memory, fresh, needed_nodes
 from coincide.detection.sequence.program import Program
 from coincide.detection.sequence.state import StoredKey, WrittenKept, kept_detection, written_detection
@@ -37,7 +37,7 @@ def changes(memory: Memory, everything: bool) -> tuple[bytes, bool]:
     data = encode(_relations(memory, not everything))
     memory.keys.next_epoch()
     memory.dues.next_epoch()
-    memory.written_nodes, memory.written_events = int(memory.n[NODES]), len(memory.store)
+    memory.written_nodes, memory.written_events = int(memory.n.nodes), len(memory.store)
     memory.written_kept, memory.renewed = sum(map(len, memory.kept)), False
     return data, everything
 
@@ -50,7 +50,7 @@ def _relations(memory: Memory, since_last: bool) -> Relations:
     taken = dict(zip(("key", "item", "number", "event"), memory.taken.T, strict=True))
     rows = {
         "keys": keys,
-        "nodes": Rows(LINKED, numbers, nodes, int(memory.n[NODES])),
+        "nodes": Rows(LINKED, numbers, nodes, int(memory.n.nodes)),
         "waits": waits,
         "places": _places(memory, waits),
         "taken": owned_rows(TAKEN, taken),
@@ -151,7 +151,7 @@ class _Reader:
         memory.nodes = np.zeros(rows.size, NODE)
         for name in ("parent", "event"):
             memory.nodes[name][rows.numbers] = rows.columns[name]
-        memory.n[NODES] = memory.written_nodes = rows.size
+        memory.n.nodes = memory.written_nodes = rows.size
         memory.left_nodes = len(rows)
 
     def _waits(self) -> None:
@@ -162,7 +162,7 @@ class _Reader:
             self._instants(own[name], *([NEVER] if name == "lower" else []))
         self._check(own["rank"] >= 0, "a timer has no place among the keys of a row")
         link(memory.keys.rows, memory.waits.rows, rows.numbers)
-        memory.n[DUE] = own["due"].min(initial=FOREVER)
+        memory.n.due = own["due"].min(initial=FOREVER)
         told = self.rows["places"]
         waits = told.columns["wait"]
         placed = rows.numbers[own["placed"] == 1]

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from coincide.detection.algebra.kernel.emission import Found
 from coincide.detection.algebra.kernel.rows import Numbers, Rows, Slots
-from coincide.detection.algebra.sequence.pools import COUNTERS, MADE, OCCURRENCE, OCCURRENCES, Groups, empty_pools, sweep
+from coincide.detection.algebra.sequence.pools import COUNTERS, OCCURRENCE, Groups, empty_pools, sweep
 from coincide.detection.algebra.sequence.sequences import LITTLE, NOTHING, Memory, SequenceKernel, grouped
 from coincide.detection.algebra.shape.shapes import UNBOUNDED, Leaf, tests_of
 from coincide.detection.columns.asking import Asking, Question
@@ -45,12 +45,12 @@ class Family:
 
     def step(self, memory: Memory, rows: Rows) -> list[Found]:
         """What is found; it says whose it is."""
-        base, known = len(memory.events), int(memory.pools.n[OCCURRENCES])
+        base, known = len(memory.events), int(memory.pools.n[0].occurrences)
         groups = self._groups(memory, rows, base)
         if not len(groups.event):
             return []
         self._any.run(memory, groups, rows.limit, groups.slot)
-        found = list(self._found(memory, rows)) if memory.pools.n[MADE] else []
+        found = list(self._found(memory, rows)) if memory.pools.n[0].made else []
         self._any.retain(memory, rows, base, known)
         return found
 
@@ -73,7 +73,7 @@ class Family:
         return np.concatenate((np.full(absent, -1), slots))[index]
 
     def _found(self, memory: Memory, rows: Rows) -> Iterator[Found]:
-        made, slot = memory.pools.made[: memory.pools.n[MADE]].T.copy()
+        made, slot = memory.pools.made[: memory.pools.n[0].made].T.copy()
         owner = _owners(memory, slot)
         if self._alike:
             found = self._any.found(memory, rows, made, *self._slots_of(memory, slot), owner)
@@ -113,10 +113,10 @@ class Family:
 
     def _part(self, memory: Memory, kernel: SequenceKernel, own: Numbers) -> Memory:
         p, shape = memory.pools, kernel.shape
-        pools = p._replace(waiting=p.waiting[own], registers=p.registers[own], n=np.zeros(COUNTERS, np.int64))
+        pools = p._replace(waiting=p.waiting[own], registers=p.registers[own], n=np.zeros(1, COUNTERS))
         kept = np.empty(int(pools.waiting["count"].sum()) * len(shape.operators), OCCURRENCE)
         kept = kept[: sweep(pools, kernel.table, -UNBOUNDED, kept)]  # nothing is too old then
-        pools.n[OCCURRENCES] = len(kept)
+        pools.n[0].occurrences = len(kept)
         there = kept["event"] >= 0
         used, index = np.unique(kept["event"][there], return_inverse=True)
         kept["event"][there] = index

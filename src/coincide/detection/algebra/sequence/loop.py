@@ -7,12 +7,7 @@ from typing import Any
 
 from coincide.detection.algebra.sequence.pools import (
     DONE,
-    DUE,
     FULL,
-    GROUP,
-    MADE,
-    NEED,
-    OCCURRENCES,
     UNSET,
     Groups,
     Pools,
@@ -55,26 +50,24 @@ from coincide.detection.algebra.shape.shapes import (
 from coincide.detection.columns.compiling import compiled, inlined, inner
 from coincide.detection.columns.lending import lent
 
-BEGIN, COUNT, MOST = range(3)  # of `counts`
-
 
 @compiled
 def run(pools: Pools, operators: Any, given: Groups, room: Any, timed: Any, waiting: Any, limit: Any) -> Any:
     """All groups from the next one on, with what is due in their slots before them; then what is due before `limit` in slots that
     are `waiting`. Stops where there is no room. Slots have nothing to do with each other."""
     p, groups = lent(pools), lent(given)
-    while p.n[GROUP] < len(groups.starts) - 1:
-        first, end = groups.starts[p.n[GROUP]], groups.starts[p.n[GROUP] + 1]
+    while p.n[0].group < len(groups.starts) - 1:
+        first, end = groups.starts[p.n[0].group], groups.starts[p.n[0].group + 1]
         slot, now = groups.slot[first], groups.hi[first]
         if timed and not _until(p, operators, groups, slot, now, room):
             return FULL
         if not _evaluate(p, operators, groups, slot, now, first, end, room):
             return FULL
-        p.n[GROUP] += 1
-    while p.n[DUE] < len(waiting):
-        if not _until(p, operators, groups, waiting[p.n[DUE]], limit, room):
+        p.n[0].group += 1
+    while p.n[0].due < len(waiting):
+        if not _until(p, operators, groups, waiting[p.n[0].due], limit, room):
             return FULL
-        p.n[DUE] += 1
+        p.n[0].due += 1
     return DONE
 
 
@@ -93,8 +86,8 @@ def _until(p: Pools, operators: Any, groups: Groups, slot: Any, limit: Any, room
 def _evaluate(p: Pools, operators: Any, groups: Groups, slot: Any, now: Any, first: Any, end: Any, room: Any) -> Any:
     """One instant of one slot, with the rows from `first` to `end`. Was there room?"""
     need = _most(p, operators, slot, now, end - first)
-    if max(p.n[OCCURRENCES], p.n[MADE]) + need > len(p.occurrences) or need > len(p.new):
-        p.n[NEED] = need
+    if max(p.n[0].occurrences, p.n[0].made) + need > len(p.occurrences) or need > len(p.new):
+        p.n[0].need = need
         return False
     for number in range(len(operators)):
         if operators[number].kind == LEAF:
@@ -102,10 +95,10 @@ def _evaluate(p: Pools, operators: Any, groups: Groups, slot: Any, now: Any, fir
         else:
             _advance(p, operators, slot, now, number, room)
     root = len(operators) - 1
-    for i in range(p.counts[root, COUNT]):
-        p.made[p.n[MADE], 0] = p.new[p.counts[root, BEGIN] + i]
-        p.made[p.n[MADE], 1] = slot
-        p.n[MADE] += 1
+    for i in range(p.counts[root].count):
+        p.made[p.n[0].made, 0] = p.new[p.counts[root].begin + i]
+        p.made[p.n[0].made, 1] = slot
+        p.n[0].made += 1
     return True
 
 
@@ -115,8 +108,8 @@ def _most(p: Pools, operators: Any, slot: Any, now: Any, rows: Any) -> Any:
     total = 0
     for number in range(len(operators)):
         o = operators[number]
-        left = p.counts[o.left, MOST] if o.left >= 0 else 0
-        right = p.counts[o.right, MOST] if o.right >= 0 else 0
+        left = p.counts[o.left].most if o.left >= 0 else 0
+        right = p.counts[o.right].most if o.right >= 0 else 0
         if o.kind == LEAF:
             most = rows
         elif o.kind == EITHER:
@@ -133,9 +126,9 @@ def _most(p: Pools, operators: Any, slot: Any, now: Any, rows: Any) -> Any:
                 most += left * p.waiting[slot, o.store + 1].count
         else:
             most = right if o.kind == SEQUENT else left + right
-        p.counts[number, BEGIN] = total
-        p.counts[number, COUNT] = 0
-        p.counts[number, MOST] = most
+        p.counts[number].begin = total
+        p.counts[number].count = 0
+        p.counts[number].most = most
         total += most
     return total
 
@@ -159,8 +152,8 @@ def _take(p: Pools, groups: Groups, leaf: Any, number: Any, first: Any, end: Any
 @inner
 def _advance(p: Pools, operators: Any, slot: Any, now: Any, number: Any, room: Any) -> None:
     o = operators[number]
-    left = p.counts[o.left, COUNT]
-    right = p.counts[o.right, COUNT] if o.right >= 0 else 0
+    left = p.counts[o.left].count
+    right = p.counts[o.right].count if o.right >= 0 else 0
     if is_timed(o):
         _at_its_time(p, o, number, slot, now)
     elif o.kind == ABSENT:
@@ -169,7 +162,7 @@ def _advance(p: Pools, operators: Any, slot: Any, now: Any, number: Any, room: A
         pass
     elif o.kind == BOUND:
         for i in range(left):
-            one = p.new[p.counts[o.left, BEGIN] + i]
+            one = p.new[p.counts[o.left].begin + i]
             if now - p.occurrences[one].lo <= o.limit:
                 _add(p, number, one)
     elif o.kind == ONCE:
@@ -178,22 +171,22 @@ def _advance(p: Pools, operators: Any, slot: Any, now: Any, number: Any, room: A
         _nth(p, o, number, slot, now)
     elif o.kind == EITHER:
         for i in range(left):
-            _add(p, number, p.new[p.counts[o.left, BEGIN] + i])
+            _add(p, number, p.new[p.counts[o.left].begin + i])
         for i in range(right):
-            _add(p, number, p.new[p.counts[o.right, BEGIN] + i])
+            _add(p, number, p.new[p.counts[o.right].begin + i])
     elif o.kind == WITHOUT:
         _without(p, o, number, slot)
     elif o.kind == SEQUENT:
         for i in range(left):
-            append(p, slot, o.store, p.new[p.counts[o.left, BEGIN] + i])
+            append(p.occurrences, p.waiting[slot], o.store, p.new[p.counts[o.left].begin + i])
         for i in range(right):
-            _combine(p, operators, number, slot, o.store, p.new[p.counts[o.right, BEGIN] + i], True, room)
+            _combine(p, operators, number, slot, o.store, p.new[p.counts[o.right].begin + i], True, room)
         _keep_best(p, o, slot, o.store)
     else:
         _both(p, operators, number, slot, room)
     if o.gap >= 0:
         _note_between(p, o, slot)
-    if p.counts[number, COUNT] > 1:
+    if p.counts[number].count > 1:
         if o.reduces:
             _reduce(p, o.kind in (SEQUENT, BOTH, SILENT), number, room)
         else:
@@ -202,21 +195,22 @@ def _advance(p: Pools, operators: Any, slot: Any, now: Any, number: Any, room: A
 
 @inlined
 def _add(p: Pools, number: Any, one: Any) -> None:
-    p.new[p.counts[number, BEGIN] + p.counts[number, COUNT]] = one
-    p.counts[number, COUNT] += 1
+    p.new[p.counts[number].begin + p.counts[number].count] = one
+    p.counts[number].count += 1
 
 
 @inner
 def _without(p: Pools, o: Any, number: Any, slot: Any) -> None:
     """Of what is negated the latest start is enough: whatever has come ended by now."""
-    for i in range(p.counts[o.right, COUNT]):
-        one = p.new[p.counts[o.right, BEGIN] + i]
+    for i in range(p.counts[o.right].count):
+        one = p.new[p.counts[o.right].begin + i]
         best = p.waiting[slot, o.store].first
         if best < 0 or p.occurrences[best].lo <= p.occurrences[one].lo:
+            append(p.occurrences, p.waiting[slot], o.store, one)
             keep_one(p, slot, o.store, one)
     best = p.waiting[slot, o.store].first
-    for i in range(p.counts[o.left, COUNT]):
-        one = p.new[p.counts[o.left, BEGIN] + i]
+    for i in range(p.counts[o.left].count):
+        one = p.new[p.counts[o.left].begin + i]
         if best < 0 or p.occurrences[best].lo < p.occurrences[one].lo:
             _add(p, number, one)
 
@@ -228,10 +222,10 @@ def _without(p: Pools, o: Any, number: Any, slot: Any) -> None:
 def _at_its_time(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
     """What comes may take others away that wait; then what is due is made. It ended together, where a policy chooses."""
     if o.right >= 0:
-        for i in range(p.counts[o.right, COUNT]):
-            _negate(p, o, slot, p.new[p.counts[o.right, BEGIN] + i])
-    for i in range(p.counts[o.left, COUNT]):
-        one = p.new[p.counts[o.left, BEGIN] + i]
+        for i in range(p.counts[o.right].count):
+            _negate(p, o, slot, p.new[p.counts[o.right].begin + i])
+    for i in range(p.counts[o.left].count):
+        one = p.new[p.counts[o.left].begin + i]
         if o.kind != AFTER or not _is_hit(p, o, slot, one):
             insert(p, slot, o.store, one, o)
     chosen = -1
@@ -288,7 +282,7 @@ def _keep_negated(p: Pools, o: Any, slot: Any, b: Any) -> None:
         x, y, z = p.occurrences[b], p.occurrences[last], p.occurrences[p.occurrences[last].before]
         if x.lo == x.hi and y.lo == y.hi and z.lo == z.hi and x.hi - z.hi <= o.horizon:
             remove(p, slot, o.store + 1, last)
-    append(p, slot, o.store + 1, b)
+    append(p.occurrences, p.waiting[slot], o.store + 1, b)
 
 
 @inner
@@ -309,7 +303,7 @@ def _is_hit(p: Pools, o: Any, slot: Any, a: Any) -> Any:
 def _absent(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
     """Once per silence, after the last operand or the start of observation (5.4)."""
     since = p.registers[slot, o.register]
-    if p.counts[o.left, COUNT] > 0 or since == UNSET:
+    if p.counts[o.left].count > 0 or since == UNSET:
         p.registers[slot, o.register] = now
     elif since != NEVER and now - since >= o.length:
         p.registers[slot, o.register] = NEVER
@@ -319,13 +313,13 @@ def _absent(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
 @inner
 def _once(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
     """The register has the end of the last one that passed. All that comes ends now."""
-    if o.right >= 0 and p.counts[o.right, COUNT] > 0:
+    if o.right >= 0 and p.counts[o.right].count > 0:
         p.registers[slot, o.register] = UNSET
-    for i in range(p.counts[o.left, COUNT]):
+    for i in range(p.counts[o.left].count):
         last = p.registers[slot, o.register]
         if last == UNSET or now - last >= o.length:
             p.registers[slot, o.register] = now
-            _add(p, number, p.new[p.counts[o.left, BEGIN] + i])
+            _add(p, number, p.new[p.counts[o.left].begin + i])
 
 
 @inner
@@ -339,10 +333,10 @@ def _nth(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
     if p.registers[slot, o.register + 1] != window:
         p.registers[slot, o.register] = 0
         p.registers[slot, o.register + 1] = window
-    for i in range(p.counts[o.left, COUNT]):
+    for i in range(p.counts[o.left].count):
         p.registers[slot, o.register] += 1
         if p.registers[slot, o.register] == o.position:
-            _add(p, number, p.new[p.counts[o.left, BEGIN] + i])
+            _add(p, number, p.new[p.counts[o.left].begin + i])
 
 
 # Gaps.
@@ -366,14 +360,14 @@ def _note_between(p: Pools, o: Any, slot: Any) -> None:
     while first >= 0 and not _breaks_first(p, o, slot, first):
         remove(p, slot, o.store + 1, first)
         first = p.waiting[slot, o.store + 1].first
-    for i in range(p.counts[o.gap, COUNT]):
-        one = p.new[p.counts[o.gap, BEGIN] + i]
+    for i in range(p.counts[o.gap].count):
+        one = p.new[p.counts[o.gap].begin + i]
         last = p.waiting[slot, o.store + 1].last
         prefix = p.waiting[slot, o.store].last
         while prefix >= 0 and last_hi(p.occurrences, o, p.occurrences[prefix]) >= p.occurrences[one].lo:
             prefix = p.occurrences[prefix].before
         if prefix >= 0 and (last < 0 or last_hi(p.occurrences, o, p.occurrences[prefix]) >= p.occurrences[last].lo):
-            append(p, slot, o.store + 1, one)
+            append(p.occurrences, p.waiting[slot], o.store + 1, one)
 
 
 @inner
@@ -387,19 +381,19 @@ def _both(p: Pools, operators: Any, number: Any, slot: Any, room: Any) -> None:
     """New ones of both sides in ascending order; on equal order right ones first."""
     o = operators[number]
     i = j = 0
-    while i < p.counts[o.left, COUNT] or j < p.counts[o.right, COUNT]:
-        from_left = j == p.counts[o.right, COUNT]
-        if not from_left and i < p.counts[o.left, COUNT]:
-            from_left = precedes(p, p.new[p.counts[o.left, BEGIN] + i], p.new[p.counts[o.right, BEGIN] + j], room)
+    while i < p.counts[o.left].count or j < p.counts[o.right].count:
+        from_left = j == p.counts[o.right].count
+        if not from_left and i < p.counts[o.left].count:
+            from_left = precedes(p, p.new[p.counts[o.left].begin + i], p.new[p.counts[o.right].begin + j], room)
         if from_left:
-            one, own, others = p.new[p.counts[o.left, BEGIN] + i], o.store, o.store + 1
+            one, own, others = p.new[p.counts[o.left].begin + i], o.store, o.store + 1
             i += 1
         else:
-            one, own, others = p.new[p.counts[o.right, BEGIN] + j], o.store + 1, o.store
+            one, own, others = p.new[p.counts[o.right].begin + j], o.store + 1, o.store
             j += 1
         used = _combine(p, operators, number, slot, others, one, not from_left, room)
         if not (used and o.policy in (CHRONICLE, CONTINUOUS)):
-            append(p, slot, own, one)
+            append(p.occurrences, p.waiting[slot], own, one)
     _keep_best(p, o, slot, o.store)
     _keep_best(p, o, slot, o.store + 1)
 
@@ -516,8 +510,8 @@ def _pair(p: Pools, number: Any, partner: Any, x: Any, is_right: Any) -> None:
 
 @inner
 def _sort(p: Pools, number: Any, room: Any) -> None:
-    begin = p.counts[number, BEGIN]
-    for i in range(1, p.counts[number, COUNT]):
+    begin = p.counts[number].begin
+    for i in range(1, p.counts[number].count):
         one = p.new[begin + i]
         at = i
         while at > 0 and precedes(p, one, p.new[begin + at - 1], room):
@@ -528,14 +522,14 @@ def _sort(p: Pools, number: Any, room: Any) -> None:
 
 @inner
 def _reduce(p: Pools, is_step: Any, number: Any, room: Any) -> None:
-    begin = p.counts[number, BEGIN]
+    begin = p.counts[number].begin
     best = p.new[begin]
-    for i in range(1, p.counts[number, COUNT]):
+    for i in range(1, p.counts[number].count):
         one = p.new[begin + i]
         if not _outranks(p, is_step, best, one, room):
             best = one
     p.new[begin] = best
-    p.counts[number, COUNT] = 1
+    p.counts[number].count = 1
 
 
 @inner

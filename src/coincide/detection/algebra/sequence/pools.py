@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coincide.detection.algebra.shape.shapes import ABSENT, AFTER, DELAYED, NEVER, SILENT, WITHOUT
+from coincide.detection.columns import linked
 from coincide.detection.columns.compiling import compiled, inlined, inner
 from coincide.detection.columns.lending import lent
+from coincide.detection.columns.linked import put_after, rows_of, take_out
 from coincide.detection.columns.operations import of_two
 from coincide.detection.columns.records import record
 
@@ -21,10 +23,12 @@ OPERATOR = record(
 )
 WAITING = record("first last count")
 
-OCCURRENCES, MADE, GROUP, DUE, NEED, WRITTEN, REMOVED, LAST_REMOVED = range(8)
-"""Counters. Of the first WRITTEN occurrences those that waited were written; REMOVED of them wait no more: the last of these, and
+PORTION = record("begin count most")
+"""Of an operator, what it makes in a group: where it begins in `Pools.new`, how many, at most how many."""
+COUNTERS = record("occurrences made group due need written removed last_removed")
+"""Of the first `written` occurrences those that waited were written; `removed` of them wait no more: the last of these, and
 `before` it the others."""
-COUNTERS = 8
+BEFORE, FIRST = (OCCURRENCE.names or ()).index("before"), (WAITING.names or ()).index("first")
 DONE, FULL = 0, 1
 UNSET = -NEVER
 """What a register has before anything was kept in it."""
@@ -38,7 +42,7 @@ class Pools(NamedTuple):
     waiting: Any
     made: Any
     new: Any  # what each operator makes in a group
-    counts: Any  # by operator: where it begins in `new`, how many, at most how many
+    counts: Any  # by operator
     n: Any
     codes: Any  # of the primitive events under each event, where detections are read
     offsets: Any
@@ -62,35 +66,19 @@ class Groups(NamedTuple):
 
 
 @inlined
-def append(p: Pools, slot: Any, store: Any, one: Any) -> None:
-    last = p.waiting[slot, store].last
-    p.occurrences[one].before = last
-    p.occurrences[one].after = -1
-    if last >= 0:
-        p.occurrences[last].after = one
-    else:
-        p.waiting[slot, store].first = one
-    p.waiting[slot, store].last = one
-    p.waiting[slot, store].count += 1
+def append(occurrences: Any, lists: Any, store: Any, one: Any) -> None:
+    linked.append(rows_of(occurrences), BEFORE, one, rows_of(lists), store, FIRST)
+    lists[store].count += 1
 
 
 @inner
 def insert(p: Pools, slot: Any, store: Any, one: Any, o: Any) -> None:
     """By when something is made of it; among equals as it comes."""
-    append(p, slot, store, one)
-    before, due = p.occurrences[one].before, due_of(p.occurrences, o, one)
-    if before < 0 or due_of(p.occurrences, o, before) <= due:
-        return
-    p.occurrences[before].after = -1
-    p.waiting[slot, store].last = before
-    while p.occurrences[before].before >= 0 and due_of(p.occurrences, o, p.occurrences[before].before) > due:
+    lists, before, due = p.waiting[slot], p.waiting[slot, store].last, due_of(p.occurrences, o, one)
+    while before >= 0 and due_of(p.occurrences, o, before) > due:
         before = p.occurrences[before].before
-    after, before = before, p.occurrences[before].before
-    p.occurrences[one].before, p.occurrences[one].after, p.occurrences[after].before = before, after, one
-    if before >= 0:
-        p.occurrences[before].after = one
-    else:
-        p.waiting[slot, store].first = one
+    put_after(rows_of(p.occurrences), BEFORE, before, one, rows_of(lists), store, FIRST)
+    lists[store].count += 1
 
 
 @inlined
@@ -127,25 +115,12 @@ def dues(pools: Pools, operators: Any, slots: Any, found: Any) -> None:
 
 @inlined
 def remove(p: Pools, slot: Any, store: Any, one: Any) -> None:
-    before, after = p.occurrences[one].before, p.occurrences[one].after
-    if before >= 0:
-        p.occurrences[before].after = after
-    else:
-        p.waiting[slot, store].first = after
-    if after >= 0:
-        p.occurrences[after].before = before
-    else:
-        p.waiting[slot, store].last = before
+    take_out(rows_of(p.occurrences), BEFORE, one, rows_of(p.waiting[slot]), store, FIRST)
     p.waiting[slot, store].count -= 1
-    _note_removal(p, one)
-
-
-@inlined
-def _note_removal(p: Pools, one: Any) -> None:
-    if one < p.n[WRITTEN]:
-        p.occurrences[one].before = p.n[LAST_REMOVED]
-        p.n[LAST_REMOVED] = one
-        p.n[REMOVED] += 1
+    if one < p.n[0].written:
+        p.occurrences[one].before = p.n[0].last_removed
+        p.n[0].last_removed = one
+        p.n[0].removed += 1
 
 
 @inlined
@@ -154,19 +129,14 @@ def keep_one(p: Pools, slot: Any, store: Any, one: Any) -> None:
     while other >= 0:
         after = p.occurrences[other].after
         if other != one:
-            _note_removal(p, other)
+            remove(p, slot, store, other)
         other = after
-    p.occurrences[one].before = -1
-    p.occurrences[one].after = -1
-    p.waiting[slot, store].first = one
-    p.waiting[slot, store].last = one
-    p.waiting[slot, store].count = 1
 
 
 @inlined
 def new_occurrence(p: Pools, operator: Any, lo: Any, hi: Any, left: Any, right: Any, event: Any) -> Any:
-    one = p.n[OCCURRENCES]
-    p.n[OCCURRENCES] += 1
+    one = p.n[0].occurrences
+    p.n[0].occurrences += 1
     o = p.occurrences[one]
     o.lo, o.hi, o.left, o.right, o.event, o.operator, o.before, o.after = lo, hi, left, right, event, operator, -1, -1
     return one
@@ -345,23 +315,14 @@ def sweep(pools: Pools, operators: Any, now: Any, kept: Any) -> Any:
                 continue
             for side in range(_stores(operators[k])):
                 waits_for_time = side == 0 and is_timed(operators[k])
-                one = p.waiting[slot, store + side].first
-                last = -1
-                p.waiting[slot, store + side].first = -1
-                p.waiting[slot, store + side].count = 0
+                own = p.waiting[slot, store + side]
+                one = own.first
+                own.first, own.last, own.count = -1, -1, 0
                 while one >= 0:
-                    after = p.occurrences[one].after
                     if waits_for_time or not too_old(p.occurrences, operators[k], one, now):
                         count, moved = _copied(p, one, kept, count)
-                        kept[moved].before, kept[moved].after = last, -1
-                        if last >= 0:
-                            kept[last].after = moved
-                        else:
-                            p.waiting[slot, store + side].first = moved
-                        last = moved
-                        p.waiting[slot, store + side].count += 1
-                    one = after
-                p.waiting[slot, store + side].last = last
+                        append(kept, p.waiting[slot], store + side, moved)
+                    one = p.occurrences[one].after
     return count
 
 
@@ -412,7 +373,7 @@ def tell_waiting(p: Pools, slots: Any, first: Any, by_time: Any, found: Any) -> 
 
 @compiled
 def tell_removed(p: Pools, found: Any) -> None:
-    one = p.n[LAST_REMOVED]
+    one = p.n[0].last_removed
     for i in range(len(found)):
         found[i] = one
         one = p.occurrences[one].before
@@ -458,8 +419,8 @@ def empty_pools(operators: int, stores: int, registers: int) -> Pools:
         np.zeros((0, max(stores, 1)), WAITING),
         np.zeros((0, 2), np.int64),
         np.zeros(0, np.int64),
-        np.zeros((operators, 3), np.int64),
-        np.zeros(COUNTERS, np.int64),
+        np.zeros(operators, PORTION),
+        np.zeros(1, COUNTERS),
         np.zeros(0, np.int64),
         np.zeros(0, np.int64),
         np.zeros((0, max(registers, 1)), np.int64),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,18 +13,9 @@ from coincide.detection.algebra.program import Program, key_rank
 from coincide.detection.algebra.sequence.loop import run
 from coincide.detection.algebra.sequence.pools import (
     DONE,
-    DUE,
-    GROUP,
-    LAST_REMOVED,
-    MADE,
-    NEED,
     OCCURRENCE,
-    OCCURRENCES,
     OPERATOR,
-    REMOVED,
     UNSET,
-    WAITING,
-    WRITTEN,
     Groups,
     Pools,
     dues,
@@ -68,15 +58,15 @@ class Memory:
 
     def go_on(self) -> None:
         """All is written: what comes from now on is what changes."""
-        n = self.pools.n
-        n[WRITTEN], n[REMOVED], n[LAST_REMOVED] = n[OCCURRENCES], 0, -1
+        n = self.pools.n[0]
+        n.written, n.removed, n.last_removed = n.occurrences, 0, -1
         self.written = len(self.slots), len(self.events)
         self.touched = np.zeros(len(self.slots), np.bool_)
         self.renewed = False
 
     def renew(self) -> None:
         """Numbers are others than those that were written."""
-        self.pools.n[WRITTEN] = 0
+        self.pools.n[0].written = 0
         self.renewed = True
 
 
@@ -136,11 +126,11 @@ class SequenceKernel:
         due = self._dues(memory).before(rows.limit)
         if not len(groups.event) and not len(due):
             return None
-        known = int(memory.pools.n[OCCURRENCES])
+        known = int(memory.pools.n[0].occurrences)
         if self.shape.reads_detections:
             self._code(memory, rows)
         self.run(memory, groups, rows.limit, distinct(np.concatenate((groups.slot, due))))
-        count = int(memory.pools.n[MADE])
+        count = int(memory.pools.n[0].made)
         made, slot = memory.pools.made[:count].T.copy()
         found = self.found(memory, rows, made, slot, memory.slots) if count else None
         self.retain(memory, rows, base, known)
@@ -186,9 +176,9 @@ class SequenceKernel:
     def run(self, memory: Memory, groups: Groups, limit: int, slots: Numbers) -> None:
         """`slots`: of the groups, and those in which something is due."""
         p = memory.pools
-        if len(memory.slots) > len(p.waiting):
-            p = _with_slots(p, max(64, len(memory.slots), 2 * len(p.waiting)))
-        p.n[[MADE, GROUP, DUE, NEED]] = 0
+        p = _with_slots(p, len(memory.slots))
+        n = p.n[0]
+        n.made = n.group = n.due = n.need = 0
         if not memory.renewed:
             memory.touched = longer(memory.touched, len(memory.slots))
             memory.touched[slots] = True
@@ -250,16 +240,16 @@ class SequenceKernel:
 
     def retain(self, memory: Memory, rows: Rows, base: int, known: int) -> None:
         """The events that occurrences refer to go to the store, under new numbers. The first `known` were there before."""
-        if memory.pools.n[OCCURRENCES] > memory.swept and rows.length:
+        if memory.pools.n[0].occurrences > memory.swept and rows.length:
             self.compact(memory, int(rows.hi[-1]))
-            memory.swept = max(LITTLE, 2 * int(memory.pools.n[OCCURRENCES]))
-            events = memory.pools.occurrences["event"][: memory.pools.n[OCCURRENCES]]
+            memory.swept = max(LITTLE, 2 * int(memory.pools.n[0].occurrences))
+            events = memory.pools.occurrences["event"][: memory.pools.n[0].occurrences]
             tables = [*memory.events.chunks, *rows.tables]
             used, index = numbered(events[events >= 0], sum(map(len, tables)))
             memory.events.chunks = [gathered(tables, used, self.columns, placed=False)] if len(used) else []
             events[events >= 0] = index
             return
-        events = memory.pools.occurrences["event"][known : memory.pools.n[OCCURRENCES]]
+        events = memory.pools.occurrences["event"][known : memory.pools.n[0].occurrences]
         new = events >= base
         used, index = numbered(events[new] - base, sum(map(len, rows.tables)))
         events[new] = base + index
@@ -278,7 +268,7 @@ class SequenceKernel:
             p = p._replace(waiting=p.waiting[used], registers=p.registers[used])
             memory.dues = None
         memory.pools = p._replace(occurrences=kept)
-        memory.pools.n[OCCURRENCES] = count
+        memory.pools.n[0].occurrences = count
         memory.renew()
 
 
@@ -314,29 +304,18 @@ def _ranks(slots: Slots, slot: Numbers) -> Numbers:
 
 
 def _with_slots(p: Pools, size: int) -> Pools:
-    more = np.zeros((size - len(p.waiting), p.waiting.shape[1]), WAITING)
-    more["first"] = more["last"] = -1
-    registers = np.full((len(more), p.registers.shape[1]), UNSET)
-    return p._replace(waiting=np.concatenate((p.waiting, more)), registers=np.concatenate((p.registers, registers)))
+    waiting, known = longer(p.waiting, size), len(p.waiting)
+    waiting["first"][known:] = waiting["last"][known:] = -1
+    return p._replace(waiting=waiting, registers=longer(p.registers, size, UNSET))
 
 
 def _with_room(p: Pools, spare: int) -> Pools:
-    n, need = p.n, int(p.n[NEED])
-    wanted = max(int(n[OCCURRENCES]), int(n[MADE])) + max(2 * need, spare)
-    changes: dict[str, Any] = {}
-    if len(p.occurrences) < wanted:
-        changes["occurrences"] = _grown(p.occurrences, int(n[OCCURRENCES]), wanted)
-    if len(p.made) < len(changes.get("occurrences", p.occurrences)):
-        changes["made"] = _grown(p.made, int(n[MADE]), len(changes.get("occurrences", p.occurrences)))
-    if len(p.new) < max(2 * need, 64):
-        changes["new"] = np.zeros(max(2 * need, 64), np.int64)
-    return p._replace(**changes)
-
-
-def _grown(array: Any, used: int, size: int) -> Any:
-    found = np.empty((size, *array.shape[1:]), array.dtype)
-    found[:used] = array[:used]
-    return found
+    n, need, occurrences = p.n[0], int(p.n[0].need), p.occurrences
+    wanted = max(int(n.occurrences), int(n.made)) + max(2 * need, spare)
+    if len(occurrences) < wanted:
+        occurrences = longer(occurrences[: n.occurrences], wanted)
+    made = longer(p.made, len(occurrences))
+    return p._replace(occurrences=occurrences, made=made, new=longer(p.new, max(2 * need, 64)))
 
 
 def _ascending(hi: Numbers, lo: Numbers, events: Numbers) -> Numbers | None:

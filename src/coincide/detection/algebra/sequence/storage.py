@@ -13,9 +13,7 @@ from coincide.detection.algebra.relations import keys_of, turns
 from coincide.detection.algebra.sequence import pools
 from coincide.detection.algebra.sequence.pools import (
     OCCURRENCE,
-    REMOVED,
     UNSET,
-    WRITTEN,
     mark_parts,
     tell_removed,
     tell_waiting,
@@ -28,9 +26,9 @@ from coincide.detection.columns.store import spread
 
 def relations(kernel: SequenceKernel, memory: Memory, since_last: bool = False) -> Relations:
     """All there is, which what `changes` tells next can be added to; or what has changed."""
-    p, size = memory.pools, int(memory.pools.n[pools.OCCURRENCES])
+    p, size = memory.pools, int(memory.pools.n[0].occurrences)
     first_key, first_event = memory.written if since_last else (0, 0)
-    first = int(p.n[WRITTEN]) if since_last else 0
+    first = int(p.n[0].written) if since_last else 0
     slots = np.flatnonzero(memory.touched) if since_last else np.arange(min(len(memory.slots), len(p.waiting)))
     waiting = np.empty((size - first, 3), np.int64)
     by_time = np.zeros(p.waiting.shape[1], np.bool_)
@@ -58,7 +56,7 @@ def relations(kernel: SequenceKernel, memory: Memory, since_last: bool = False) 
 
 def _freed(memory: Memory, first: int, size: int, waiting: Numbers) -> Numbers:
     """What was written and waits no more. Of later ones a snapshot in between may have told."""
-    removed = np.empty(int(memory.pools.n[REMOVED]), np.int64)
+    removed = np.empty(int(memory.pools.n[0].removed), np.int64)
     tell_removed(memory.pools, removed)
     return np.concatenate((np.sort(removed), np.setdiff1d(np.arange(first, size), waiting)))
 
@@ -133,7 +131,7 @@ def _load_occurrences(kernel: SequenceKernel, memory: Memory, rows: Rows) -> Non
             found["lo"][own] = np.minimum(left["lo"], right["lo"])
             found["hi"][own] = np.maximum(left["hi"], right["hi"])
     memory.pools = memory.pools._replace(occurrences=found)
-    memory.pools.n[pools.OCCURRENCES] = rows.size
+    memory.pools.n[0].occurrences = rows.size
 
 
 def _dues(operator: Operator, some: Any) -> Numbers:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coincide.detection.columns.linked import touch
+from coincide.detection.columns.linked import touch, with_room
 from coincide.detection.columns.worlds import compiled, inner
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.parts import op_at, stream_at
@@ -42,7 +42,7 @@ def remove(world: Any, record: int, column: int, position: int) -> None:
     start = world.records[record, column + at.TAKEN.start]
     if position < start:
         return
-    touch(world.records, world.heads[at.OF_RECORDS], record)
+    touch(world.records, world.heads[at.OF.records], record)
     if position == start:
         start += 1
         while not alive(world, record, column, start):
@@ -69,10 +69,7 @@ def reserve(world: Any, record: int, column: int, position: int) -> None:
     size = max(4, 2 * (needed - dropped))
     new = world.counts[at.COUNT.pool]
     if new + size > len(world.pool):
-        more = np.empty(2 * len(world.pool) + size, np.int64)
-        for word in range(new):
-            more[word] = world.pool[word]
-        world.pool = more
+        world.pool = with_room(world.pool, new + size)
     for word in range(size):
         world.pool[new + word] = 0
     for word in range(dropped, words):

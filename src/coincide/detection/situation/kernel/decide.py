@@ -33,7 +33,7 @@ def decide(world: Any, record: Any, mask: int) -> Any:
         detected = count(world, s, record)
     if detected and world.situations[s, at.SITUATION.once]:
         world.records[record, at.RECORD.done] = 1
-        touch(world.records, world.heads[at.OF_RECORDS], record)
+        touch(world.records, world.heads[at.OF.records], record)
         if mask:
             deactivate(world, record)
     return detected
@@ -166,7 +166,7 @@ def take(world: Any, record: int, o: int, operand: int, cell: int) -> None:
         for position in range(start, end):
             select(world, operand, world.stream[world.cells[cell, place + at.STREAM.origin] + position])
         world.records[record, column + at.TAKEN.start] = end
-        touch(world.records, world.heads[at.OF_RECORDS], record)
+        touch(world.records, world.heads[at.OF.records], record)
     elif start < end:
         position = start if world.operands[o, at.OPERAND.quantifier] == at.FIRST else end - 1
         while not alive(world, record, column, position):

@@ -29,9 +29,9 @@ def hold_back(world: Any, s: int, first: int) -> None:
 
 @inner
 def keep(world: Any, span: int, s: int, cell: int, begin: int, end: int) -> None:
-    if next_row(world.heads[at.OF_HELD]) == len(world.held):
+    if next_row(world.heads[at.OF.held]) == len(world.held):
         world.held = grown(world.held)
-    row, event = occupy(world.held, world.heads[at.OF_HELD]), world.counts[at.COUNT.held_events]
+    row, event = occupy(world.held, world.heads[at.OF.held]), world.counts[at.COUNT.held_events]
     world.held[row, at.WAITING.span] = span
     world.held[row, at.WAITING.situation] = s
     world.held[row, at.WAITING.cell] = cell

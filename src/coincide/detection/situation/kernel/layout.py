@@ -8,19 +8,14 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from coincide.detection.columns.records import columns
 from coincide.detection.columns.tables import KEYED, Shape
 
 NEVER = np.iinfo(np.int64).max
-
-
-def _columns(name: str, fields: str) -> Any:
-    """Numbers of columns by name; `width` is how many there are."""
-    return namedtuple(name, f"{fields} width")(*range(len(fields.split()) + 1))
 
 
 # The tables of a state. A key of a lifespan has its values, and by situation without a local key the one cell there is.
@@ -63,9 +58,10 @@ CONSUMED = Shape("consumed", "record>records operand position word", owner="reco
 CHOSEN = Shape("chosen", "held>held operand event>events", owner="held")
 SHAPES = (KEYS, CELLS, SPANS, RECORDS, TIMERS, HELD, CANDIDATES, CONSUMED, CHOSEN)
 
-KEY, CELL, SPAN, RECORD, TIMER, WAITING = (shape.columns for shape in (KEYS, CELLS, SPANS, RECORDS, TIMERS, HELD))
+TABLES = (KEYS, CELLS, SPANS, RECORDS, TIMERS, HELD)  # of the kernel
+KEY, CELL, SPAN, RECORD, TIMER, WAITING = (shape.columns for shape in TABLES)
 STREAM, TAKEN = CELLS.part, RECORDS.part
-OF_KEYS, OF_CELLS, OF_SPANS, OF_RECORDS, OF_TIMERS, OF_HELD = range(6)  # numbers of heads
+OF = columns("of", " ".join(shape.name for shape in TABLES))  # numbers of heads
 
 
 class World(NamedTuple):
@@ -108,32 +104,32 @@ class World(NamedTuple):
     found: Any  # selections of a search: positions in streams, by operand
 
 
-LIFESPAN = _columns("lifespan", "interval expiry_discards queue_first queue_last initiated terminated order")
+LIFESPAN = columns("lifespan", "interval expiry_discards queue_first queue_last initiated terminated order")
 ADDS, COVERS, DISCARDS = range(3)  # roles
-SITUATION = _columns(
+SITUATION = columns(
     "situation",
     "kind mode once quantity lifespan local counting first_operand operands candidates detections delay correlate timers_first"
     " timers_last order repeated among joined",  # `among`: its number among the situations of the lifespan without a local key;
     # `joined`: has it a `where`?
 )
-OPERAND = _columns("operand", "quantifier strict weight conjuncts_from conjuncts_to flag")
+OPERAND = columns("operand", "quantifier strict weight conjuncts_from conjuncts_to flag")
 # A comparison; operand and column on either side; how they are first combined (0: not), with which constant compared; if it is an
 # equality, the indexes of either side's candidates by it (-1: none). Of a program: its last operand, on either side, and as
 # columns where its instructions begin and end.
-CONJUNCT = _columns("conjunct", "comparison left left_column right right_column combination constant left_index right_index")
-EVENT = _columns("event", "when type hi")
-ROLE = _columns("role", "key initiators terminators")
-ENTRY = _columns("entry", "cell entered overridden")
+CONJUNCT = columns("conjunct", "comparison left left_column right right_column combination constant left_index right_index")
+EVENT = columns("event", "when type hi")
+ROLE = columns("role", "key initiators terminators")
+ENTRY = columns("entry", "cell entered overridden")
 # Rows, selections, work; what is being processed: its number, of which kind, its ref (or of what set the timer), when, how many
 # timers were set there before it; parts of `where` that were tested; in a deferred decision that is repeated: where the first
 # operand's last one was found (-1: nowhere); which step this is
-COUNT = _columns(
+COUNT = columns(
     "count",
     "pool made selected found idle held_events cause cause_kind caused_by clock number conditions resumed first_ref types step",
 )
 # The next position and where to stop, selections before, chosen refs and positions; are positions those of an index?
-SCRATCH = _columns("scratch", "at stop found_before refs positions indexed")
-MADE = _columns(
+SCRATCH = columns("scratch", "at stop found_before refs positions indexed")
+MADE = columns(
     "made",
     "by_timer cause_number cause_ref now situation cell opened_by initiator terminator ended_by chosen timer_number span",
 )

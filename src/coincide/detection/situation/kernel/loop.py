@@ -210,7 +210,7 @@ def override(world: Any, record: int, s: int, cell: int, mask: int) -> None:
                 filled = world.cells[cell, stream_at(operand) + at.STREAM.filled]
                 world.records[record, op_at(operand) + at.TAKEN.start] = filled - 1
                 world.records[record, op_at(operand) + at.TAKEN.bits] = -1
-        touch(world.records, world.heads[at.OF_RECORDS], record)
+        touch(world.records, world.heads[at.OF.records], record)
         record = world.records[record, at.RECORD.list_after]
 
 

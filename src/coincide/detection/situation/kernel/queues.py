@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coincide.detection.columns.linked import append, free, grown, take_out
+from coincide.detection.columns.linked import append, free, grown, put_after, take_out
 from coincide.detection.columns.worlds import ONE, inner
 from coincide.detection.situation.kernel import layout as at
 
@@ -27,17 +27,7 @@ def queue_up(world: Any, timer: int) -> None:
     due, before = world.timers[timer, at.TIMER.due], world.situations[s, at.SITUATION.timers_last]
     while before >= 0 and world.timers[before, at.TIMER.due] > due:
         before = world.timers[before, at.TIMER.queue_before]
-    after = world.timers[before, at.TIMER.queue_after] if before >= 0 else world.situations[s, at.SITUATION.timers_first]
-    world.timers[timer, at.TIMER.queue_before] = before
-    world.timers[timer, at.TIMER.queue_after] = after
-    if before >= 0:
-        world.timers[before, at.TIMER.queue_after] = timer
-    else:
-        world.situations[s, at.SITUATION.timers_first] = timer
-    if after >= 0:
-        world.timers[after, at.TIMER.queue_before] = timer
-    else:
-        world.situations[s, at.SITUATION.timers_last] = timer
+    put_after(world.timers, at.TIMER.queue_before, before, timer, world.situations, s, at.SITUATION.timers_first)
 
 
 @inner
@@ -46,7 +36,7 @@ def drop_timer(world: Any, timer: int) -> None:
     take_out(world.timers, at.TIMER.queue_before, timer, world.situations, s, at.SITUATION.timers_first)
     take_out(world.timers, at.TIMER.cell_before, timer, world.cells, cell, at.CELL.ready_first)
     take_out(world.timers, at.TIMER.span_before, timer, world.spans, world.timers[timer, at.TIMER.span], at.SPAN.timers_first)
-    free(world.timers, world.heads[at.OF_TIMERS], timer)
+    free(world.timers, world.heads[at.OF.timers], timer)
     leave_cell(world, cell)
 
 

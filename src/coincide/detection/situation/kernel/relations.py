@@ -11,7 +11,7 @@ import numpy as np
 
 from coincide.detection.columns.codec import Relations, Rows, compact, decode, encode, encode_whole, owned_rows, put_rows, rows_of
 from coincide.detection.columns.store import spread
-from coincide.detection.columns.tables import Numbers, distinct, numbered, taken
+from coincide.detection.columns.tables import NOW, Numbers, distinct, numbered, taken
 from coincide.detection.situation.encoding import KIND
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.rows import note_events, types_of
@@ -61,7 +61,7 @@ def _relations(tables: Tables, since_last: bool) -> Relations:
     wanted = distinct(np.concatenate(used), len(tables.store))
     if since_last:
         wanted = wanted[wanted >= tables.written]
-    epoch = int(tables.heads[0, 3])
+    epoch = int(tables.heads[0, NOW])
     return Relations(KIND, rows, wanted, tables.store.taken(wanted), _notes(tables), epoch if since_last else 0, epoch + 1)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from coincide.detection.columns.keys import Keys, key_codes, stable_order
 from coincide.detection.columns.store import NOTHING
-from coincide.detection.columns.tables import distinct, taken
+from coincide.detection.columns.tables import distinct, longer, taken
 from coincide.detection.situation.conditions import COMPARED, REST
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.equality import Stream, by_equality
@@ -156,10 +156,7 @@ class Prepared:
             room = held + counts[full] + np.where(held > 0, held + counts[full], 0)
             begin = state.streamed + np.cumsum(room) - room
             size = state.streamed + int(room.sum())
-            if size > len(state.stream):
-                state.stream = np.concatenate(
-                    (state.stream, np.zeros(max(size, 2 * len(state.stream)) - len(state.stream), np.int64))
-                )
+            state.stream = longer(state.stream, size)
             state.stream[taken(begin, held)] = state.stream[taken((origin + low)[full], held)]
             state.streamed = size
             rows[touched[full], places[2]] = begin - low[full]

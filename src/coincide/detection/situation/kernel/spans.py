@@ -69,19 +69,19 @@ def release(world: Any, span: int) -> None:
     while record >= 0:
         following = world.records[record, at.RECORD.next_of_span]
         leave_cell(world, world.records[record, at.RECORD.cell])
-        free(world.records, world.heads[at.OF_RECORDS], record)
+        free(world.records, world.heads[at.OF.records], record)
         record = following
     row = world.spans[span, at.SPAN.held_first]
     while row >= 0:
         leave_cell(world, world.held[row, at.WAITING.cell])
-        free(world.held, world.heads[at.OF_HELD], row)
+        free(world.held, world.heads[at.OF.held], row)
         row = world.held[row, at.WAITING.after]
     timer = world.spans[span, at.SPAN.timers_first]
     while timer >= 0:
         following = world.timers[timer, at.TIMER.span_after]
         drop_timer(world, timer)
         timer = following
-    free(world.spans, world.heads[at.OF_SPANS], span)
+    free(world.spans, world.heads[at.OF.spans], span)
 
 
 @inner
@@ -102,9 +102,9 @@ def initiate(world: Any, d: int, row: int, ref: int, now: int) -> Any:
 
 @inner
 def add_span(world: Any, d: int, key: Any, ref: int, due: int, initiator: int) -> Any:
-    if next_row(world.heads[at.OF_SPANS]) == len(world.spans):
+    if next_row(world.heads[at.OF.spans]) == len(world.spans):
         world.spans = grown(world.spans)
-    span = occupy(world.spans, world.heads[at.OF_SPANS])
+    span = occupy(world.spans, world.heads[at.OF.spans])
     world.spans[span, at.SPAN.definition] = d
     world.spans[span, at.SPAN.key] = key
     world.spans[span, at.SPAN.opened] = ref
@@ -135,9 +135,9 @@ def only_cell(world: Any, span: int, s: int) -> Any:
 
 @inner
 def new_record(world: Any, span: int, s: int, cell: int) -> None:
-    if next_row(world.heads[at.OF_RECORDS]) == len(world.records):
+    if next_row(world.heads[at.OF.records]) == len(world.records):
         world.records = grown(world.records)
-    record = occupy(world.records, world.heads[at.OF_RECORDS])
+    record = occupy(world.records, world.heads[at.OF.records])
     world.records[record, at.RECORD.span] = span
     world.records[record, at.RECORD.situation] = s
     world.records[record, at.RECORD.cell] = cell

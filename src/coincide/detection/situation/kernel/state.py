@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,10 +33,10 @@ class Tables:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.heads = np.tile(np.array([0, -1, 0, 1], np.int64), (6, 1))
+        self.heads = np.array([[0, -1, 0, 1]] * len(at.TABLES), np.int64)
         widths = (program.most_cells, program.most_operands, 0, program.most_operands, 0, 0)
-        made = [Table(shape, parts, head=head) for shape, parts, head in zip(at.SHAPES, widths, self.heads, strict=False)]
-        self.keys, self.cells, self.spans, self.records, self.timers, self.held = made
+        self.all = tuple(Table(shape, parts, head=head) for shape, parts, head in zip(at.TABLES, widths, self.heads, strict=True))
+        self.keys, self.cells, self.spans, self.records, self.timers, self.held = self.all
         self.lifespans, self.situations = program.lifespans.copy(), program.situations.copy()  # they count, and begin queues
         self.store = Store(stored_fields(program.group))
         self.key_numbers: list[dict[Key, int]] = [{} for _ in program.group.lifespans]
@@ -58,10 +58,6 @@ class Tables:
         self.before = (0, 0, 0, 0)  # events, and how much of these was used, when what nobody refers to went last
         self.written = 0  # events below this have been written, if somebody referred to them
         self.renewed = True  # has all changed since the state was written last?
-
-    @property
-    def all(self) -> tuple[Table, ...]:
-        return self.keys, self.cells, self.spans, self.records, self.timers, self.held
 
     @property
     def next_due(self) -> int | None:
@@ -140,8 +136,8 @@ class Tables:
 
     def reserve_events(self, size: int) -> None:
         if size > self.keeps.shape[1]:
-            room = 16 + 2 * size
-            self.keeps, self.values, self.ranges = (_wider(a, room) for a in (self.keeps, self.values, self.ranges))
+            more = (0, 0), (0, 16 + 2 * size - self.keeps.shape[1])
+            self.keeps, self.values, self.ranges = (np.pad(a, more) for a in (self.keeps, self.values, self.ranges))
 
     def world(self, prepared: Prepared | None) -> at.World:
         program, nothing = self.program, np.zeros(0, np.int64)
@@ -308,9 +304,3 @@ class Tables:
 
     def add_events(self, table: EventTable) -> None:
         self.store.add(table, np.arange(len(table)))
-
-
-def _wider(array: Any, room: int) -> Any:
-    more = np.zeros((array.shape[0], room), array.dtype)
-    more[:, : array.shape[1]] = array
-    return more

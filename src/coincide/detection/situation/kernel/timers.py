@@ -94,7 +94,7 @@ def tick(world: Any, timer: Any) -> None:
     take_out(world.timers, at.TIMER.queue_before, timer, world.situations, s, at.SITUATION.timers_first)
     world.timers[timer, at.TIMER.due] += world.situations[s, at.SITUATION.delay]
     world.timers[timer, at.TIMER.operand] += 1
-    touch(world.timers, world.heads[at.OF_TIMERS], timer)
+    touch(world.timers, world.heads[at.OF.timers], timer)
     queue_up(world, timer)
 
 
@@ -154,9 +154,9 @@ def blocked(world: Any, s: int, cell: int, span: int, hi: int) -> Any:
 
 @inner
 def set_timer(world: Any, s: int, cell: int, span: int, due: int, operand: int, ref: int, number: int) -> None:
-    if next_row(world.heads[at.OF_TIMERS]) == len(world.timers):
+    if next_row(world.heads[at.OF.timers]) == len(world.timers):
         world.timers = grown(world.timers)
-    timer = occupy(world.timers, world.heads[at.OF_TIMERS])
+    timer = occupy(world.timers, world.heads[at.OF.timers])
     world.timers[timer, at.TIMER.due] = due
     world.timers[timer, at.TIMER.span] = span
     world.timers[timer, at.TIMER.situation] = s

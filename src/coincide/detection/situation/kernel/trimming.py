@@ -71,7 +71,7 @@ def keep_flags(world: Any, cell: int, operand: int, several: Any) -> None:
         while record >= 0:
             moved = np.searchsorted(starts[:kept], world.records[record, own + at.TAKEN.start])
             world.records[record, own + at.TAKEN.start] = filled + moved
-            touch(world.records, world.heads[at.OF_RECORDS], record)
+            touch(world.records, world.heads[at.OF.records], record)
             record = world.records[record, at.RECORD.list_after]
     world.cells[cell, column + at.STREAM.low] = filled
     world.cells[cell, column + at.STREAM.filled] = filled + kept
