@@ -118,7 +118,7 @@ def _paths(nodes: Any, ends: Numbers) -> Paths:
 
 
 @compiled
-def _walk(nodes: Any, ends: Any, offsets: Any, events: Any, aliases: Any) -> None:
+def _walk(nodes: Numbers, ends: Numbers, offsets: Numbers, events: Numbers, aliases: Numbers) -> None:
     for i in range(len(ends)):
         node = ends[i]
         for at in range(offsets[i + 1] - 1, offsets[i] - 1, -1):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from coincide.detection.automaton.layout import KEY, NODE, OF, RUN, TIMER
 from coincide.detection.automaton.paths import child, order, sort, sort_made
 from coincide.detection.automaton.pools import (
@@ -32,7 +34,7 @@ from coincide.detection.automaton.pools import (
 from coincide.detection.columns.compiling import compiled, inlined
 from coincide.detection.columns.heaps import pop
 from coincide.detection.columns.linked import added, touch
-from coincide.detection.columns.tables import FREE, IN_USE
+from coincide.detection.columns.tables import FREE, IN_USE, Numbers
 from coincide.lang.shared.times import DAY
 
 
@@ -90,7 +92,7 @@ def fire(p: Pools, c: Cells, bound: int) -> int:
 
 
 @compiled
-def purge(p: Pools, c: Cells, now: int, runs: Any) -> None:
+def purge(p: Pools, c: Cells, now: int, runs: Numbers) -> None:
     """Of these runs nothing is left that a timer due before now would have failed."""
     for i in range(len(runs)):
         _expire(p, c, runs[i], now, -1)
@@ -248,7 +250,7 @@ def _set_timers(p: Pools, c: Cells, event: Consumed) -> None:
 
 
 @inlined
-def _due(timing: Any, hi: int) -> Any:
+def _due(timing: np.record, hi: int) -> Any:
     if timing.of_day >= 0:
         return hi - (hi - timing.of_day) % DAY + DAY
     return max(hi + timing.duration, timing.instant)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from coincide.detection.automaton.tables import EARLY, Tables
 from coincide.detection.columns.compiling import compiled
 from coincide.detection.columns.dues import NEVER, TableDues
 from coincide.detection.columns.heaps import ENTRY
+from coincide.detection.columns.records import Mask
 from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import UNASKED, Table, distinct, longer
 from coincide.detection.keys import Key
@@ -206,7 +207,7 @@ class Memory:
 
 
 @compiled
-def _mark(nodes: Any, runs: Any, some: Any, marks: Any, above: int) -> None:
+def _mark(nodes: Numbers, runs: Numbers, some: Numbers, marks: Mask, above: int) -> None:
     for i in range(len(some)):
         node = runs[some[i], RUN.node]
         while node >= above and not marks[node - above]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from coincide.detection.automaton.layout import NODE, OF
 from coincide.detection.automaton.pools import Consumed, Pools
 from coincide.detection.columns.compiling import inlined
 from coincide.detection.columns.linked import added
+from coincide.detection.columns.records import Numbers
 
 
 @inlined
@@ -36,7 +35,7 @@ def child(p: Pools, parent: int, event: Consumed, aliases: int) -> int:
 
 
 @inlined
-def order(nodes: Any, a: int, b: int) -> int:
+def order(nodes: Numbers, a: int, b: int) -> int:
     """By the lists of events, compared element by element; aliases do not count."""
     result = (nodes[a, NODE.depth] > nodes[b, NODE.depth]) - (nodes[a, NODE.depth] < nodes[b, NODE.depth])
     while nodes[a, NODE.depth] > nodes[b, NODE.depth]:
@@ -83,6 +82,6 @@ def sort(p: Pools, count: int) -> None:
 
 
 @inlined
-def _less(nodes: Any, a: int, b: int) -> bool:
+def _less(nodes: Numbers, a: int, b: int) -> bool:
     found = order(nodes, a >> 32, b >> 32)
     return bool(found < 0 or (found == 0 and (a & 0xFFFFFFFF) < (b & 0xFFFFFFFF)))

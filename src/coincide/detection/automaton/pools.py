@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coincide.detection.automaton.layout import KEY, OF, RUN, TIMER
 from coincide.detection.columns.compiling import compiled, inlined
 from coincide.detection.columns.heaps import push
 from coincide.detection.columns.linked import free, occupy, put_after, take_out
-from coincide.detection.columns.records import record
-from coincide.detection.columns.tables import COUNT, FREE, IN_USE
+from coincide.detection.columns.records import Integers, Records, record
+from coincide.detection.columns.tables import COUNT, FREE, IN_USE, Numbers
 
 STAY, FAIL, TAKE = 0, 1, 2  # what a class does in a configuration
 DONE, FULL = 0, 1
@@ -27,13 +27,13 @@ TIMING = record("duration instant of_day")
 
 
 class Cells(NamedTuple):
-    cells: Any  # by configuration and letter
-    entries: Any
-    configurations: Any
-    classes: Any
-    concerned: Any  # configurations, class by class
-    starts: Any  # their configurations
-    timings: Any
+    cells: Records  # by configuration and letter
+    entries: Records
+    configurations: Records
+    classes: Records
+    concerned: Numbers  # configurations, class by class
+    starts: Numbers  # their configurations
+    timings: Records
     most: int  # runs that one run can become
 
 
@@ -46,30 +46,30 @@ FAILED_ONE = record("row slot start")
 
 
 class Pools(NamedTuple):
-    keys: Any
-    timers: Any
-    nodes: Any
-    runs: Any
-    heads: Any  # of these tables
-    lists: Any  # by key and configuration: the first run, the last one
-    queue: Any  # runs by the timers that they wait for; those that have lost their run are passed over
-    made: Any
-    failed: Any
-    scratch: Any
-    n: Any
+    keys: Numbers
+    timers: Numbers
+    nodes: Numbers
+    runs: Numbers
+    heads: Numbers  # of these tables
+    lists: Numbers  # by key and configuration: the first run, the last one
+    queue: Records  # runs by the timers that they wait for; those that have lost their run are passed over
+    made: Records
+    failed: Records
+    scratch: Numbers
+    n: Records
 
 
 class Rows(NamedTuple):
     """A batch: of each row the code (and of each code the class, -1: no leaf holds it), the number of its key (and of each
     number the slot), its stamp and when it is consumed; the number of the first one as an event."""
 
-    codes: Any
-    classes: Any
-    keys: Any
-    slots: Any
-    lo: Any
-    hi: Any
-    at: Any
+    codes: Integers
+    classes: Numbers
+    keys: Integers
+    slots: Numbers
+    lo: Numbers
+    hi: Numbers
+    at: Numbers
     base: int
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from coincide.detection.automaton.layout import (
@@ -182,7 +180,7 @@ def _read_nodes(memory: Memory, relations: Relations) -> None:
 
 
 @compiled
-def _complete(nodes: Any, numbers: Any) -> None:
+def _complete(nodes: Numbers, numbers: Numbers) -> None:
     """Stamps of single events become those of paths."""
     for i in range(len(numbers)):
         node = numbers[i]

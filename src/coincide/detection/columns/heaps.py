@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from coincide.detection.columns.compiling import inlined
-from coincide.detection.columns.records import record
+from coincide.detection.columns.records import Records, record
 
 ENTRY = record("due number row")
 
-Heap = npt.NDArray[np.record]
-
 
 @inlined
-def push(heap: Heap, size: int, due: int, number: int, row: int) -> None:
+def push(heap: Records, size: int, due: int, number: int, row: int) -> None:
     """To so many that there are."""
     at = size
     while at > 0 and _sooner(due, number, heap, (at - 1) // 2):
@@ -24,7 +19,7 @@ def push(heap: Heap, size: int, due: int, number: int, row: int) -> None:
 
 
 @inlined
-def pop(heap: Heap, size: int) -> int:
+def pop(heap: Records, size: int) -> int:
     """The row of the first of so many; one less is left."""
     first, last, at, child = heap[0].row, size - 1, 0, 1
     due, number, row = heap[last].due, heap[last].number, heap[last].row
@@ -40,5 +35,5 @@ def pop(heap: Heap, size: int) -> int:
 
 
 @inlined
-def _sooner(due: int, number: int, heap: Heap, than: int) -> bool:
+def _sooner(due: int, number: int, heap: Records, than: int) -> bool:
     return bool(due < heap[than].due or (due == heap[than].due and number < heap[than].number))

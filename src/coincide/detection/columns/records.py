@@ -6,9 +6,16 @@ from collections import namedtuple
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
+Doubles = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Records = npt.NDArray[np.void]
 
 
-def record(names: str) -> np.dtype[np.record]:
+def record(names: str) -> np.dtype[np.void]:
     """Python, too, reads a field of one as an attribute."""
     return np.dtype((np.record, np.dtype([(name, np.int64) for name in names.split()], align=True)))
 

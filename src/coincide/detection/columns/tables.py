@@ -15,7 +15,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-Numbers = npt.NDArray[np.int64]
+from coincide.detection.columns import records
+
+Numbers = records.Numbers
 
 EPOCH, CHANGED, FREE = range(3)
 """What every row begins with: when it was written last; in row n, the n-th row written in this epoch; whether it is free."""

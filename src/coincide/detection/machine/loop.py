@@ -3,9 +3,10 @@ compiler need not look for negative ones."""
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from coincide.detection.columns.compiling import compiled
+from coincide.detection.columns.records import Integers
 
 DONE, UNKNOWN_STATE, FULL = 0, 1, 2
 OUT, STATE = 32, 0xFFFFFFFF  # a cell is out << OUT | state, or negative if it is not known
@@ -13,10 +14,10 @@ OUT, STATE = 32, 0xFFFFFFFF  # a cell is out << OUT | state, or negative if it i
 
 @compiled
 def run(
-    codes: Any, keys: Any, slots: Any, row: int, item: int,
-    starts: Any, ends: Any, columns: Any, letters: Any,
-    states: Any, programs: Any, offsets: Any, widths: Any, cells: Any,
-    made_row: Any, made_column: Any, made_out: Any, made: int,
+    codes: Integers, keys: Integers, slots: Integers, row: int, item: int,
+    starts: Integers, ends: Integers, columns: Integers, letters: Integers,
+    states: Integers, programs: Integers, offsets: Integers, widths: Integers, cells: Integers,
+    made_row: Integers, made_column: Integers, made_out: Integers, made: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """From `row` on, and there from entry `item` of its code on (-1: the first): what each column does on its letter.
 
@@ -46,8 +47,8 @@ def run(
 
 @compiled
 def run_one(
-    codes: Any, keys: Any, slots: Any, row: int, letters: Any, states: Any, width: Any, cells: Any,
-    made_row: Any, made_out: Any, made: int,
+    codes: Integers, keys: Integers, slots: Integers, row: int, letters: Integers, states: Integers, width: np.uint32,
+    cells: Integers, made_row: Integers, made_out: Integers, made: int,
 ) -> tuple[int, int, int]:  # fmt: skip
     """The same for a single machine, the common case, without a branch on whether a row matters (the idle letter changes
     nothing): as fast as a loop written by hand for one automaton. Returns (why, row, made)."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.compiling import compiled
+from coincide.detection.columns.records import Doubles, Integers, Mask
 from coincide.detection.rowpattern.aggregates import FOLDS
 from coincide.model.column import Column, column_of
 from coincide.model.event import Value
@@ -72,7 +73,7 @@ def _any(function: str, operands: list[Column], match: Any, counted: Any) -> Col
 
 
 @compiled
-def _fill_counts(match: Any, counted: Any, out: Any) -> None:
+def _fill_counts(match: Integers, counted: Mask, out: Doubles) -> None:
     count, last = 0, -1
     for row in range(len(match)):
         if match[row] != last:
@@ -88,7 +89,7 @@ def _counts(match: Any, counted: Any) -> Any:
 
 
 @compiled
-def _fill_totals(code: int, match: Any, counted: Any, numbers: Any, out: Any) -> None:
+def _fill_totals(code: int, match: Integers, counted: Mask, numbers: Doubles, out: Doubles) -> None:
     count, total, last = 0, 0.0, -1
     for row in range(len(match)):
         if match[row] != last:
@@ -111,7 +112,7 @@ def _totals(code: int, match: Any, counted: Any, numbers: Any) -> Any:
 
 
 @compiled
-def _fill_flags(every: bool, match: Any, counted: Any, flags: Any, out: Any) -> None:
+def _fill_flags(every: bool, match: Integers, counted: Mask, flags: Integers, out: Integers) -> None:
     kept, last = -1, -1
     for row in range(len(match)):
         if match[row] != last:

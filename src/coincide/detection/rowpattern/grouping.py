@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from coincide.detection.columns.compiling import compiled
 from coincide.detection.columns.numbers import comparable
+from coincide.detection.columns.records import Integers
 from coincide.model.column import Column
 
 Numbers = npt.NDArray[np.int64]
@@ -58,13 +59,13 @@ def _renumbered(values: Numbers) -> tuple[Numbers, int]:
 
 
 @compiled
-def _fill_first(numbers: Any, first: Any) -> None:
+def _fill_first(numbers: Integers, first: Numbers) -> None:
     for row in range(len(numbers) - 1, -1, -1):
         first[numbers[row]] = row
 
 
 @compiled
-def _fill_order(numbers: Any, ends: Any, order: Any) -> None:
+def _fill_order(numbers: Integers, ends: Numbers, order: Numbers) -> None:
     for row in range(len(numbers) - 1, -1, -1):
         ends[numbers[row]] -= 1
         order[ends[numbers[row]]] = row

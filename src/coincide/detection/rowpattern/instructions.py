@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import isfinite, isnan, nan
-from typing import Any
 
 from coincide.detection.columns.compiling import inner
 from coincide.detection.columns.operations import (
@@ -17,6 +16,7 @@ from coincide.detection.columns.operations import (
     of_one,
     of_two,
 )
+from coincide.detection.columns.records import Doubles, Integers, Mask
 
 # Operations that put something on the stack (others: columns/operations.py).
 OP_NULL = 0
@@ -71,7 +71,7 @@ DEPTH = 64
 
 
 @inner
-def take(groups: Any, members: Any, columns: Any, before: Any, after: Any, variable: int, row: int) -> None:
+def take(groups: Integers, members: Mask, columns: Doubles, before: Doubles, after: Doubles, variable: int, row: int) -> None:
     """The slots after a row is taken."""
     for slot in range(len(before)):
         after[slot] = before[slot]
@@ -101,7 +101,7 @@ def take(groups: Any, members: Any, columns: Any, before: Any, after: Any, varia
 
 
 @inner
-def fold(kind: int, after: Any, first: int, value: float) -> None:
+def fold(kind: int, after: Doubles, first: int, value: float) -> None:
     after[first] += 1
     if kind == GROUP_SUM:
         after[first + 1] += value
@@ -112,7 +112,7 @@ def fold(kind: int, after: Any, first: int, value: float) -> None:
 
 
 @inner
-def of_slots(op: int, a: int, b: int, c: int, slots: Any, columns: Any, labels: Any, low: int, high: int) -> float:
+def of_slots(op: int, a: int, b: int, c: int, slots: Doubles, columns: Doubles, labels: Integers, low: int, high: int) -> float:
     if op == OP_AT:
         if slots[a] < 0:
             return nan
@@ -131,8 +131,9 @@ def of_slots(op: int, a: int, b: int, c: int, slots: Any, columns: Any, labels: 
 
 @inner
 def holds(
-    program: Any, columns: Any, constants: Any, labels: Any, slots: Any, stack: Any, row: int, low: int, high: int, number: int
-) -> bool:
+    program: Integers, columns: Doubles, constants: Doubles, labels: Integers, slots: Doubles, stack: Doubles,
+    row: int, low: int, high: int, number: int,
+) -> bool:  # fmt: skip
     """Is the condition true at the row?"""
     top = 0
     for at in range(len(program)):

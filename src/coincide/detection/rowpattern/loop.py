@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coincide.detection.columns.compiling import compiled, inlined, inner
-from coincide.detection.columns.tables import longer
+from coincide.detection.columns.records import Doubles, Integers, Mask
+from coincide.detection.columns.tables import Numbers, longer
 from coincide.detection.rowpattern.instructions import DEPTH, holds, take
 from coincide.detection.rowpattern.layout import FIRST, NEXT, PAST, REMEMBERED
 
@@ -93,7 +94,7 @@ class Work(NamedTuple):
 
 
 @inner
-def _anchored(anchor: int, at_beginning: bool, row: int, high: int, closed: bool, seen: Any) -> int:
+def _anchored(anchor: int, at_beginning: bool, row: int, high: int, closed: bool, seen: Numbers) -> int:
     """Do the anchors of a way hold before this row?"""
     if (anchor & 1 and not at_beginning) or (anchor >= 2 and row < high):  # `^`, alone or before `$`
         held = FAILS
@@ -110,7 +111,7 @@ def _anchored(anchor: int, at_beginning: bool, row: int, high: int, closed: bool
 
 
 @inner
-def _note_cut(seen: Any, path: Any, cut_path: Any, size: int) -> None:
+def _note_cut(seen: Numbers, path: Integers, cut_path: Integers, size: int) -> None:
     """A path ran out of time; the first one that has a row is kept."""
     seen[2] = 1
     if seen[3] < 0 and size > 0:
@@ -120,7 +121,7 @@ def _note_cut(seen: Any, path: Any, cut_path: Any, size: int) -> None:
 
 
 @inner
-def _last_row_asked(asks: Any, slots: Any, taker: int, last: int) -> int:
+def _last_row_asked(asks: Integers, slots: Doubles, taker: int, last: int) -> int:
     """The last row that NEXT in a condition asks for."""
     for ask in range(len(asks)):
         if asks[ask, 0] == taker and slots[asks[ask, 1]] >= 0:
@@ -129,7 +130,7 @@ def _last_row_asked(asks: Any, slots: Any, taker: int, last: int) -> int:
 
 
 @inner
-def _pushed(ways: Any, rows: Any, top: int, first: int, last: int, row: int) -> int:
+def _pushed(ways: Numbers, rows: Numbers, top: int, first: int, last: int, row: int) -> int:
     """The ways from `first` to `last` on the stack, the first on top; -1: there is no room."""
     if top + last - first > len(ways):
         return -1
@@ -144,7 +145,7 @@ MIXING = -7046029254386353131
 
 
 @inner
-def _entry(heads: Any, entries: Any, kept: int, mark: int, state: int, row: int, bits: Any, relevant: Any) -> int:
+def _entry(heads: Numbers, entries: Numbers, kept: int, mark: int, state: int, row: int, bits: Numbers, relevant: Mask) -> int:
     """The number of the entry for a state at a row with these slots, as far as they may still be read: one of those kept, or the
     next, which is then written; -1: there is no room. Heads of another mark are those of another start."""
     if kept < REMEMBERED and (2 * kept >= len(heads) or kept >= len(entries)):
@@ -171,7 +172,7 @@ def _entry(heads: Any, entries: Any, kept: int, mark: int, state: int, row: int,
 
 
 @inlined
-def _holds(taker: int, row: int, own: Any, low: int, high: int, number: int, given: Any, code: Any, work: Any) -> bool:
+def _holds(taker: int, row: int, own: Doubles, low: int, high: int, number: int, given: Given, code: Any, work: Work) -> bool:
     """The condition of a variable, known beforehand or by its code."""
     if code.spans[taker] == code.spans[taker + 1]:
         return given.truth[taker, row]  # type: ignore[no-any-return]
@@ -180,7 +181,9 @@ def _holds(taker: int, row: int, own: Any, low: int, high: int, number: int, giv
 
 
 @inlined
-def _search(s: int, segment: int, mark: int, budget: int, scans: Any, given: Any, automaton: Any, code: Any, work: Any) -> Any:
+def _search(
+    s: int, segment: int, mark: int, budget: int, scans: Scans, given: Given, automaton: Any, code: Any, work: Work
+) -> Any:
     """The first path from row s: its length, or NONE, UNDECIDED, TOO_LONG or NO_ROOM. `seen` gets the last row asked for, whether
     the end was, whether the bound was, and the length of the first path that ran out of time."""
     low, high, begins, number = scans.lows[segment], scans.highs[segment], scans.begins[segment], scans.numbers[segment]
@@ -241,7 +244,7 @@ def _search(s: int, segment: int, mark: int, budget: int, scans: Any, given: Any
 
 
 @inner
-def _last_asked(asking: Any, askers: Any, variable: Any, shown: Any, current: int) -> int:
+def _last_asked(asking: Integers, askers: Mask, variable: Integers, shown: Integers, current: int) -> int:
     """The last row that NEXT in measures asks for, counted from the start; -1: none."""
     last = -1
     for ask in range(len(asking)):
@@ -257,7 +260,7 @@ def _last_asked(asking: Any, askers: Any, variable: Any, shown: Any, current: in
 
 
 @inner
-def _skipped(skip: int, members: Any, variable: Any, path: Any, length: int) -> int:
+def _skipped(skip: int, members: Mask, variable: Integers, path: Integers, length: int) -> int:
     """How far the next start is from this one; 0 if that is this one, -1 if there is no row to skip to."""
     if length == 0 or skip == NEXT:
         return 1
@@ -273,7 +276,7 @@ def _skipped(skip: int, members: Any, variable: Any, path: Any, length: int) -> 
 
 
 @inner
-def _last_shown(path: Any, size: int, hidden: Any, shown_only: bool) -> int:
+def _last_shown(path: Integers, size: int, hidden: Mask, shown_only: bool) -> int:
     current = size - 1
     while shown_only and current >= 0 and hidden[path[current]]:
         current -= 1
@@ -281,7 +284,7 @@ def _last_shown(path: Any, size: int, hidden: Any, shown_only: bool) -> int:
 
 
 @inner
-def _recorded(made: Any, labels: Any, counts: Any, row: Any, path: Any, size: int) -> bool:
+def _recorded(made: Numbers, labels: Integers, counts: Numbers, row: Numbers, path: Integers, size: int) -> bool:
     """Write down what was found, if there is room."""
     count, written = counts[0], counts[1]
     if count == len(made) or written + size > len(labels):
@@ -299,7 +302,7 @@ STOPPED = -1
 
 
 @inner
-def _next_start(trail: Any, s: int, length: int, wanted: Any, variable: Any, path: Any, end: int) -> int:
+def _next_start(trail: Numbers, s: int, length: int, wanted: Wanted, variable: Integers, path: Integers, end: int) -> int:
     """Write the next start, whether there is a match, and the row after its last one. Returns where to go on: at the end, if
     nowhere."""
     onward = 0 if length < NONE else _skipped(wanted.skip, wanted.members, variable, path, max(length, 0))
@@ -309,7 +312,7 @@ def _next_start(trail: Any, s: int, length: int, wanted: Any, variable: Any, pat
 
 
 @inlined
-def _note_match(s: int, segment: int, length: int, scans: Any, shares: bool, work: Any) -> None:
+def _note_match(s: int, segment: int, length: int, scans: Scans, shares: bool, work: Work) -> None:
     scans.numbers[segment] += 1
     scans.covered[segment] = max(scans.covered[segment], s + length)
     for at in range(length if shares else 0):  # what led to the match did not fail
@@ -317,7 +320,7 @@ def _note_match(s: int, segment: int, length: int, scans: Any, shares: bool, wor
 
 
 @compiled
-def _scan(scans: Any, given: Any, automaton: Any, wanted: Any, code: Any, work: Any) -> int:
+def _scan(scans: Scans, given: Given, automaton: Any, wanted: Wanted, code: Any, work: Work) -> int:
     """Scan the segments from the one that the cursor is at on, until there is no room. Returns an outcome; the cursor then has
     the row, and the last mark of rows that were tried."""
     cursor, seen, row, path, times = work.cursor, work.seen, work.row, work.path, given.times
@@ -376,7 +379,7 @@ def _scan(scans: Any, given: Any, automaton: Any, wanted: Any, code: Any, work: 
 
 
 @compiled
-def follow(trail: Any, first: int, end: int) -> None:
+def follow(trail: Numbers, first: int, end: int) -> None:
     """From each start of a trail to where it leaves the rows before `end`: that start, the matches on the way, and how far they
     come. Later starts first: those of a trail lead only onwards."""
     for s in range(end - 1, first - 1, -1):

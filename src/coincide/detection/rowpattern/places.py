@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.compiling import compiled
+from coincide.detection.columns.records import Integers, Mask
 
 Numbers = npt.NDArray[np.int64]
 
@@ -20,7 +21,7 @@ def neighbours(bounds: Numbers, shift: int) -> Numbers:
 
 
 @compiled
-def _fill_neighbours(bounds: Any, shift: int, found: Any) -> None:
+def _fill_neighbours(bounds: Numbers, shift: int, found: Numbers) -> None:
     for segment in range(len(bounds) - 1):
         low, high = bounds[segment], bounds[segment + 1]
         for row in range(low, high):
@@ -35,7 +36,7 @@ def located(offsets: Numbers, labels: Any, wanted: Any, first: bool, back: int) 
 
 
 @compiled
-def _fill_located(offsets: Any, labels: Any, wanted: Any, first: bool, back: int, found: Any) -> None:
+def _fill_located(offsets: Numbers, labels: Integers, wanted: Mask, first: bool, back: int, found: Numbers) -> None:
     for match in range(len(offsets) - 1):
         low, size = offsets[match], offsets[match + 1] - offsets[match]
         left = back

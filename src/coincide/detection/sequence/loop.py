@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from coincide.detection.columns.compiling import compiled, inner
 from coincide.detection.columns.linked import append, free, next_row, occupy, take_out, touch
-from coincide.detection.columns.records import record
-from coincide.detection.columns.tables import KEYED, Shape
+from coincide.detection.columns.records import Integers, Mask, Records, record
+from coincide.detection.columns.tables import KEYED, Numbers, Shape
 
 DONE, FULL = 0, 1
 GAP, CANCEL, LEAD, ADVANCE, DROP = range(5)  # what an item does
@@ -52,13 +52,13 @@ Cause = tuple[int, int, int]
 
 
 class Pools(NamedTuple):
-    keys: Any
-    keys_head: Any
-    waits: Any
-    waits_head: Any
-    nodes: Any
-    made: Any
-    n: Any
+    keys: Numbers
+    keys_head: Numbers
+    waits: Numbers
+    waits_head: Numbers
+    nodes: Records
+    made: Records
+    n: Records
 
 
 class Rows(NamedTuple):
@@ -69,20 +69,20 @@ class Rows(NamedTuple):
 
     So all that concerns a key comes together, which is what makes this fast."""
 
-    entries: Any
-    hi: Any
-    turns: Any
-    heads: Any
-    ends: Any
-    slots: Any
-    at: Any
+    entries: Numbers
+    hi: Numbers
+    turns: Numbers
+    heads: Numbers
+    ends: Numbers
+    slots: Numbers
+    at: Numbers
     base: int
 
 
 class Stages(NamedTuple):
     """A query: what its items do, how many stages it has, `maxspan`, whether it has leading and trailing items."""
 
-    steps: Any
+    steps: Records
     number: int
     maxspan: int
     leading: bool
@@ -171,14 +171,14 @@ def _put_together(p: Pools, slot: int, stages: int) -> None:
 
 
 @inner
-def _note(nodes: Any, node: int, first: int) -> None:
+def _note(nodes: Records, node: int, first: int) -> None:
     while node >= first and nodes[node].moved == 0:
         nodes[node].moved = 1
         node = nodes[node].parent
 
 
 @inner
-def _moved(nodes: Any, node: int, first: int) -> Any:
+def _moved(nodes: Records, node: int, first: int) -> Any:
     """The new number of a node: nodes from the first on know it, counted from 1."""
     return nodes[node].moved - 1 if node >= first else node
 
@@ -279,7 +279,9 @@ def _drop(p: Pools, slot: int, stages: int) -> None:
 
 
 @compiled
-def group(numbers: Any, rows: Any, hi: Any, starts: Any, order: Any, entries: Any, own_hi: Any) -> None:
+def group(
+    numbers: Integers, rows: Integers, hi: Numbers, starts: Numbers, order: Numbers, entries: Numbers, own_hi: Numbers
+) -> None:
     """Entries of rows with numbers, by number; starts[n] is how many have a lower one than n, and is counted up."""
     for i in range(len(rows)):
         at = starts[numbers[i]]
@@ -290,7 +292,7 @@ def group(numbers: Any, rows: Any, hi: Any, starts: Any, order: Any, entries: An
 
 
 @compiled
-def walk(nodes: Any, ends: Any, offsets: Any, events: Any) -> None:
+def walk(nodes: Records, ends: Numbers, offsets: Numbers, events: Numbers) -> None:
     """The events on the ways to these nodes, the way of i from offsets[i] to offsets[i + 1]."""
     for i in range(len(ends)):
         node = ends[i]
@@ -300,7 +302,7 @@ def walk(nodes: Any, ends: Any, offsets: Any, events: Any) -> None:
 
 
 @compiled
-def depths(nodes: Any, ends: Any, found: Any) -> None:
+def depths(nodes: Records, ends: Numbers, found: Numbers) -> None:
     for i in range(len(ends)):
         node = ends[i]
         while node >= 0:
@@ -309,7 +311,7 @@ def depths(nodes: Any, ends: Any, found: Any) -> None:
 
 
 @compiled
-def mark(nodes: Any, ends: Any, marks: Any, first: int) -> None:
+def mark(nodes: Records, ends: Numbers, marks: Mask, first: int) -> None:
     """The nodes on the ways to these, from a first one on."""
     for i in range(len(ends)):
         node = ends[i]
@@ -319,7 +321,7 @@ def mark(nodes: Any, ends: Any, marks: Any, first: int) -> None:
 
 
 @compiled
-def keep(nodes: Any, needed: Any, number: Any) -> None:
+def keep(nodes: Records, needed: Numbers, number: Numbers) -> None:
     """Only the nodes that are needed, in order; `number` becomes the new number of each. A node comes behind its parent."""
     for following in range(len(needed)):
         node = needed[following]
@@ -330,13 +332,13 @@ def keep(nodes: Any, needed: Any, number: Any) -> None:
 
 
 @compiled
-def link(keys: Any, waits: Any, numbers: Any) -> None:
+def link(keys: Numbers, waits: Numbers, numbers: Numbers) -> None:
     """The lists of waits by key, which are empty."""
     for number in numbers:
         append(waits, WAIT.before_wait, number, keys, waits[number, WAIT.key], KEY.first_wait)
 
 
 @compiled
-def unlink(keys: Any, waits: Any, numbers: Any) -> None:
+def unlink(keys: Numbers, waits: Numbers, numbers: Numbers) -> None:
     for number in numbers:
         take_out(waits, WAIT.before_wait, number, keys, waits[number, WAIT.key], KEY.first_wait)

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from coincide.detection.algebra.sequence.pools import (
     DONE,
     FULL,
     UNSET,
     Groups,
     Pools,
+    Rooms,
     append,
     conflict,
     due_of,
@@ -49,10 +52,11 @@ from coincide.detection.algebra.shape.shapes import (
 )
 from coincide.detection.columns.compiling import compiled, inlined, inner
 from coincide.detection.columns.lending import lent
+from coincide.detection.columns.records import Numbers, Records
 
 
 @compiled
-def run(pools: Pools, operators: Any, given: Groups, room: Any, timed: Any, waiting: Any, limit: Any) -> Any:
+def run(pools: Pools, operators: Records, given: Groups, room: Rooms, timed: bool, waiting: Numbers, limit: int) -> Any:
     """All groups from the next one on, with what is due in their slots before them; then what is due before `limit` in slots that
     are `waiting`. Stops where there is no room. Slots have nothing to do with each other."""
     p, groups = lent(pools), lent(given)
@@ -72,7 +76,7 @@ def run(pools: Pools, operators: Any, given: Groups, room: Any, timed: Any, wait
 
 
 @inner
-def _until(p: Pools, operators: Any, groups: Groups, slot: Any, limit: Any, room: Any) -> Any:
+def _until(p: Pools, operators: Records, groups: Groups, slot: int, limit: int, room: Rooms) -> Any:
     """What is due in a slot before an instant. Was there room?"""
     now = next_due(p, operators, slot)
     while now < limit:
@@ -83,7 +87,7 @@ def _until(p: Pools, operators: Any, groups: Groups, slot: Any, limit: Any, room
 
 
 @inner
-def _evaluate(p: Pools, operators: Any, groups: Groups, slot: Any, now: Any, first: Any, end: Any, room: Any) -> Any:
+def _evaluate(p: Pools, operators: Records, groups: Groups, slot: int, now: int, first: int, end: int, room: Rooms) -> Any:
     """One instant of one slot, with the rows from `first` to `end`. Was there room?"""
     need = _most(p, operators, slot, now, end - first)
     if max(p.n[0].occurrences, p.n[0].made) + need > len(p.occurrences) or need > len(p.new):
@@ -103,7 +107,7 @@ def _evaluate(p: Pools, operators: Any, groups: Groups, slot: Any, now: Any, fir
 
 
 @inner
-def _most(p: Pools, operators: Any, slot: Any, now: Any, rows: Any) -> Any:
+def _most(p: Pools, operators: Records, slot: int, now: int, rows: int) -> Any:
     """At most so many occurrences come of an instant with so many rows."""
     total = 0
     for number in range(len(operators)):
@@ -134,7 +138,7 @@ def _most(p: Pools, operators: Any, slot: Any, now: Any, rows: Any) -> Any:
 
 
 @inner
-def _due_now(p: Pools, o: Any, slot: Any, now: Any) -> Any:
+def _due_now(p: Pools, o: np.record, slot: int, now: int) -> Any:
     count, one = 0, p.waiting[slot, o.store].first
     while one >= 0 and due_of(p.occurrences, o, one) <= now:
         count += 1
@@ -143,14 +147,14 @@ def _due_now(p: Pools, o: Any, slot: Any, now: Any) -> Any:
 
 
 @inner
-def _take(p: Pools, groups: Groups, leaf: Any, number: Any, first: Any, end: Any) -> None:
+def _take(p: Pools, groups: Groups, leaf: int, number: int, first: int, end: int) -> None:
     for row in range(first, end):
         if groups.held[row] >> leaf & 1:
             _add(p, number, new_occurrence(p, number, groups.lo[row], groups.hi[row], -1, -1, groups.event[row]))
 
 
 @inner
-def _advance(p: Pools, operators: Any, slot: Any, now: Any, number: Any, room: Any) -> None:
+def _advance(p: Pools, operators: Records, slot: int, now: int, number: int, room: Rooms) -> None:
     o = operators[number]
     left = p.counts[o.left].count
     right = p.counts[o.right].count if o.right >= 0 else 0
@@ -194,13 +198,13 @@ def _advance(p: Pools, operators: Any, slot: Any, now: Any, number: Any, room: A
 
 
 @inlined
-def _add(p: Pools, number: Any, one: Any) -> None:
+def _add(p: Pools, number: int, one: int) -> None:
     p.new[p.counts[number].begin + p.counts[number].count] = one
     p.counts[number].count += 1
 
 
 @inner
-def _without(p: Pools, o: Any, number: Any, slot: Any) -> None:
+def _without(p: Pools, o: np.record, number: int, slot: int) -> None:
     """Of what is negated the latest start is enough: whatever has come ended by now."""
     for i in range(p.counts[o.right].count):
         one = p.new[p.counts[o.right].begin + i]
@@ -219,7 +223,7 @@ def _without(p: Pools, o: Any, number: Any, slot: Any) -> None:
 
 
 @inner
-def _at_its_time(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
+def _at_its_time(p: Pools, o: np.record, number: int, slot: int, now: int) -> None:
     """What comes may take others away that wait; then what is due is made. It ended together, where a policy chooses."""
     if o.right >= 0:
         for i in range(p.counts[o.right].count):
@@ -244,12 +248,12 @@ def _at_its_time(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
 
 
 @inner
-def _silence_fits(x: Any, o: Any, now: Any) -> Any:
+def _silence_fits(x: np.record, o: np.record, now: int) -> Any:
     return now - x.lo <= o.limit and o.length <= o.operand_limit
 
 
 @inner
-def _negate(p: Pools, o: Any, slot: Any, b: Any) -> None:
+def _negate(p: Pools, o: np.record, slot: int, b: int) -> None:
     x = p.occurrences[b]
     one = p.waiting[slot, o.store].first
     while one >= 0:
@@ -262,7 +266,7 @@ def _negate(p: Pools, o: Any, slot: Any, b: Any) -> None:
 
 
 @inner
-def _hits(b: Any, a: Any, o: Any) -> Any:
+def _hits(b: np.record, a: np.record, o: np.record) -> Any:
     """Does what is negated take away what waits?"""
     if o.kind == AFTER:
         return a.lo <= b.lo and b.hi <= a.lo + o.horizon
@@ -270,7 +274,7 @@ def _hits(b: Any, a: Any, o: Any) -> Any:
 
 
 @inner
-def _keep_negated(p: Pools, o: Any, slot: Any, b: Any) -> None:
+def _keep_negated(p: Pools, o: np.record, slot: int, b: int) -> None:
     """An A that comes later may have begun before. Of points no further apart than a B counts, the first and the last do."""
     now = p.occurrences[b].hi
     first = p.waiting[slot, o.store + 1].first
@@ -286,7 +290,7 @@ def _keep_negated(p: Pools, o: Any, slot: Any, b: Any) -> None:
 
 
 @inner
-def _is_hit(p: Pools, o: Any, slot: Any, a: Any) -> Any:
+def _is_hit(p: Pools, o: np.record, slot: int, a: int) -> Any:
     x = p.occurrences[a]
     one = p.waiting[slot, o.store + 1].last
     while one >= 0 and p.occurrences[one].hi >= x.lo:
@@ -300,7 +304,7 @@ def _is_hit(p: Pools, o: Any, slot: Any, a: Any) -> Any:
 
 
 @inner
-def _absent(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
+def _absent(p: Pools, o: np.record, number: int, slot: int, now: int) -> None:
     """Once per silence, after the last operand or the start of observation (5.4)."""
     since = p.registers[slot, o.register]
     if p.counts[o.left].count > 0 or since == UNSET:
@@ -311,7 +315,7 @@ def _absent(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
 
 
 @inner
-def _once(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
+def _once(p: Pools, o: np.record, number: int, slot: int, now: int) -> None:
     """The register has the end of the last one that passed. All that comes ends now."""
     if o.right >= 0 and p.counts[o.right].count > 0:
         p.registers[slot, o.register] = UNSET
@@ -323,7 +327,7 @@ def _once(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
 
 
 @inner
-def _nth(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
+def _nth(p: Pools, o: np.record, number: int, slot: int, now: int) -> None:
     """Registers have how many there were, and in which window. Windows `(O + kS, O + kS + T]` do not overlap."""
     window = 0
     if o.step > 0:
@@ -343,7 +347,7 @@ def _nth(p: Pools, o: Any, number: Any, slot: Any, now: Any) -> None:
 
 
 @inner
-def _broken_before(p: Pools, o: Any, slot: Any) -> Any:
+def _broken_before(p: Pools, o: np.record, slot: int) -> Any:
     """Prefixes that ended before are broken by what has come between, for an operand that is a point."""
     last = p.waiting[slot, o.store + 1].last if o.gap >= 0 else -1
     if last < 0:
@@ -354,7 +358,7 @@ def _broken_before(p: Pools, o: Any, slot: Any) -> Any:
 
 
 @inner
-def _note_between(p: Pools, o: Any, slot: Any) -> None:
+def _note_between(p: Pools, o: np.record, slot: int) -> None:
     """For the instants after this one. It matters if a prefix ended after the start of the last one and before its own."""
     first = p.waiting[slot, o.store + 1].first
     while first >= 0 and not _breaks_first(p, o, slot, first):
@@ -371,13 +375,13 @@ def _note_between(p: Pools, o: Any, slot: Any) -> None:
 
 
 @inner
-def _breaks_first(p: Pools, o: Any, slot: Any, n: Any) -> Any:
+def _breaks_first(p: Pools, o: np.record, slot: int, n: int) -> Any:
     prefix = p.waiting[slot, o.store].first
     return prefix >= 0 and last_hi(p.occurrences, o, p.occurrences[prefix]) < p.occurrences[n].lo
 
 
 @inner
-def _both(p: Pools, operators: Any, number: Any, slot: Any, room: Any) -> None:
+def _both(p: Pools, operators: Records, number: int, slot: int, room: Rooms) -> None:
     """New ones of both sides in ascending order; on equal order right ones first."""
     o = operators[number]
     i = j = 0
@@ -399,7 +403,7 @@ def _both(p: Pools, operators: Any, number: Any, slot: Any, room: Any) -> None:
 
 
 @inner
-def _keep_best(p: Pools, o: Any, slot: Any, store: Any) -> None:
+def _keep_best(p: Pools, o: np.record, slot: int, store: int) -> None:
     """Where one is enough (section 8)."""
     if o.best == BY_ORDER and p.waiting[slot, store].count > 1:
         keep_one(p, slot, store, p.waiting[slot, store].last)
@@ -408,7 +412,7 @@ def _keep_best(p: Pools, o: Any, slot: Any, store: Any) -> None:
 
 
 @inner
-def _latest_start(p: Pools, slot: Any, store: Any) -> Any:
+def _latest_start(p: Pools, slot: int, store: int) -> Any:
     best = one = p.waiting[slot, store].last
     while one >= 0:
         if p.occurrences[one].lo > p.occurrences[best].lo:
@@ -418,7 +422,7 @@ def _latest_start(p: Pools, slot: Any, store: Any) -> Any:
 
 
 @inner
-def _combine(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: Any, is_right: Any, room: Any) -> Any:
+def _combine(p: Pools, operators: Records, number: int, slot: int, store: int, x: int, is_right: bool, room: Rooms) -> Any:
     """Partners of x by policy, as pairs. Is there any?"""
     o = operators[number]
     now = p.occurrences[x].hi
@@ -445,7 +449,7 @@ def _combine(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: An
 
 
 @inner
-def _first_after(p: Pools, o: Any, slot: Any, broken: Any) -> Any:
+def _first_after(p: Pools, o: np.record, slot: int, broken: int) -> Any:
     """The first prefix that is not broken; they wait as they ended."""
     found, one = -1, p.waiting[slot, o.store].last
     while one >= 0 and last_hi(p.occurrences, o, p.occurrences[one]) >= broken:
@@ -454,7 +458,9 @@ def _first_after(p: Pools, o: Any, slot: Any, broken: Any) -> Any:
 
 
 @inner
-def _latest(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: Any, is_right: Any, broken: Any, room: Any) -> Any:
+def _latest(
+    p: Pools, operators: Records, number: int, slot: int, store: int, x: int, is_right: bool, broken: int, room: Rooms
+) -> Any:
     """The last that fits (recent), or that with the greatest (lo, order) (subset)."""
     o = operators[number]
     now = p.occurrences[x].hi
@@ -477,7 +483,7 @@ def _latest(p: Pools, operators: Any, number: Any, slot: Any, store: Any, x: Any
 
 
 @inlined
-def _fits(p: Pools, operators: Any, number: Any, partner: Any, x: Any, room: Any) -> Any:
+def _fits(p: Pools, operators: Records, number: int, partner: int, x: int, room: Rooms) -> Any:
     o = operators[number]
     y, new = p.occurrences[partner], p.occurrences[x]
     if new.hi - min(y.lo, new.lo) > o.limit:
@@ -490,7 +496,7 @@ def _fits(p: Pools, operators: Any, number: Any, partner: Any, x: Any, room: Any
 
 
 @inlined
-def _follows(p: Pools, o: Any, y: Any, new: Any) -> Any:
+def _follows(p: Pools, o: np.record, y: np.record, new: np.record) -> Any:
     """Is it in sequence, soon enough, after the last operand of a prefix?"""
     last = p.occurrences[y.right] if o.continues and y.right >= 0 else y
     if last.hi > new.lo or (last.hi == new.lo and last.lo == last.hi and new.lo == new.hi):
@@ -499,7 +505,7 @@ def _follows(p: Pools, o: Any, y: Any, new: Any) -> Any:
 
 
 @inlined
-def _pair(p: Pools, number: Any, partner: Any, x: Any, is_right: Any) -> None:
+def _pair(p: Pools, number: int, partner: int, x: int, is_right: bool) -> None:
     y, new = p.occurrences[partner], p.occurrences[x]
     left, right = (partner, x) if is_right else (x, partner)
     _add(p, number, new_occurrence(p, number, min(y.lo, new.lo), new.hi, left, right, -1))
@@ -509,7 +515,7 @@ def _pair(p: Pools, number: Any, partner: Any, x: Any, is_right: Any) -> None:
 
 
 @inner
-def _sort(p: Pools, number: Any, room: Any) -> None:
+def _sort(p: Pools, number: int, room: Rooms) -> None:
     begin = p.counts[number].begin
     for i in range(1, p.counts[number].count):
         one = p.new[begin + i]
@@ -521,7 +527,7 @@ def _sort(p: Pools, number: Any, room: Any) -> None:
 
 
 @inner
-def _reduce(p: Pools, is_step: Any, number: Any, room: Any) -> None:
+def _reduce(p: Pools, is_step: bool, number: int, room: Rooms) -> None:
     begin = p.counts[number].begin
     best = p.new[begin]
     for i in range(1, p.counts[number].count):
@@ -533,7 +539,7 @@ def _reduce(p: Pools, is_step: Any, number: Any, room: Any) -> None:
 
 
 @inner
-def _outranks(p: Pools, is_step: Any, a: Any, b: Any, room: Any) -> Any:
+def _outranks(p: Pools, is_step: bool, a: int, b: int, room: Rooms) -> Any:
     """Does a stay rather than b, which ends with it? Of steps the prefix decides, then the right operand."""
     if not is_step or p.occurrences[a].lo != p.occurrences[b].lo:
         return starts_before(p, b, a, room)

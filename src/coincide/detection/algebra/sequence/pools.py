@@ -12,7 +12,7 @@ from coincide.detection.columns.compiling import compiled, inlined, inner
 from coincide.detection.columns.lending import lent
 from coincide.detection.columns.linked import put_after, rows_of, take_out
 from coincide.detection.columns.operations import of_two
-from coincide.detection.columns.records import record
+from coincide.detection.columns.records import Doubles, Mask, Numbers, Records, record
 
 OCCURRENCE = record("lo hi left right event operator before after")
 """`event` is a leaf's, by number; `before` and `after` are its neighbours in the list that it waits in."""
@@ -34,45 +34,49 @@ UNSET = -NEVER
 """What a register has before anything was kept in it."""
 
 
+Rooms = tuple[Numbers, Numbers]
+"""For the events of two occurrences."""
+
+
 class Pools(NamedTuple):
     """`waiting[slot, store]` are lists of occurrences, oldest first; those that wait for a time, by that. `made` are those of the
     root, with their slot."""
 
-    occurrences: Any
-    waiting: Any
-    made: Any
-    new: Any  # what each operator makes in a group
-    counts: Any  # by operator
-    n: Any
-    codes: Any  # of the primitive events under each event, where detections are read
-    offsets: Any
-    registers: Any  # by slot: numbers that operators count or remember
-    conditions: Any  # the operators of two leaves, and how their values compare
-    values: Any  # of each event, for both sides of each condition; nan: null
+    occurrences: Records
+    waiting: Records
+    made: Numbers
+    new: Numbers  # what each operator makes in a group
+    counts: Records  # by operator
+    n: Records
+    codes: Numbers  # of the primitive events under each event, where detections are read
+    offsets: Numbers
+    registers: Numbers  # by slot: numbers that operators count or remember
+    conditions: Numbers  # the operators of two leaves, and how their values compare
+    values: Doubles  # of each event, for both sides of each condition; nan: null
 
 
 class Groups(NamedTuple):
     """Rows of one instant and key; group i has those from starts[i] to starts[i + 1]. `held`: a bit for each leaf."""
 
-    starts: Any
-    lo: Any
-    hi: Any
-    slot: Any
-    held: Any
-    event: Any
+    starts: Numbers
+    lo: Numbers
+    hi: Numbers
+    slot: Numbers
+    held: Numbers
+    event: Numbers
 
 
 # Lists.
 
 
 @inlined
-def append(occurrences: Any, lists: Any, store: Any, one: Any) -> None:
+def append(occurrences: Records, lists: Records, store: int, one: int) -> None:
     linked.append(rows_of(occurrences), BEFORE, one, rows_of(lists), store, FIRST)
     lists[store].count += 1
 
 
 @inner
-def insert(p: Pools, slot: Any, store: Any, one: Any, o: Any) -> None:
+def insert(p: Pools, slot: int, store: int, one: int, o: np.record) -> None:
     """By when something is made of it; among equals as it comes."""
     lists, before, due = p.waiting[slot], p.waiting[slot, store].last, due_of(p.occurrences, o, one)
     while before >= 0 and due_of(p.occurrences, o, before) > due:
@@ -82,18 +86,18 @@ def insert(p: Pools, slot: Any, store: Any, one: Any, o: Any) -> None:
 
 
 @inlined
-def due_of(occurrences: Any, o: Any, one: Any) -> Any:
+def due_of(occurrences: Records, o: np.record, one: int) -> Any:
     x = occurrences[one]
     return max(x.hi, x.lo + o.length) if o.kind == AFTER else x.hi + o.length
 
 
 @inlined
-def is_timed(o: Any) -> Any:
+def is_timed(o: np.record) -> Any:
     return o.kind in (AFTER, SILENT, DELAYED)
 
 
 @inner
-def next_due(p: Pools, operators: Any, slot: Any) -> Any:
+def next_due(p: Pools, operators: Records, slot: int) -> Any:
     """When something is made in a slot though nothing comes."""
     due = NEVER
     for number in range(len(operators)):
@@ -106,7 +110,7 @@ def next_due(p: Pools, operators: Any, slot: Any) -> Any:
 
 
 @compiled
-def dues(pools: Pools, operators: Any, slots: Any, found: Any) -> None:
+def dues(pools: Pools, operators: Records, slots: Numbers, found: Numbers) -> None:
     """Of each of these slots."""
     p = lent(pools)
     for i in range(len(slots)):
@@ -114,7 +118,7 @@ def dues(pools: Pools, operators: Any, slots: Any, found: Any) -> None:
 
 
 @inlined
-def remove(p: Pools, slot: Any, store: Any, one: Any) -> None:
+def remove(p: Pools, slot: int, store: int, one: int) -> None:
     take_out(rows_of(p.occurrences), BEFORE, one, rows_of(p.waiting[slot]), store, FIRST)
     p.waiting[slot, store].count -= 1
     if one < p.n[0].written:
@@ -124,7 +128,7 @@ def remove(p: Pools, slot: Any, store: Any, one: Any) -> None:
 
 
 @inlined
-def keep_one(p: Pools, slot: Any, store: Any, one: Any) -> None:
+def keep_one(p: Pools, slot: int, store: int, one: int) -> None:
     other = p.waiting[slot, store].first
     while other >= 0:
         after = p.occurrences[other].after
@@ -134,7 +138,7 @@ def keep_one(p: Pools, slot: Any, store: Any, one: Any) -> None:
 
 
 @inlined
-def new_occurrence(p: Pools, operator: Any, lo: Any, hi: Any, left: Any, right: Any, event: Any) -> Any:
+def new_occurrence(p: Pools, operator: int, lo: int, hi: int, left: int, right: int, event: int) -> Any:
     one = p.n[0].occurrences
     p.n[0].occurrences += 1
     o = p.occurrences[one]
@@ -146,7 +150,7 @@ def new_occurrence(p: Pools, operator: Any, lo: Any, hi: Any, left: Any, right: 
 
 
 @inner
-def events_of(p: Pools, one: Any, room: Any) -> Any:
+def events_of(p: Pools, one: int, room: Numbers) -> Any:
     """The events of an occurrence, ascending, written to `room`; how many they are."""
     waiting, count = 1, 0
     half = len(room) // 2
@@ -170,7 +174,7 @@ def events_of(p: Pools, one: Any, room: Any) -> Any:
 
 
 @inner
-def _insert(room: Any, count: Any, number: Any) -> Any:
+def _insert(room: Numbers, count: int, number: int) -> Any:
     """Into numbers that ascend, once."""
     at = count
     while at > 0 and room[at - 1] > number:
@@ -184,7 +188,7 @@ def _insert(room: Any, count: Any, number: Any) -> Any:
 
 
 @inner
-def precedes(p: Pools, a: Any, b: Any, room: Any) -> Any:
+def precedes(p: Pools, a: int, b: int, room: Rooms) -> Any:
     """Is a before b in order?"""
     x, y = p.occurrences[a], p.occurrences[b]
     if x.hi != y.hi:
@@ -200,7 +204,7 @@ def precedes(p: Pools, a: Any, b: Any, room: Any) -> Any:
 
 
 @inner
-def starts_before(p: Pools, a: Any, b: Any, room: Any) -> Any:
+def starts_before(p: Pools, a: int, b: int, room: Rooms) -> Any:
     """By (lo, order)."""
     if p.occurrences[a].lo != p.occurrences[b].lo:
         return p.occurrences[a].lo < p.occurrences[b].lo
@@ -211,7 +215,7 @@ def starts_before(p: Pools, a: Any, b: Any, room: Any) -> Any:
 
 
 @inner
-def conflict(p: Pools, operators: Any, a: Any, b: Any, room: Any) -> Any:
+def conflict(p: Pools, operators: Records, a: int, b: int, room: Rooms) -> Any:
     """Is an event of one in a detection of the other?"""
     some = _leaves(p, a, room[0])
     others = _leaves(p, b, room[1])
@@ -226,7 +230,7 @@ def conflict(p: Pools, operators: Any, a: Any, b: Any, room: Any) -> Any:
 
 
 @inner
-def _contains(p: Pools, first: Any, last: Any, code: Any) -> Any:
+def _contains(p: Pools, first: int, last: int, code: int) -> Any:
     end = last
     while first < end:
         middle = (first + end) // 2
@@ -238,7 +242,7 @@ def _contains(p: Pools, first: Any, last: Any, code: Any) -> Any:
 
 
 @inner
-def _leaves(p: Pools, one: Any, room: Any) -> Any:
+def _leaves(p: Pools, one: int, room: Numbers) -> Any:
     """The occurrences of its leaves, written to `room`; how many."""
     waiting, count = 1, 0
     half = len(room) // 2
@@ -260,7 +264,7 @@ def _leaves(p: Pools, one: Any, room: Any) -> Any:
 
 
 @inner
-def meets(p: Pools, o: Any, a: Any, b: Any, room: Any) -> Any:
+def meets(p: Pools, o: np.record, a: int, b: int, room: Rooms) -> Any:
     """Do all conditions hold of two occurrences together? What is null is neither more nor less."""
     for number in range(o.condition, o.condition + o.conditions):
         x = _value(p, 2 * number, p.conditions[number, 0], a, b, room)
@@ -271,13 +275,13 @@ def meets(p: Pools, o: Any, a: Any, b: Any, room: Any) -> Any:
 
 
 @inner
-def _value(p: Pools, side: Any, leaf: Any, a: Any, b: Any, room: Any) -> Any:
+def _value(p: Pools, side: int, leaf: int, a: int, b: int, room: Rooms) -> Any:
     event = max(_event(p, leaf, a, room[0]), _event(p, leaf, b, room[0]))
     return p.values[side, event] if event >= 0 else np.nan
 
 
 @inner
-def _event(p: Pools, leaf: Any, one: Any, room: Any) -> Any:
+def _event(p: Pools, leaf: int, one: int, room: Numbers) -> Any:
     """That of a leaf, by the leaf's operator; -1: there is none."""
     for i in range(_leaves(p, one, room)):
         if p.occurrences[room[i]].operator == leaf:
@@ -286,7 +290,7 @@ def _event(p: Pools, leaf: Any, one: Any, room: Any) -> Any:
 
 
 @inlined
-def too_old(occurrences: Any, o: Any, one: Any, now: Any) -> Any:
+def too_old(occurrences: Records, o: np.record, one: int, now: int) -> Any:
     """Can whatever comes, which ends now or later, never join it?"""
     x = occurrences[one]
     if now - x.lo > o.limit:
@@ -295,7 +299,7 @@ def too_old(occurrences: Any, o: Any, one: Any, now: Any) -> Any:
 
 
 @inlined
-def last_hi(occurrences: Any, o: Any, x: Any) -> Any:
+def last_hi(occurrences: Records, o: np.record, x: np.record) -> Any:
     """When the last operand of a prefix ended; a silence is none, and ends with the prefix."""
     return occurrences[x.right].hi if o.continues and x.right >= 0 else x.hi
 
@@ -304,7 +308,7 @@ def last_hi(occurrences: Any, o: Any, x: Any) -> Any:
 
 
 @compiled
-def sweep(pools: Pools, operators: Any, now: Any, kept: Any) -> Any:
+def sweep(pools: Pools, operators: Records, now: int, kept: Records) -> Any:
     """Writes occurrences that wait, and their parts, to `kept`, and links them there; what is too old goes. How many."""
     p = lent(pools)
     count = 0
@@ -327,12 +331,12 @@ def sweep(pools: Pools, operators: Any, now: Any, kept: Any) -> Any:
 
 
 @inlined
-def _stores(o: Any) -> Any:
+def _stores(o: np.record) -> Any:
     return 1 if o.kind in (WITHOUT, SILENT, DELAYED) else 2
 
 
 @inner
-def _copied(p: Pools, one: Any, kept: Any, count: Any) -> Any:
+def _copied(p: Pools, one: int, kept: Records, count: int) -> Any:
     """With all its parts; parts that others share are copied for each."""
     root = count
     kept[count] = p.occurrences[one]
@@ -356,7 +360,7 @@ def _copied(p: Pools, one: Any, kept: Any, count: Any) -> Any:
 
 
 @compiled
-def tell_waiting(p: Pools, slots: Any, first: Any, by_time: Any, found: Any) -> Any:
+def tell_waiting(p: Pools, slots: Numbers, first: int, by_time: Mask, found: Numbers) -> Any:
     """Writes occurrences from number `first` on that wait in some slots to `found`, with slot and store; each list backwards.
     Returns how many they are. Lists of the stores `by_time` need not ascend."""
     count = 0
@@ -372,7 +376,7 @@ def tell_waiting(p: Pools, slots: Any, first: Any, by_time: Any, found: Any) -> 
 
 
 @compiled
-def tell_removed(p: Pools, found: Any) -> None:
+def tell_removed(p: Pools, found: Numbers) -> None:
     one = p.n[0].last_removed
     for i in range(len(found)):
         found[i] = one
@@ -380,7 +384,7 @@ def tell_removed(p: Pools, found: Any) -> None:
 
 
 @compiled
-def mark_parts(p: Pools, some: Any, first: Any, marks: Any, room: Any) -> None:
+def mark_parts(p: Pools, some: Numbers, first: int, marks: Mask, room: Numbers) -> None:
     """Marks these occurrences and all their parts, from number `first` on: the parts of earlier ones are earlier."""
     for i in range(len(some)):
         waiting = 1
@@ -396,7 +400,7 @@ def mark_parts(p: Pools, some: Any, first: Any, marks: Any, room: Any) -> None:
 
 
 @compiled
-def leaves_of(occurrences: Any, operators: Any, made: Any, found: Any, room: Any) -> None:
+def leaves_of(occurrences: Records, operators: Records, made: Numbers, found: Numbers, room: Numbers) -> None:
     """`found[i, leaf]`: the event that a leaf of occurrence `made[i]` holds."""
     for i in range(len(made)):
         waiting = 1

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.compiling import compiled, inner
+from coincide.detection.columns.records import Doubles, Numbers
 
 MOST = 64
 """Parts of a sum that do not overlap: doubles have no room for more."""
@@ -20,7 +21,7 @@ def group_sums(values: Any, offsets: Any) -> Any:
 
 
 @compiled
-def _sum_groups(values: Any, offsets: Any, found: Any, parts: Any) -> None:
+def _sum_groups(values: Doubles, offsets: Numbers, found: Doubles, parts: Doubles) -> None:
     for group in range(len(found)):
         count = 0
         for at in range(offsets[group], offsets[group + 1]):
@@ -30,7 +31,7 @@ def _sum_groups(values: Any, offsets: Any, found: Any, parts: Any) -> None:
 
 
 @inner
-def _added(parts: Any, count: Any, x: Any) -> Any:
+def _added(parts: Doubles, count: int, x: float) -> Any:
     """Shewchuk's exact addition: parts that do not overlap, ascending."""
     kept = 0
     for i in range(count):
@@ -48,7 +49,7 @@ def _added(parts: Any, count: Any, x: Any) -> Any:
 
 
 @inner
-def _rounded(parts: Any, count: Any) -> Any:
+def _rounded(parts: Doubles, count: int) -> Any:
     """The nearest number; of two that are as near the even one, which what is left over decides."""
     if count == 0:
         return 0.0

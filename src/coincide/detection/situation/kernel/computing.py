@@ -15,7 +15,7 @@ EXACT = 2**53
 
 
 @inner
-def computed(world: Any, record: Any, first: Any, end: Any) -> Any:
+def computed(world: at.World, record: int, first: int, end: int) -> Any:
     """What the instructions leave on the stack."""
     stack, top = world.stack, 0
     for number in range(first, end):
@@ -35,7 +35,7 @@ def computed(world: Any, record: Any, first: Any, end: Any) -> Any:
 
 
 @inner
-def read(world: Any, record: Any, number: Any) -> Any:
+def read(world: at.World, record: int, number: int) -> Any:
     op, which, column = world.instructions[number, 0], world.instructions[number, 1], world.instructions[number, 2]
     if op == at.CONSTANT:
         return world.constants[which]
@@ -53,7 +53,7 @@ def read(world: Any, record: Any, number: Any) -> Any:
 
 
 @inner
-def milliseconds(instant: Any) -> Any:
+def milliseconds(instant: float) -> Any:
     """The double nearest to the quotient."""
     if -EXACT <= instant <= EXACT:
         return instant / 1000.0
@@ -61,7 +61,7 @@ def milliseconds(instant: Any) -> Any:
 
 
 @inner
-def order(left: Any, right: Any, more: Any) -> Any:
+def order(left: float, right: float, more: float) -> Any:
     """-1, 0 or 1, as a double is less than a number, equal or greater: one that is more than its double by so much."""
     if isnan(left) or isnan(right):
         return nan

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.linked import touch, with_room
+from coincide.detection.columns.records import Numbers
 from coincide.detection.columns.worlds import compiled, inner
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.parts import op_at, stream_at
 
 
 @inner
-def alive(world: Any, record: int, column: int, position: int) -> Any:
+def alive(world: at.World, record: int, column: int, position: int) -> Any:
     """Is the candidate not consumed? Those before the start are gone, and the one at the start is always there."""
     bits = world.records[record, column + at.TAKEN.bits]
     if bits < 0:
@@ -25,7 +26,7 @@ def alive(world: Any, record: int, column: int, position: int) -> Any:
 
 
 @inner
-def consume(world: Any, record: int, several: Any) -> None:
+def consume(world: at.World, record: int, several: int) -> None:
     """What the first so many selections use leaves the lists that it was used from, unless it is retained."""
     s, cell = world.records[record, at.RECORD.situation], world.records[record, at.RECORD.cell]
     for operand in range(world.situations[s, at.SITUATION.operands]):
@@ -38,7 +39,7 @@ def consume(world: Any, record: int, several: Any) -> None:
 
 
 @inner
-def remove(world: Any, record: int, column: int, position: int) -> None:
+def remove(world: at.World, record: int, column: int, position: int) -> None:
     start = world.records[record, column + at.TAKEN.start]
     if position < start:
         return
@@ -81,7 +82,7 @@ def reserve(world: Any, record: int, column: int, position: int) -> None:
 
 
 @compiled
-def compacted_pool(records: Any, pool: Any) -> Any:
+def compacted_pool(records: Numbers, pool: Numbers) -> Any:
     """The bits that records still refer to."""
     size = 16
     for record in range(len(records)):

@@ -16,7 +16,7 @@ from coincide.detection.situation.kernel.waiting import deactivate
 
 
 @inner
-def decide(world: Any, record: Any, mask: int) -> Any:
+def decide(world: at.World, record: Any, mask: int) -> Any:
     """`detect` of section 4: was anything found? A mask says which operands the arriving event has entered; none: a deferred
     decision."""
     if world.records[record, at.RECORD.done]:
@@ -40,7 +40,7 @@ def decide(world: Any, record: Any, mask: int) -> Any:
 
 
 @inner
-def join(world: Any, s: int, record: int, mask: int) -> Any:
+def join(world: at.World, s: int, record: int, mask: int) -> Any:
     cell, operands = world.records[record, at.RECORD.cell], world.situations[s, at.SITUATION.operands]
     for operand in range(operands):
         if candidates(world, record, operand, cell) == 0:
@@ -60,7 +60,7 @@ def join(world: Any, s: int, record: int, mask: int) -> Any:
 
 
 @inner
-def any_strict(world: Any, s: int) -> Any:
+def any_strict(world: at.World, s: int) -> Any:
     """Then what is consumed makes another candidate the first or last of its operand, and what led to nothing may lead on."""
     first, strict = world.situations[s, at.SITUATION.first_operand], False
     for operand in range(first, first + world.situations[s, at.SITUATION.operands]):
@@ -69,7 +69,7 @@ def any_strict(world: Any, s: int) -> Any:
 
 
 @inner
-def unless(world: Any, s: int, record: int) -> Any:
+def unless(world: at.World, s: int, record: int) -> Any:
     """Each candidate of the first operand that is free (or the first, the last one). Strict: all of them, or none."""
     first, cell = world.situations[s, at.SITUATION.first_operand], world.records[record, at.RECORD.cell]
     place, quantifier = stream_at(ZERO), world.operands[first, at.OPERAND.quantifier]
@@ -92,7 +92,7 @@ def unless(world: Any, s: int, record: int) -> Any:
 
 
 @inner
-def is_free(world: Any, s: int, record: int, position: int) -> Any:
+def is_free(world: at.World, s: int, record: int, position: int) -> Any:
     """Is there no candidate of the second operand, or none with which `where` is true?"""
     base, cell = world.situations[s, at.SITUATION.first_operand], world.records[record, at.RECORD.cell]
     if not world.situations[s, at.SITUATION.joined]:
@@ -105,7 +105,7 @@ def is_free(world: Any, s: int, record: int, position: int) -> Any:
 
 
 @inner
-def count_joined(world: Any, s: int, record: int) -> Any:
+def count_joined(world: at.World, s: int, record: int) -> Any:
     """atleast, atmost and nth with `where`: what is counted is all that stands in some selection of `pick`."""
     first, cell = world.situations[s, at.SITUATION.first_operand], world.records[record, at.RECORD.cell]
     operands, complete, total = world.situations[s, at.SITUATION.operands], True, ZERO
@@ -127,7 +127,7 @@ def count_joined(world: Any, s: int, record: int) -> Any:
 
 
 @inner
-def used(world: Any, several: Any, operand: int) -> Any:
+def used(world: at.World, several: int, operand: int) -> Any:
     """The positions of an operand's candidates in the first so many selections, each once, oldest first."""
     positions, size = np.sort(world.found[:several, operand]), ZERO
     for number in range(several):
@@ -138,7 +138,7 @@ def used(world: Any, several: Any, operand: int) -> Any:
 
 
 @inner
-def count(world: Any, s: int, record: int) -> Any:
+def count(world: at.World, s: int, record: int) -> Any:
     """atleast, atmost, nth, and `not`, which counts all candidates."""
     first, cell, operands = (
         world.situations[s, at.SITUATION.first_operand],
@@ -158,7 +158,7 @@ def count(world: Any, s: int, record: int) -> Any:
 
 
 @inner
-def take(world: Any, record: int, o: int, operand: int, cell: int) -> None:
+def take(world: at.World, record: int, o: int, operand: int, cell: int) -> None:
     """Select and consume all candidates of an operand, or the first or last one, as its quantifier says."""
     place, column = stream_at(operand), op_at(operand)
     start, end = world.records[record, column + at.TAKEN.start], world.cells[cell, place + at.STREAM.filled]
@@ -176,20 +176,20 @@ def take(world: Any, record: int, o: int, operand: int, cell: int) -> None:
 
 
 @inner
-def candidates(world: Any, record: int, operand: int, cell: int) -> Any:
+def candidates(world: at.World, record: int, operand: int, cell: int) -> Any:
     """How many there are of an operand, those consumed after the first one included."""
     start = world.records[record, op_at(operand) + at.TAKEN.start]
     return world.cells[cell, stream_at(operand) + at.STREAM.filled] - start
 
 
 @inner
-def weight(world: Any, record: int, o: int, operand: int, cell: int) -> Any:
+def weight(world: at.World, record: int, o: int, operand: int, cell: int) -> Any:
     have = candidates(world, record, operand, cell)
     return world.operands[o, at.OPERAND.weight] * (have if world.operands[o, at.OPERAND.quantifier] == at.EACH else min(have, 1))
 
 
 @inner
-def satisfied(kind: int, total: Any, quantity: Any) -> Any:
+def satisfied(kind: int, total: np.int64, quantity: int) -> Any:
     if kind == at.ATLEAST:
         return total >= quantity
     if kind == at.ATMOST:

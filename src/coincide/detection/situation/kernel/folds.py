@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from coincide.detection.columns.records import Doubles, Numbers
 from coincide.detection.columns.worlds import compiled
 
 FOLDS = ("count", "sum", "avg", "lowest", "highest", "first", "last")
 
 
 @compiled
-def folded(how: int, numbers: Any, offsets: Any) -> Any:
+def folded(how: int, numbers: Doubles, offsets: Numbers) -> Any:
     """An aggregate of each group of numbers; nan is null."""
     out = np.full(len(offsets) - 1, np.nan)
     for group in range(len(offsets) - 1):
@@ -37,7 +38,7 @@ def folded(how: int, numbers: Any, offsets: Any) -> Any:
 
 
 @compiled
-def fill_latest(selected: Any, offsets: Any, rows: Any, operand: int, refs: Any) -> None:
+def fill_latest(selected: Numbers, offsets: Numbers, rows: Numbers, operand: int, refs: Numbers) -> None:
     for number in range(len(rows)):
         for entry in range(offsets[rows[number]], offsets[rows[number] + 1]):
             if selected[entry, 0] == operand:
@@ -45,7 +46,7 @@ def fill_latest(selected: Any, offsets: Any, rows: Any, operand: int, refs: Any)
 
 
 @compiled
-def sort(hi: Any, flat: Any, offsets: Any) -> Any:
+def sort(hi: Numbers, flat: Numbers, offsets: Numbers) -> Any:
     """Sorts in place, by insertion: what comes is nearly in order. Returns which detections have two events of one hi."""
     unclear = np.zeros(len(offsets) - 1, np.bool_)
     for number in range(len(offsets) - 1):

@@ -14,7 +14,7 @@ from coincide.detection.situation.kernel.queues import link_held
 
 
 @inner
-def hold_back(world: Any, s: int, first: int) -> None:
+def hold_back(world: at.World, s: int, first: int) -> None:
     """All that was made after the first so many."""
     made = world.counts[at.COUNT.made]
     for number in range(first, made):
@@ -48,7 +48,7 @@ def keep(world: Any, span: int, s: int, cell: int, begin: int, end: int) -> None
 
 
 @inner
-def let_go(world: Any, s: int, span: int) -> None:
+def let_go(world: at.World, s: int, span: int) -> None:
     """At the end of the lifespan, in the order in which they were made."""
     row = world.spans[span, at.SPAN.held_first]
     while row >= 0:

@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from coincide.detection.columns.records import columns
-from coincide.detection.columns.tables import KEYED, Shape
+from coincide.detection.columns.records import Doubles, columns
+from coincide.detection.columns.tables import KEYED, Numbers, Shape
 
 NEVER = np.iinfo(np.int64).max
 
@@ -67,41 +67,41 @@ OF = columns("of", " ".join(shape.name for shape in TABLES))  # numbers of heads
 class World(NamedTuple):
     """All that the loop reads and changes. The last ones grow: another array takes their place."""
 
-    lifespans: Any  # by definition d
-    roles: Any  # d, which of the three below, number of the initiator or terminator
-    situations: Any  # by situation s
-    operands: Any  # by operand o, those of all situations one after another
-    conjuncts: Any  # by part of `where`
-    instructions: Any  # of those that are programs: an operation and its arguments
-    constants: Any  # of these, nan for null
-    stack: Any  # on which they work
-    lists: Any  # numbers; list n is from list_starts[n] to list_starts[n + 1]: the lifespans that events of type t open or
-    list_starts: Any  # close, then for all t the situations that read them, then for all d the situations of d
-    events: Any  # by row: when, its type, and its hi
-    of_lifespan: Any  # d, row: its key (-1: null), masks of initiators and terminators whose conditions hold
-    of_situation: Any  # s, row: its cell (-1: null), masks of operands whose threshold holds, and whose override does
-    keeps: Any  # s, ref: mask of operands that retain it
-    values: Any  # column, ref: what conjuncts compare
-    ranges: Any  # index: from and to, by ref: the candidates in `equal` whose value is that of the event on the other side
-    equal: Any  # positions in streams, by cell and value
-    stream: Any  # refs
-    keys: Any
-    cells: Any
-    counts: Any
-    heads: Any  # of tables
-    opened: Any  # d: the span that the event has opened, or -1
-    scratch: Any  # a search among candidates: by operand, rows below
-    closed: Any  # spans that the event has closed
-    idle: Any  # keys that lifespans, and cells that records have left: whether it is a cell, and its number
-    spans: Any
-    records: Any
-    pool: Any  # bits of consumed candidates
-    timers: Any  # of `after` and `every`
-    held: Any
-    held_events: Any  # operand and ref of their candidates
-    made: Any  # detections
-    selected: Any  # operand and ref of their candidates, one detection after another
-    found: Any  # selections of a search: positions in streams, by operand
+    lifespans: Numbers  # by definition d
+    roles: Numbers  # d, which of the three below, number of the initiator or terminator
+    situations: Numbers  # by situation s
+    operands: Numbers  # by operand o, those of all situations one after another
+    conjuncts: Numbers  # by part of `where`
+    instructions: Numbers  # of those that are programs: an operation and its arguments
+    constants: Doubles  # of these, nan for null
+    stack: Doubles  # on which they work
+    lists: Numbers  # numbers; list n is from list_starts[n] to list_starts[n + 1]: the lifespans that events of type t open or
+    list_starts: Numbers  # close, then for all t the situations that read them, then for all d the situations of d
+    events: Numbers  # by row: when, its type, and its hi
+    of_lifespan: Numbers  # d, row: its key (-1: null), masks of initiators and terminators whose conditions hold
+    of_situation: Numbers  # s, row: its cell (-1: null), masks of operands whose threshold holds, and whose override does
+    keeps: Numbers  # s, ref: mask of operands that retain it
+    values: Doubles  # column, ref: what conjuncts compare
+    ranges: Numbers  # index: from and to, by ref: the candidates in `equal` whose value is that of the event on the other side
+    equal: Numbers  # positions in streams, by cell and value
+    stream: Numbers  # refs
+    keys: Numbers
+    cells: Numbers
+    counts: Numbers
+    heads: Numbers  # of tables
+    opened: Numbers  # d: the span that the event has opened, or -1
+    scratch: Numbers  # a search among candidates: by operand, rows below
+    closed: Numbers  # spans that the event has closed
+    idle: Numbers  # keys that lifespans, and cells that records have left: whether it is a cell, and its number
+    spans: Numbers
+    records: Numbers
+    pool: Numbers  # bits of consumed candidates
+    timers: Numbers  # of `after` and `every`
+    held: Numbers
+    held_events: Numbers  # operand and ref of their candidates
+    made: Numbers  # detections
+    selected: Numbers  # operand and ref of their candidates, one detection after another
+    found: Numbers  # selections of a search: positions in streams, by operand
 
 
 LIFESPAN = columns("lifespan", "interval expiry_discards queue_first queue_last initiated terminated order")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.linked import touch
+from coincide.detection.columns.records import Numbers
 from coincide.detection.columns.worlds import NONE, ZERO, collected, compiled, inner, share
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.decide import decide, satisfied, weight
@@ -19,7 +20,7 @@ from coincide.detection.situation.kernel.waiting import ready, wake
 
 
 @compiled
-def run(arrays: Any, touched: Any, bound: int) -> Any:
+def run(arrays: at.World, touched: Numbers, bound: int) -> Any:
     """All rows, each after the timers that come before it; then those due before `bound`. `touched` are the cells of the rows."""
     world = share(arrays)
     due = next_due(world)
@@ -38,7 +39,7 @@ def run(arrays: Any, touched: Any, bound: int) -> Any:
 
 
 @inner
-def process(world: Any, row: int, now: int) -> Any:
+def process(world: at.World, row: int, now: int) -> Any:
     """One event. Returns when the first timer is due that it has set."""
     due = at.NEVER
     ref = world.counts[at.COUNT.first_ref] + row
@@ -76,7 +77,7 @@ def process(world: Any, row: int, now: int) -> Any:
 
 
 @inner
-def note_cause(world: Any, kind: int, ref: int, now: int) -> None:
+def note_cause(world: at.World, kind: int, ref: int, now: int) -> None:
     world.counts[at.COUNT.cause] += 1
     world.counts[at.COUNT.cause_kind] = kind
     world.counts[at.COUNT.caused_by] = ref
@@ -85,7 +86,7 @@ def note_cause(world: Any, kind: int, ref: int, now: int) -> None:
 
 
 @inner
-def fire(world: Any) -> None:
+def fire(world: at.World) -> None:
     """The timer that is due first. What `after` has waited for is told; or a lifespan ends."""
     span = expire_or_pass(world)
     if span < 0:
@@ -101,7 +102,7 @@ def fire(world: Any) -> None:
 
 
 @inner
-def end(world: Any, s: int, span: int) -> None:
+def end(world: at.World, s: int, span: int) -> None:
     """What was held back; then deferred decisions, partition by partition in order of the local key's value."""
     let_go(world, s, span)
     if world.situations[s, at.SITUATION.mode] != at.DEFERRED:
@@ -131,7 +132,7 @@ def end(world: Any, s: int, span: int) -> None:
 
 
 @inner
-def collect(world: Any, s: int, row: int, ref: int, begun: Any) -> Any:
+def collect(world: at.World, s: int, row: int, ref: int, begun: int) -> Any:
     """Returns when the first timer is due that was set."""
     mask, cell = world.of_situation[s, row, at.ENTRY.entered], world.of_situation[s, row, at.ENTRY.cell]
     if mask == 0 and not (world.situations[s, at.SITUATION.counting] and world.situations[s, at.SITUATION.local]):
@@ -159,7 +160,7 @@ def collect(world: Any, s: int, row: int, ref: int, begun: Any) -> Any:
 
 
 @inner
-def try_all(world: Any, s: int, cell: int, mask: int, overridden: Any) -> None:
+def try_all(world: at.World, s: int, cell: int, mask: int, overridden: int) -> None:
     """A decision in each partition that may have what it takes."""
     if world.situations[s, at.SITUATION.counting]:
         count_all(world, s, cell, mask)
@@ -179,7 +180,7 @@ def try_all(world: Any, s: int, cell: int, mask: int, overridden: Any) -> None:
 
 
 @inner
-def count_all(world: Any, s: int, cell: int, mask: int) -> None:
+def count_all(world: at.World, s: int, cell: int, mask: int) -> None:
     """A decision in each partition that has the total, which is asked here, as most have not."""
     kind, quantity = world.situations[s, at.SITUATION.kind], world.situations[s, at.SITUATION.quantity]
     first, operands = world.situations[s, at.SITUATION.first_operand], world.situations[s, at.SITUATION.operands]
@@ -195,7 +196,7 @@ def count_all(world: Any, s: int, cell: int, mask: int) -> None:
 
 
 @inner
-def override_all(world: Any, s: int, cell: int, mask: int) -> None:
+def override_all(world: at.World, s: int, cell: int, mask: int) -> None:
     """The lists are emptied before the new candidate enters them (decision 19)."""
     override(world, world.cells[cell, at.CELL.ready_first], s, cell, mask)
     for operand in range(world.situations[s, at.SITUATION.operands]):
@@ -203,7 +204,7 @@ def override_all(world: Any, s: int, cell: int, mask: int) -> None:
 
 
 @inner
-def override(world: Any, record: int, s: int, cell: int, mask: int) -> None:
+def override(world: at.World, record: int, s: int, cell: int, mask: int) -> None:
     while record >= 0:
         for operand in range(world.situations[s, at.SITUATION.operands]):
             if (mask >> operand) & 1:
@@ -215,7 +216,7 @@ def override(world: Any, record: int, s: int, cell: int, mask: int) -> None:
 
 
 @inner
-def add_partitions(world: Any, s: int, key: Any, ref: int, cell: int) -> None:
+def add_partitions(world: at.World, s: int, key: int, ref: int, cell: int) -> None:
     """Partitions of this local key value in the lifespans that were opened since the last event with it, oldest first."""
     span = world.keys[key, at.KEY.newest]
     oldest = -1

@@ -9,12 +9,12 @@ from coincide.detection.situation.kernel import layout as at
 
 
 @inner
-def op_at(operand: Any) -> Any:
+def op_at(operand: int) -> Any:
     """In a record: what it has of the operand."""
     return at.RECORD.parts + operand * at.TAKEN.width
 
 
 @inner
-def stream_at(operand: Any) -> Any:
+def stream_at(operand: int) -> Any:
     """In a cell: the stream of the operand's candidates."""
     return at.CELL.parts + operand * at.STREAM.width

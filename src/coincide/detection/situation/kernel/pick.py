@@ -6,6 +6,7 @@ from typing import Any
 
 from coincide.detection.columns.linked import grown
 from coincide.detection.columns.operations import OP_ADD, OP_SUBTRACT, of_two
+from coincide.detection.columns.records import Numbers
 from coincide.detection.columns.worlds import NONE, ZERO, inner
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.computing import COMPUTED, computed
@@ -17,7 +18,7 @@ FEW = 4
 
 
 @inner
-def pick(world: Any, record: int, mask: int, arriving: int) -> Any:
+def pick(world: at.World, record: int, mask: int, arriving: int) -> Any:
     """All selections, as positions in the streams, a row of `found` each; returns how many. With a mask, the arriving event must
     be in them; it is the last of each stream that it has entered.
 
@@ -51,7 +52,7 @@ def pick(world: Any, record: int, mask: int, arriving: int) -> Any:
 
 
 @inner
-def enter(world: Any, record: int, base: int, level: int, mask: int, has_arriving: int, only: int, arriving: int) -> None:
+def enter(world: at.World, record: int, base: int, level: int, mask: int, has_arriving: int, only: int, arriving: int) -> None:
     """Which candidates of an operand are worth trying, given those chosen for the operands before it."""
     operand, column = base + level, op_at(level)
     cell, place = world.records[record, at.RECORD.cell], stream_at(level)
@@ -90,7 +91,7 @@ def enter(world: Any, record: int, base: int, level: int, mask: int, has_arrivin
 
 
 @inner
-def choose(world: Any, record: int, base: int, level: int, only: int, arriving: int) -> Any:
+def choose(world: at.World, record: int, base: int, level: int, only: int, arriving: int) -> Any:
     """The next of these that fits those chosen before. The arriving event is known before its turn comes."""
     scratch, refs, operands = world.scratch, world.scratch[at.SCRATCH.refs], world.operands
     operand, column = base + level, op_at(level)
@@ -114,7 +115,7 @@ def choose(world: Any, record: int, base: int, level: int, only: int, arriving: 
 
 
 @inner
-def index_by(conjuncts: Any, operands: Any, base: int, level: int, only: int) -> Any:
+def index_by(conjuncts: Numbers, operands: Numbers, base: int, level: int, only: int) -> Any:
     """An index of an operand's candidates, and the operand that is known by which to look them up; -1: there is none."""
     for number in range(operands[base + level, at.OPERAND.conjuncts_from], operands[base + level, at.OPERAND.conjuncts_to]):
         if conjuncts[number, at.CONJUNCT.left_index] >= 0:
@@ -144,7 +145,7 @@ def single(mask: int) -> Any:
 
 
 @inner
-def later(stream: Any, offset: int, start: int, end: int, ref: int) -> Any:
+def later(stream: Numbers, offset: int, start: int, end: int, ref: int) -> Any:
     """The first position whose event arrived after `ref`."""
     while start < end:
         middle = (start + end) >> 1
@@ -164,7 +165,7 @@ def note(world: Any, number: int, size: int) -> None:
 
 
 @inner
-def apart(refs: Any, level: int, kind: int) -> Any:
+def apart(refs: Numbers, level: int, kind: int) -> Any:
     """A sequence's candidates arrive one after another; no instance stands twice in a selection (but what is not to be there may
     be what it is not to be there for)."""
     if kind == at.SEQUENCE:
@@ -178,7 +179,7 @@ def apart(refs: Any, level: int, kind: int) -> Any:
 
 
 @inner
-def hold(world: Any, record: int, operand: int, other: Any) -> Any:
+def hold(world: at.World, record: int, operand: int, other: int) -> Any:
     """The parts of `where` that an operand completes; those with one other operand only, if that is not -1."""
     conjuncts, values, refs = world.conjuncts, world.values, world.scratch[at.SCRATCH.refs]
     for number in range(world.operands[operand, at.OPERAND.conjuncts_from], world.operands[operand, at.OPERAND.conjuncts_to]):
@@ -201,7 +202,7 @@ def hold(world: Any, record: int, operand: int, other: Any) -> Any:
 
 
 @inner
-def compare(code: int, left: Any, right: Any) -> Any:
+def compare(code: int, left: float, right: float) -> Any:
     """Null is nan: no comparison with it is true. The last one is a condition about one event."""
     if code == 0:
         return left == right

@@ -12,7 +12,7 @@ from coincide.detection.situation.kernel import layout as at
 
 
 @inner
-def enlist(world: Any, timer: int) -> None:
+def enlist(world: at.World, timer: int) -> None:
     cell = world.timers[timer, at.TIMER.cell]
     queue_up(world, timer)
     append(world.timers, at.TIMER.cell_before, timer, world.cells, cell, at.CELL.ready_first)
@@ -21,7 +21,7 @@ def enlist(world: Any, timer: int) -> None:
 
 
 @inner
-def queue_up(world: Any, timer: int) -> None:
+def queue_up(world: at.World, timer: int) -> None:
     """By due time. It is the last, unless a detection tells `after` of an earlier time than events before it."""
     s = world.timers[timer, at.TIMER.situation]
     due, before = world.timers[timer, at.TIMER.due], world.situations[s, at.SITUATION.timers_last]
@@ -31,7 +31,7 @@ def queue_up(world: Any, timer: int) -> None:
 
 
 @inner
-def drop_timer(world: Any, timer: int) -> None:
+def drop_timer(world: at.World, timer: int) -> None:
     s, cell = world.timers[timer, at.TIMER.situation], world.timers[timer, at.TIMER.cell]
     take_out(world.timers, at.TIMER.queue_before, timer, world.situations, s, at.SITUATION.timers_first)
     take_out(world.timers, at.TIMER.cell_before, timer, world.cells, cell, at.CELL.ready_first)
@@ -41,13 +41,13 @@ def drop_timer(world: Any, timer: int) -> None:
 
 
 @inner
-def link_held(world: Any, row: int) -> None:
+def link_held(world: at.World, row: int) -> None:
     append(world.held, at.WAITING.before, row, world.spans, world.held[row, at.WAITING.span], at.SPAN.held_first)
     world.cells[world.held[row, at.WAITING.cell], at.CELL.used] += 1
 
 
 @inner
-def leave_cell(world: Any, cell: int) -> None:
+def leave_cell(world: at.World, cell: int) -> None:
     world.cells[cell, at.CELL.used] -= 1
     if world.cells[cell, at.CELL.used] == 0:
         note_idle(world, ONE, cell)

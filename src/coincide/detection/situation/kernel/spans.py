@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from coincide.detection.columns.linked import append, free, grown, next_row, occupy, take_out
+from coincide.detection.columns.records import Numbers
 from coincide.detection.columns.worlds import ZERO, collected, compiled, inner, share
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.parts import op_at, stream_at
@@ -15,7 +16,7 @@ from coincide.detection.situation.kernel.waiting import activate, deactivate
 
 
 @inner
-def terminate(world: Any, d: int, row: int, ended: Any) -> Any:
+def terminate(world: Any, d: int, row: int, ended: int) -> Any:
     """Quantifiers look at the lifespans open before the event; the first terminator in order decides (decision 25)."""
     mask, key = world.of_lifespan[d, row, at.ROLE.terminators], world.of_lifespan[d, row, at.ROLE.key]
     if mask == 0 or key < 0:
@@ -44,7 +45,7 @@ def terminate(world: Any, d: int, row: int, ended: Any) -> Any:
 
 
 @inner
-def close(world: Any, span: int) -> None:
+def close(world: at.World, span: int) -> None:
     """Out of all lists; the slots are released once its situations have ended."""
     d = world.spans[span, at.SPAN.definition]
     key = world.spans[span, at.SPAN.key]
@@ -63,7 +64,7 @@ def close(world: Any, span: int) -> None:
 
 
 @inner
-def release(world: Any, span: int) -> None:
+def release(world: at.World, span: int) -> None:
     """All rows that belong to it are free."""
     record = world.spans[span, at.SPAN.records]
     while record >= 0:
@@ -85,7 +86,7 @@ def release(world: Any, span: int) -> None:
 
 
 @inner
-def initiate(world: Any, d: int, row: int, ref: int, now: int) -> Any:
+def initiate(world: at.World, d: int, row: int, ref: int, now: int) -> Any:
     """`ignore` looks at the newest lifespan alone: it expires last. One that expires now is no hindrance (decision 35)."""
     mask, key = world.of_lifespan[d, row, at.ROLE.initiators], world.of_lifespan[d, row, at.ROLE.key]
     if mask == 0 or key < 0:
@@ -101,7 +102,7 @@ def initiate(world: Any, d: int, row: int, ref: int, now: int) -> Any:
 
 
 @inner
-def add_span(world: Any, d: int, key: Any, ref: int, due: int, initiator: int) -> Any:
+def add_span(world: Any, d: int, key: int, ref: int, due: int, initiator: int) -> Any:
     if next_row(world.heads[at.OF.spans]) == len(world.spans):
         world.spans = grown(world.spans)
     span = occupy(world.spans, world.heads[at.OF.spans])
@@ -115,7 +116,7 @@ def add_span(world: Any, d: int, key: Any, ref: int, due: int, initiator: int) -
 
 
 @inner
-def link_span(world: Any, span: int) -> None:
+def link_span(world: at.World, span: int) -> None:
     """To the lifespans of its key, and to those that expire, at the end; it has nothing yet."""
     for column in range(at.SPAN.before, at.SPAN.parts):
         world.spans[span, column] = -1
@@ -128,7 +129,7 @@ def link_span(world: Any, span: int) -> None:
 
 
 @inner
-def only_cell(world: Any, span: int, s: int) -> Any:
+def only_cell(world: at.World, span: int, s: int) -> Any:
     """Of a situation without a local key."""
     return world.keys[world.spans[span, at.SPAN.key], at.KEY.parts + world.situations[s, at.SITUATION.among]]
 
@@ -151,7 +152,7 @@ def new_record(world: Any, span: int, s: int, cell: int) -> None:
 
 
 @inner
-def link_record(world: Any, record: int) -> None:
+def link_record(world: at.World, record: int) -> None:
     span = world.records[record, at.RECORD.span]
     world.records[record, at.RECORD.next_of_span] = world.spans[span, at.SPAN.records]
     world.spans[span, at.SPAN.records] = record
@@ -161,7 +162,7 @@ def link_record(world: Any, record: int) -> None:
 
 
 @compiled
-def relink(arrays: Any, spans: Any, records: Any, timers: Any, held: Any) -> Any:
+def relink(arrays: at.World, spans: Numbers, records: Numbers, timers: Numbers, held: Numbers) -> Any:
     """The lists of a state that was read: spans, records and what is held in the order of their making, timers by due time."""
     world = share(arrays)
     for span in spans:

@@ -137,7 +137,7 @@ class Tables:
     def reserve_events(self, size: int) -> None:
         if size > self.keeps.shape[1]:
             more = (0, 0), (0, 16 + 2 * size - self.keeps.shape[1])
-            self.keeps, self.values, self.ranges = (np.pad(a, more) for a in (self.keeps, self.values, self.ranges))
+            self.keeps, self.values, self.ranges = np.pad(self.keeps, more), np.pad(self.values, more), np.pad(self.ranges, more)
 
     def world(self, prepared: Prepared | None) -> at.World:
         program, nothing = self.program, np.zeros(0, np.int64)

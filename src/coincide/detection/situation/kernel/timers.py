@@ -19,7 +19,7 @@ from coincide.detection.situation.kernel.spans import only_cell
 
 
 @inner
-def next_due(world: Any) -> Any:
+def next_due(world: at.World) -> Any:
     due = at.NEVER
     for d in range(len(world.lifespans)):
         span = world.lifespans[d, at.LIFESPAN.queue_first]
@@ -33,7 +33,7 @@ def next_due(world: Any) -> Any:
 
 
 @inner
-def expire_or_pass(world: Any) -> Any:
+def expire_or_pass(world: at.World) -> Any:
     """The lifespan that expires first; -1 if a timer comes before, which is dealt with here. At one instant what was set first
     comes first; of what one event has set, lifespans and situations come in the order of their definitions."""
     best, timer, none = np.int64(-1), np.int64(-1), np.int64(0)
@@ -67,21 +67,21 @@ def expire_or_pass(world: Any) -> Any:
 
 
 @inner
-def ticking(world: Any) -> Any:
+def ticking(world: at.World) -> Any:
     """Is this a plan of situations with `every`? What these set at an instant comes after what events set there, and of ticks
     those first that began last: each of them was set before the tick of an older one."""
     return world.situations[0, at.SITUATION.kind] == at.TICKING
 
 
 @inner
-def start_ticking(world: Any, s: int, span: int, now: int, number: int) -> Any:
+def start_ticking(world: at.World, s: int, span: int, now: int, number: int) -> Any:
     due = now + world.situations[s, at.SITUATION.delay]
     set_timer(world, s, only_cell(world, span, s), span, due, ONE, world.spans[span, at.SPAN.opened], number)
     return due
 
 
 @inner
-def tick(world: Any, timer: Any) -> None:
+def tick(world: at.World, timer: Any) -> None:
     s = world.timers[timer, at.TIMER.situation]
     note_timer(world, timer, at.BY_TICK)
     made = world.counts[at.COUNT.made]
@@ -99,7 +99,7 @@ def tick(world: Any, timer: Any) -> None:
 
 
 @inner
-def tell(world: Any, timer: Any) -> None:
+def tell(world: at.World, timer: Any) -> None:
     s = world.timers[timer, at.TIMER.situation]
     note_timer(world, timer, at.BY_PASSING)
     made = world.counts[at.COUNT.made]
@@ -111,7 +111,7 @@ def tell(world: Any, timer: Any) -> None:
 
 
 @inner
-def note_timer(world: Any, timer: int, kind: int) -> None:
+def note_timer(world: at.World, timer: int, kind: int) -> None:
     world.counts[at.COUNT.cause] += 1
     world.counts[at.COUNT.cause_kind] = kind
     world.counts[at.COUNT.caused_by] = world.timers[timer, at.TIMER.event]
@@ -120,7 +120,7 @@ def note_timer(world: Any, timer: int, kind: int) -> None:
 
 
 @inner
-def start_after(world: Any, s: int, cell: int, mask: int, ref: int, hi: int, span: int, begun: Any) -> Any:
+def start_after(world: at.World, s: int, cell: int, mask: int, ref: int, hi: int, span: int, begun: int) -> Any:
     """A timer in each open lifespan from this on. Returns when it is due."""
     operand, number, due = ZERO, ZERO, at.NEVER
     while not (mask >> operand) & 1:
@@ -136,7 +136,7 @@ def start_after(world: Any, s: int, cell: int, mask: int, ref: int, hi: int, spa
 
 
 @inner
-def blocked(world: Any, s: int, cell: int, span: int, hi: int) -> Any:
+def blocked(world: at.World, s: int, cell: int, span: int, hi: int) -> Any:
     """Is there a timer that makes this event be ignored? Those that it replaces are cancelled."""
     correlate = world.situations[s, at.SITUATION.correlate]
     if correlate == at.ADD:

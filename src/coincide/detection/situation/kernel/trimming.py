@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from coincide.detection.columns.linked import touch
+from coincide.detection.columns.records import Numbers
 from coincide.detection.columns.worlds import NONE, collected, compiled, inner, share
 from coincide.detection.situation.kernel import layout as at
 from coincide.detection.situation.kernel.parts import op_at, stream_at
@@ -16,7 +17,7 @@ FEW = 8
 
 
 @inner
-def trim(world: Any, cell: int) -> None:
+def trim(world: at.World, cell: int) -> None:
     """Streams begin where the first record starts."""
     s = world.cells[cell, at.CELL.situation]
     if world.situations[s, at.SITUATION.kind] >= at.PASSED:
@@ -38,7 +39,7 @@ def trim(world: Any, cell: int) -> None:
 
 
 @inner
-def first_of(world: Any, cell: int, number: int) -> Any:
+def first_of(world: at.World, cell: int, number: int) -> Any:
     """The first of the records that are ready (-1), or that watch an operand."""
     if number < 0:
         return world.cells[cell, at.CELL.ready_first]
@@ -46,7 +47,7 @@ def first_of(world: Any, cell: int, number: int) -> Any:
 
 
 @inner
-def keep_flags(world: Any, cell: int, operand: int, several: Any) -> None:
+def keep_flags(world: at.World, cell: int, operand: int, several: int) -> None:
     """Of an operand of which it matters only whether there is a candidate: the first of each record, at new positions."""
     column, own, s = stream_at(operand), op_at(operand), world.cells[cell, at.CELL.situation]
     filled, low = world.cells[cell, column + at.STREAM.filled], world.cells[cell, column + at.STREAM.low]
@@ -80,7 +81,7 @@ def keep_flags(world: Any, cell: int, operand: int, several: Any) -> None:
 
 
 @compiled
-def trim_all(arrays: Any, cells: Any) -> Any:
+def trim_all(arrays: at.World, cells: Numbers) -> Any:
     world = share(arrays)
     for cell in cells:
         trim(world, cell)

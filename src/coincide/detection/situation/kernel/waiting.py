@@ -17,20 +17,20 @@ from coincide.detection.situation.kernel.parts import op_at, stream_at
 
 
 @inner
-def activate(world: Any, record: int) -> None:
+def activate(world: at.World, record: int) -> None:
     world.cells[world.records[record, at.RECORD.cell], at.CELL.waiting] += 1
     link(world, record)
 
 
 @inner
-def deactivate(world: Any, record: int) -> None:
+def deactivate(world: at.World, record: int) -> None:
     """It is done or closed, and never looked at again."""
     world.cells[world.records[record, at.RECORD.cell], at.CELL.waiting] -= 1
     unlink(world, record)
 
 
 @inner
-def link(world: Any, record: int) -> None:
+def link(world: at.World, record: int) -> None:
     """To the list where it belongs, at the end."""
     s, cell = world.records[record, at.RECORD.situation], world.records[record, at.RECORD.cell]
     lacking = lacks(world, record, s, cell)
@@ -43,7 +43,7 @@ def link(world: Any, record: int) -> None:
 
 
 @inner
-def lacks(world: Any, record: int, s: int, cell: int) -> Any:
+def lacks(world: at.World, record: int, s: int, cell: int) -> Any:
     """Of the operands without a candidate, the one that has come least often; -1: there is none, or nobody asks."""
     if world.situations[s, at.SITUATION.kind] > at.SEQUENCE or world.situations[s, at.SITUATION.mode] == at.DEFERRED:
         return -1
@@ -56,7 +56,7 @@ def lacks(world: Any, record: int, s: int, cell: int) -> Any:
 
 
 @inner
-def unlink(world: Any, record: int) -> None:
+def unlink(world: at.World, record: int) -> None:
     cell, watching = world.records[record, at.RECORD.cell], world.records[record, at.RECORD.watching]
     if watching < 0:
         take_out(world.records, at.RECORD.list_before, record, world.cells, cell, at.CELL.ready_first)
@@ -66,7 +66,7 @@ def unlink(world: Any, record: int) -> None:
 
 
 @inner
-def wake(world: Any, s: int, cell: int, mask: int) -> None:
+def wake(world: at.World, s: int, cell: int, mask: int) -> None:
     """The records that watch an operand for which a candidate has come find another, or are ready."""
     for operand in range(world.situations[s, at.SITUATION.operands]):
         if (mask >> operand) & 1:
@@ -80,7 +80,7 @@ def wake(world: Any, s: int, cell: int, mask: int) -> None:
 
 
 @inner
-def ready(world: Any, s: int, cell: int) -> Any:
+def ready(world: at.World, s: int, cell: int) -> Any:
     """The first of the ready records, which stand in the order in which their lifespans opened. Those that have lost their
     last candidate of an operand leave the list here."""
     record, latest, ordered, several = world.cells[cell, at.CELL.ready_first], -1, True, 0
@@ -99,7 +99,7 @@ def ready(world: Any, s: int, cell: int) -> Any:
 
 
 @inner
-def sort(world: Any, cell: int, several: Any) -> None:
+def sort(world: at.World, cell: int, several: int) -> None:
     found, opened = np.empty(several, np.int64), np.empty(several, np.int64)
     record = world.cells[cell, at.CELL.ready_first]
     for number in range(several):
