@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coincide import loads
+from coincide.detection.situation import plan as situations
 from coincide.engines import together
 from coincide.engines.embedded import run
 from coincide.engines.graph import Graph
@@ -21,6 +22,7 @@ from coincide.lang.opera.definition import Expression
 from coincide.lang.opera.print import core_text
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, primitive
+from coincide.rulebook import Rulebook
 from coincide.testing.check import check_detector
 from coincide.testing.opera import events, expressions
 
@@ -177,14 +179,66 @@ def test_any_detectors_of_one_form(body: Expression, some: list[Event], cuts: li
         check_detector(book, some, cuts, 30_000.0)
 
 
-@pytest.mark.parametrize("form", OPERA_FORMS[:4])
+AMIT_LIFESPAN = (
+    '<lifespan name="l{name}"><initiator><eventInitiator event="{a}" as="go" correlate="add"/></initiator><terminator>'
+    '<expirationInterval timeInterval="3 s"/><eventTerminator event="{c}" where="v &gt; 1 + {least}"/></terminator>'
+    '<keyBy attribute="k"/></lifespan>'
+)
+AMIT_TOLD = (
+    '<situationAttribute name="k" type="string" expression="go.k"/>'
+    '<situationAttribute name="since" type="number" expression="go.v"/>'
+)
+AMIT_FORMS = tuple(
+    f'{AMIT_LIFESPAN}<situation name="{{name}}" lifespan="l{{name}}"><operator>{operator}</operator>{AMIT_TOLD}'
+    '<situationAttribute name="name" type="string" expression="type"/></situation>'
+    for operator in (
+        '<sequence><operandSequence event="{b}" threshold="v &gt;= {least}"/><operandSequence event="{c}"/></sequence>',
+        '<all where="o.v = p.v"><operandAll event="{b}" as="o"/>'
+        '<operandAll event="{a}" as="p" threshold="v &gt;= {least}"/></all>',
+        '<atleast quantity="2"><operandAtleast event="{b}" threshold="v &gt;= {least}"/><keyBy attribute="v"/></atleast>',
+        '<not><operandNot event="{b}" threshold="v &gt; {least}"/></not>',
+        '<sequence detectionMode="delayed" repeatMode="once"><operandSequence event="{a}" override="v = {least}"/>'
+        '<operandSequence event="{b}" retain="v = 1"/></sequence>',
+    )
+)
+
+
+def amit_book(random: Random, form: str, count: int = 9) -> Rulebook:
+    """Lifespans may come in another order than their situations."""
+    read = enumerate(random.sample("abc", 3) for _ in range(count))
+    rules = [form.format(name=f"x{n}", a=a, b=b, c=c, least=random.choice((0, 1, 2))) for n, (a, b, c) in read]
+    parts = [rule.partition("</lifespan>") for rule in rules]
+    lifespans = random.sample([f"{before}{end}" for before, end, _ in parts], count)
+    attributes = '<eventAttribute name="k" type="string"/><eventAttribute name="v" type="number"/>'
+    events = [f'<event name="{name}">{attributes}</event>' for name in "abc"]
+    return loads("\n".join(["<amit>", *events, *lifespans, *(rest for *_, rest in parts), "</amit>"]), "amit.xml")
+
+
+@pytest.mark.parametrize("seeds", [1, pytest.param(3, marks=pytest.mark.matrix)])
+@pytest.mark.parametrize("form", AMIT_FORMS)
+def test_situations_of_one_form_are_stepped_together(form: str, seeds: int) -> None:
+    made = []
+    for random in map(Random, range(seeds)):
+        with patch.object(situations, "MOST", 4):
+            book = amit_book(random, form)
+            assert [group.numbers for group in Graph(book.plans("kernel"))._groups.by_first.values()] == [(0, 1, 2)]
+            made += check_detector(book, _dense(random), [4, 8], 60.0 * SECOND)
+    assert made
+
+
+def _opera_book(random: Random, form: str) -> Rulebook:
+    read = enumerate(random.sample("abc", 3) for _ in range(9))
+    return loads("\n".join(form.format(name=f"x{n}", a=a, b=b, c=c, least=1) for n, (a, b, c) in read), "ce")
+
+
+@pytest.mark.parametrize("form", [*OPERA_FORMS[:4], *AMIT_FORMS])
 def test_what_is_told_of_each_changes_nothing(form: str) -> None:
     """They go on together, and each goes on alone from what was told; from changes on, each is stepped by itself."""
     random = Random(5)
-    read = enumerate(random.sample("abc", 3) for _ in range(9))
-    book = loads("\n".join(form.format(name=f"x{n}", a=a, b=b, c=c, least=1) for n, (a, b, c) in read), "ce")
-    graph, events = Graph(book.plans("kernel")), EventBatch(_dense(random) + _dense(random)[-4:])
-    events = EventBatch(table=EventBatch(sorted(events.events, key=lambda event: event.origin)).table)
+    with patch.object(situations, "MOST", 4):
+        book = amit_book(random, form) if form in AMIT_FORMS else _opera_book(random, form)
+        graph = Graph(book.plans("kernel"))
+    events = EventBatch(table=EventBatch(sorted(_dense(random) + _dense(random)[-4:], key=lambda event: event.origin)).table)
     whole, state, again = graph.initial(), graph.initial(), None
     for start in range(0, len(events), 4):
         batch = events.rows(start, start + 4)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
+from random import Random
 from unittest.mock import patch
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from coincide.detection.situation import plan as situations
 from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.detection.situation.plan import SituationPlan
+from coincide.engines import together
 from coincide.engines.graph import Graph
 from coincide.errors import RunError
 from coincide.expr.tree import Call, Literal
 from coincide.lang.amit.attributes import parse_text
-from coincide.lang.amit.definition import File, Operand, Situation, SituationAttribute
+from coincide.lang.amit.definition import EventKey, EventType, File, Key, Lifespan, Operand, Situation, SituationAttribute
 from coincide.lang.amit.functions import expression_functions
 from coincide.lang.amit.print import print_file
 from coincide.model.batch import EventBatch
@@ -27,6 +31,7 @@ from coincide.model.table import table_of
 from coincide.rulebook import Rulebook, load
 from coincide.source import SourceText
 from coincide.testing.amit import event_lists, rule_files
+from coincide.testing.check import check_detector
 
 COMPARED = ("events", "detections", "situations", "candidates", "lifespans_initiated", "lifespans_terminated")
 Answer = tuple[list[dict[str, object]], dict[str, object]]
@@ -182,3 +187,40 @@ def _with_all(attributes: tuple[SituationAttribute, ...]) -> tuple[SituationAttr
     have = {a.name for a in attributes}
     kinds = {"x": "number", "k": "string", "b": "boolean"}
     return (*attributes, *(SituationAttribute(name, kind, Literal(None)) for name, kind in kinds.items() if name not in have))
+
+
+@settings(deadline=None, max_examples=60)
+@given(rule_files(cycles=False), event_lists(extra=()), st.lists(st.integers(1, 23), max_size=3), st.integers(0, 999))
+def test_any_situations_of_one_form(file: File, some: list[Event], cuts: list[int], seed: int) -> None:
+    """Copies with other types and thresholds; what is counted is the same, too."""
+    with patch.object(situations, "MOST", 2), patch.object(together, "SEVERAL", 2):
+        rules = load(SourceText("rules.amit.xml", _copies(file, Random(seed))))
+        check_detector(rules, some, cuts, 30_000.0)
+        expected = answer(rules, some, "interpreter", (), False, 30_000.0)
+        for snapshots in (False, True):
+            assert answer(rules, some, "kernel", cuts, snapshots, 30_000.0) == expected
+
+
+THRESHOLDS = (None, "x > 0", "k = 'a'", "x >= 2")
+
+
+def _copies(file: File, dice: Random) -> str:
+    """Each situation has a lifespan of its own, and stands there with three orders of types."""
+    kinds = [item for item in file.items if isinstance(item, EventType)]
+    lifespans = {item.name: item for item in file.items if isinstance(item, Lifespan)}
+    texts = [print_file(File((*kinds, Key("K", tuple(EventKey(kind.name, "k") for kind in kinds)))))]
+    for n, situation in enumerate(within_the_loop(item) for item in file.items if isinstance(item, Situation)):
+        for others in ("ABC", "BCA", "CAB"):
+            name = f"s{n}{others}"
+            operands = tuple(_another(operand, dice) for operand in situation.operator.operands)
+            own = replace(situation, name=name, lifespan=f"l{name}", operator=replace(situation.operator, operands=operands))
+            text = print_file(File((replace(lifespans[situation.lifespan], name=f"l{name}"), own)))
+            texts.append(re.sub(r"\b[ABC]\b", lambda found, others=others: others["ABC".index(found[0])], text))
+    return "\n".join(["<amit>", *(re.sub(r"</?amit[^>]*>|<\?xml[^>]*>", "", text) for text in texts), "</amit>"])
+
+
+def _another(operand: Operand, dice: Random) -> Operand:
+    """With another threshold, of an external event."""
+    text = dice.choice(THRESHOLDS)
+    test = None if text is None else parse_text(text, expression_functions())
+    return replace(operand, event=operand.event if operand.event in "ABC" else "A", threshold=test)

@@ -10,7 +10,7 @@ from typing import Any
 from coincide.detection.base import DetectorPlan, PlanFamily
 
 SEVERAL = 8
-"""Fewer plans are stepped one by one."""
+"""Plans of fewer definitions are stepped one by one."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,17 @@ class Groups:
     def __init__(self, plans: Sequence[tuple[int, DetectorPlan]]) -> None:
         """Of numbered plans which no other one feeds."""
         forms: dict[object, list[tuple[int, DetectorPlan]]] = {}
-        for number, plan in plans if len(plans) >= SEVERAL else ():
+        for number, plan in plans if _several(plans) else ():
             if (form := plan.form) is not None:
                 forms.setdefault((type(plan), form), []).append((number, plan))
-        found = [Group(*zip(*members, strict=True)) for members in forms.values() if len(members) >= SEVERAL]
+        found = [Group(*zip(*members, strict=True)) for members in forms.values() if _several(members)]
         self.by_first = {group.numbers[0]: group for group in found}
         self._first = {number: group.numbers[0] for group in found for number in group.numbers}
 
     def firsts(self, numbers: Iterable[int]) -> set[int]:
         """Those that are not in a group, and of each group the first one."""
         return {self._first.get(number, number) for number in numbers}
+
+
+def _several(plans: Sequence[tuple[int, DetectorPlan]]) -> bool:
+    return len(plans) > 1 and sum(len(plan.definitions) for _, plan in plans) >= SEVERAL

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 
-from coincide.detection.columns.asking import Asking
+from coincide.detection.columns import asking
+from coincide.detection.columns.asking import Answer, Asking
+from coincide.model.batch import EventBatch
 from coincide.model.column import Column
+from coincide.model.event import primitive
 
 
 def test_what_several_ask_of_a_row_is_tried_once() -> None:
@@ -21,3 +26,21 @@ def test_what_several_ask_of_a_row_is_tried_once() -> None:
     assert tried == [[0, 1, 2, 3]]
     found = zip(answer.rows.tolist(), answer.whose.tolist(), answer.bits.tolist(), strict=True)
     assert [*found] == [(0, 0, 1), (0, 1, 3), (1, 1, 2), (2, 2, 1), (3, 1, 2)]
+
+
+def test_rows_are_cut_where_many_definitions_read_them() -> None:
+    asked = Asking([[("a", None)]] * 3 + [[("b", None)]])
+    events = [primitive(kind, n, n, str(n), {}) for n, kind in enumerate("abacaa")]
+    with patch.object(asking, "AT_ONCE", 4):
+        parts = [*asked.cut(EventBatch(events).table)]
+    assert [[event.type for event in part.events()] for part in parts] == [["a"], ["b", "a", "c"], ["a"], ["a"]]
+    assert [len(part) for part in asked.cut(EventBatch(events).table)] == [6]
+
+
+def test_keys_that_wait_for_nothing_are_left_out() -> None:
+    """Definition 0 opens something for x and has opened something for y; definition 1 has nothing, but is shown x and null."""
+    answer = Answer(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1]), np.array([1, 1, 1, 1, 1]))
+    opens = np.array([True, False, False, False, False])
+    numbers, keys = answer.keyed(np.array([0, 1, -1]), [("x",), ("y",)], opens, {(0, "y"): 7})
+    assert keys == [(0, "x"), (0, "y")]
+    assert numbers.tolist() == [0, -1, 1, -1, -1]

@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
-from coincide.detection.automaton.kernel import Kernel
+from coincide.detection.automaton.kernel import Kernel, State
 from coincide.detection.automaton.memory import Memory
 from coincide.detection.automaton.pools import STAY, Rows
 from coincide.detection.automaton.relations import notes_of
 from coincide.detection.automaton.storage import whole
+from coincide.detection.automaton.tables import EARLY
 from coincide.detection.base import Clock
 from coincide.detection.columns.asking import Asking, Question
 from coincide.detection.columns.keys import Codes, key_codes
 from coincide.detection.columns.rows import TableRows
-from coincide.detection.columns.splitting import split
+from coincide.detection.columns.splitting import owners_of, split
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.eventsets import Leaf
 from coincide.detection.keys import Key
 from coincide.expr.tree import And
 from coincide.expr.vector import Picked, holds
-from coincide.model.batch import EventBatch
+from coincide.model.batch import EventBatch, merged
 from coincide.model.table import EventTable
 
 if TYPE_CHECKING:
@@ -50,36 +52,29 @@ class Family(Kernel):
         """Only what no detector would have to be interpreted for."""
         return clock.arrival is None and not (batch.has_table and batch.table.foreign_places is not None)
 
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        *before, last = self._asking.cut(batch.table) if len(batch) else [NOTHING]
+        made = []
+        for part in before:
+            state, found = super().step(state, EventBatch(table=part), structs.replace(clock, bound=EARLY))
+            made.append(found)
+        state, found = super().step(state, EventBatch(table=last), clock)
+        return state, merged([*made, found])
+
     def _read(self, memory: Memory, table: EventTable) -> tuple[EventTable, Rows | None]:
         """A row of its own for each detector that reads it, but where it begins nothing and its key waits for nothing."""
         every = TableRows(table)
-        rows, whose, bits = self._asking.of(table.column("type"), lambda test, some: holds(test, Picked(every, some)))
-        kinds, of_row = np.unique(bits, return_inverse=True)
+        answer = self._asking.of(table.column("type"), lambda test, some: holds(test, Picked(every, some)))
+        kinds, of_row = np.unique(answer.bits, return_inverse=True)
         numbers = np.array([self.tables.class_of(leaves) for leaves in kinds.tolist()], np.int64)
         cells = self.tables.cells()
         opens = (cells.cells["kind"][:, 1::2][cells.starts] != STAY).any(axis=0)[numbers][of_row]
-        codes, slots = self._shared_slots(memory, table, rows, whose, opens)
-        read = np.flatnonzero(codes >= 0)
+        codes, keys = answer.keyed(*self._coded(table), opens, memory.numbers)
+        slots, read = memory.slots(keys), np.flatnonzero(codes >= 0)
         if not len(read):
             return NOTHING, None
-        table = table.narrowed(rows[read], self._key)
+        table = table.narrowed(answer.rows[read], self._key)
         return table, self._rows(memory, table, of_row[read], numbers, codes[read], slots)
-
-    def _shared_slots(
-        self, memory: Memory, table: EventTable, rows: Numbers, whose: Numbers, opens: npt.NDArray[np.bool_]
-    ) -> tuple[Numbers, Numbers]:
-        """As `_slots`, of rows as detectors read them; -1 also where a key waits for nothing that the row could bring."""
-        codes, keys = self._coded(table)
-        found = np.full(len(rows), -1, np.int64)
-        there = np.flatnonzero(codes[rows] >= 0)
-        used, index = np.unique(whose[there] * len(keys) + codes[rows[there]], return_inverse=True)
-        opened = np.zeros(len(used), np.bool_)
-        opened[index[opens[there]]] = True
-        wanted = [(pair // len(keys), *keys[pair % len(keys)]) for pair in used.tolist()]
-        kept = opened | np.fromiter(map(memory.numbers.__contains__, wanted), np.bool_, len(wanted))
-        slots = memory.slots([wanted[number] for number in np.flatnonzero(kept).tolist()])
-        found[there] = np.where(kept, np.cumsum(kept) - 1, -1)[index]
-        return found, slots
 
     def _coded(self, table: EventTable) -> tuple[Codes, list[Key]]:
         """The number of each row's key, and the keys by number."""
@@ -91,7 +86,9 @@ class Family(Kernel):
     def apart(self, memory: Memory) -> list[Memory]:
         """What each detector remembers by itself."""
         found = []
-        for number, (plan, own) in enumerate(zip(self._plans, split(whole(memory), len(self._plans)), strict=True)):
+        relations = whole(memory)
+        parts = split(relations, owners_of(relations), len(self._plans))
+        for number, (plan, own) in enumerate(zip(self._plans, parts, strict=True)):
             own.notes = notes_of(memory.failures.get(number, {}), memory.now, len(memory.store))
             found.append(alone := plan._kernel.loaded(own))
             alone.renewed = True  # nobody has been told what it begins with

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.columns.tables import taken
+from coincide.detection.columns.keys import Codes
+from coincide.detection.columns.tables import distinct, taken
+from coincide.detection.keys import Key
 from coincide.model.column import Column
+from coincide.model.table import EventTable
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Question = tuple[str, Hashable]
 """A type, and what else has to hold of a row; None: nothing. Those of a definition become bits."""
+
+
+AT_ONCE = 1 << 22
+"""Rows as definitions read them."""
 
 
 class Answer(NamedTuple):
@@ -23,6 +31,22 @@ class Answer(NamedTuple):
     rows: Numbers
     whose: Numbers
     bits: Numbers
+
+    def keyed(self, codes: Codes, keys: Sequence[Key], opens: Mask, known: Container[Key]) -> tuple[Numbers, list[Key]]:
+        """Keys of definitions, which begin with the number of the definition; and which of them is that of each row as a
+        definition reads it. None (-1) where a part is null, and of rows that do not open anything if none of the key does and it
+        is not known. `codes` are the numbers of keys of all rows."""
+        found = np.full(len(self.rows), -1, np.int64)
+        of_row = codes[self.rows].astype(np.int64)
+        there = np.flatnonzero(of_row >= 0)
+        used, index = np.unique(self.whose[there] * len(keys) + of_row[there], return_inverse=True)
+        kept = np.zeros(len(used), np.bool_)
+        kept[index[opens[there]]] = True
+        whose, which = (numbers.tolist() for numbers in np.divmod(used, max(len(keys), 1)))
+        wanted = [(number, *keys[key]) for number, key in zip(whose, which, strict=True)]
+        kept |= np.fromiter(map(known.__contains__, wanted), np.bool_, len(wanted))
+        found[there] = np.where(kept, np.cumsum(kept) - 1, -1)[index]
+        return found, [wanted[number] for number in np.flatnonzero(kept).tolist()]
 
 
 class Asking:
@@ -43,11 +67,25 @@ class Asking:
         self._whose, self._test, self._bits = np.array(found, np.int64).reshape(-1, 3).T.copy()
         self._tests = [*tests]
 
-    def of(self, kinds: Column, holds: Callable[[Any, Numbers], Mask]) -> Answer:
-        """`kinds` are the types of all rows; `holds` tells of which rows a test holds."""
+    def cut(self, table: EventTable) -> Iterator[EventTable]:
+        """Rows one after another, of which not too many are asked at once."""
+        ends = np.cumsum(self._sizes[self._numbered(table.column("type"))])
+        cuts = np.searchsorted(ends, np.arange(AT_ONCE, int(ends[-1]), AT_ONCE))
+        if not len(cuts):
+            yield table
+            return
+        for first, end in pairwise(distinct(np.concatenate(([0], cuts, [len(table)]))).tolist()):
+            yield table.rows(first, end)
+
+    def _numbered(self, kinds: Column) -> Numbers:
+        """Types by their numbers here."""
         nobody = len(self._kinds)
         known = np.array([*(self._kinds.get(text, nobody) for text in kinds.texts), nobody], np.int64)
-        kind = known[kinds.codes] if kinds.codes is not None else np.full(len(kinds), nobody)
+        return known[kinds.codes] if kinds.codes is not None else np.full(len(kinds), nobody)
+
+    def of(self, kinds: Column, holds: Callable[[Any, Numbers], Mask]) -> Answer:
+        """`kinds` are the types of all rows; `holds` tells of which rows a test holds."""
+        kind = self._numbered(kinds)
         sizes = self._sizes[kind]
         entries, rows = taken(self._starts[kind], sizes), np.repeat(np.arange(len(kind)), sizes)
         held = self._held(entries, rows, holds)

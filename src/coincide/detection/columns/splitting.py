@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,8 @@ from coincide.detection.columns.tables import KEYED, SHARED, Numbers, distinct
 NOBODY = -1
 
 
-def split(relations: Relations, count: int) -> list[Relations]:
-    """By definition, of so many. Rows keep their numbers; what they share, each has whole."""
-    owners = _owners(relations)
+def split(relations: Relations, owners: Mapping[str, Numbers], count: int) -> list[Relations]:
+    """By the owners of rows, which are so many. Rows keep their numbers; what they share, each has whole."""
     pieces = {name: _pieces(rows, owners.get(name), count) for name, rows in relations.rows.items()}
     found = []
     for number in range(count):
@@ -33,8 +32,8 @@ def by_number(numbers: Numbers, count: int) -> list[Numbers]:
     return np.split(order, np.searchsorted(numbers[order], np.arange(count + 1)))[1:-1]
 
 
-def _owners(relations: Relations) -> dict[str, Numbers]:
-    """Whose each row is: that of a key, of a row that it refers to, or of one that refers to it."""
+def owners_of(relations: Relations) -> dict[str, Numbers]:
+    """Of which definition each row is: that of a key, of a row that it refers to, or of one that refers to it."""
     own = {name: rows for name, rows in relations.rows.items() if rows.shape.use != SHARED}
     owners = {name: np.full(len(rows), NOBODY) for name, rows in own.items()}
     for name, rows in own.items():

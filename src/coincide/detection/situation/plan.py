@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from coincide.detection.base import (
     Attributes,
@@ -23,6 +23,7 @@ from coincide.detection.base import (
     Unfinished,
 )
 from coincide.detection.situation import encoding
+from coincide.detection.situation.forms import form_of
 from coincide.detection.situation.interpreter import Interpreter
 from coincide.detection.situation.operators import BEHAVIOURS
 from coincide.detection.situation.program import Group
@@ -34,6 +35,10 @@ from coincide.lang.amit.definition import SituationAttribute
 from coincide.lang.amit.resolve import Resolved
 from coincide.model.batch import EventBatch
 from coincide.model.event import united_origin
+
+if TYPE_CHECKING:
+    from coincide.detection.columns.codec import Relations
+    from coincide.detection.situation.kernel.families import Family
 
 SOME: dict[str, float | str | bool] = {"number": 0.0, "string": "", "boolean": False}
 MOST = 16
@@ -124,6 +129,23 @@ class SituationPlan(PlanOfSeveral):
         """Why, in the kernel tier, the rows that are left are interpreted; empty: a compiled loop runs over them."""
         return self.group.loop_reasons
 
+    @cached_property
+    def form(self) -> object | None:
+        """That of all its situations, which have a lifespan each."""
+        forms = {None} if self._interpreted or self.loop_reasons() else {form_of(d.definition) for d in self.detectors}
+        lifespans = {d.definition.lifespan.name for d in self.detectors}
+        return forms.pop() if len(forms) == 1 and len(lifespans) == len(self.detectors) else None
+
+    def taken_up(self, relations: Relations) -> State:
+        """Its state, from what was told of it as one of several."""
+        return self._runner.taken_up(relations)
+
+    @staticmethod
+    def together(plans: Sequence[SituationPlan]) -> Family:
+        from coincide.detection.situation.kernel.families import Family
+
+        return Family(plans)
+
     @property
     def stores_due(self) -> bool:
         return True
@@ -200,7 +222,19 @@ def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:
         ticks = BEHAVIOURS[detector.definition.operator.kind].ticks  # timers of others come in another order
         groups.setdefault((detector.definition.component, detector.partition, compiled, ticks and compiled), []).append(detector)
     found: list[DetectorPlan] = []
-    for (component, *_), group in groups.items():
+    for (component, _, is_compiled, _), group in groups.items():
         size = len(group) if component else MOST
-        found += [SituationPlan(tuple(group[start : start + size])) for start in range(0, len(group), size)]
+        for some in _by_form(group) if is_compiled and len(group) > size else [group]:
+            found += [SituationPlan(tuple(some[start : start + size])) for start in range(0, len(some), size)]
     return found
+
+
+def _by_form(detectors: Sequence[Detector]) -> list[list[Detector]]:
+    """Those of a form that many have, each with a lifespan that the others do not have; and the rest."""
+    lifespans = Counter(detector.definition.lifespan.name for detector in detectors)
+    forms = [form_of(d.definition) if lifespans[d.definition.lifespan.name] == 1 else None for d in detectors]
+    several = Counter(forms)
+    found: dict[object, list[Detector]] = {}
+    for detector, form in zip(detectors, forms, strict=True):
+        found.setdefault(form if several[form] >= MOST else None, []).append(detector)
+    return [*found.values()]

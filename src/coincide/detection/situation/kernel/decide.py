@@ -217,7 +217,7 @@ def report(world: Any, s: int, span: int, cell: int) -> None:
     made[at.MADE.timer_number] = world.counts[at.COUNT.number]
     made[at.MADE.span] = span
     world.counts[at.COUNT.made] += 1
-    world.situations[s, at.SITUATION.detections] += 1
+    world.counted[s + world.keys[world.cells[cell, at.CELL.key], at.KEY.whose], at.COUNTED.detections] += 1
 
 
 @inner

@@ -53,13 +53,13 @@ class _Emission:
         self.made = made
         self.selected = selected
         self.offsets = np.append(made[:, at.MADE.chosen], len(selected))
-        self.orders = np.array([s.order for s in self.group.situations], np.int64)[made[:, at.MADE.situation]]
+        self.whose, self.told = prepared.whose(made), prepared.program.told
+        self.orders = self.told.orders[self.whose]
 
     @property
     def hidden(self) -> Any:
         """Internal situations are fed to others, not reported (AMIT-50)."""
-        internal = np.array([s.resolved.situation.internal for s in self.group.situations])
-        return internal[self.made[:, at.MADE.situation]] if internal.any() else None
+        return self.told.internal[self.whose] if self.told.internal.any() else None
 
     # Places.
 
@@ -104,9 +104,9 @@ class _Emission:
         if row[at.MADE.by_timer] == at.BY_TICK:
             cause = self.prepared.state.ticks.place(situation, cause, row[at.MADE.now], row[at.MADE.timer_number])
         elif row[at.MADE.by_timer]:
-            set_by = situation if row[at.MADE.by_timer] == at.BY_PASSING else self.group.lifespans[situation.lifespan]
-            cause = timer_place(row[at.MADE.now], cause, set_by.order, row[at.MADE.timer_number])
-        return caused(cause, situation.order, int(self.ranks[number]))
+            set_by = self.orders[number] if row[at.MADE.by_timer] == at.BY_PASSING else self.told.lifespans[self.whose[number]]
+            cause = timer_place(row[at.MADE.now], cause, int(set_by), row[at.MADE.timer_number])
+        return caused(cause, int(self.orders[number]), int(self.ranks[number]))
 
     @cached_property
     def _numbers_of_causes(self) -> list[list[int]]:
@@ -131,15 +131,17 @@ class _Emission:
     # Attributes.
 
     def fields(self) -> dict[str, pa.Array]:
-        names = pa.array([s.name for s in self.group.situations], pa.string())
-        kinds = pa.array(self.made[:, at.MADE.situation].astype(np.int32))
-        fields = {"type": pa.DictionaryArray.from_arrays(kinds, names)}
+        fields = {"type": pa.DictionaryArray.from_arrays(pa.array(self.whose.astype(np.int32)), self.told.names)}
+        constants = self.prepared.program.told_constants
         attributes = [{a.name: a.expression for a in s.resolved.situation.attributes} for s in self.group.situations]
         where = [np.flatnonzero(self.made[:, at.MADE.situation] == s) for s in range(len(attributes))]
         slots = [_Slots(self, s, rows) for s, rows in zip(self.group.situations, where, strict=True)]
         back = np.empty(len(self.made), np.int64)
         back[np.concatenate(where)] = np.arange(len(self.made))
         for name in dict.fromkeys(name for some in attributes for name in some):
+            if name in constants:
+                fields[name] = constants[name].take(self.whose).to_arrow()
+                continue
             pieces = [slots[s].evaluate(some.get(name)) for s, some in enumerate(attributes)]
             column = concatenated(pieces)
             fields[name] = (column if len(pieces) == 1 else column.take(back)).to_arrow()
@@ -202,7 +204,7 @@ class _Slots:
         cells, index = numbered(self.made[:, at.MADE.cell], len(state.cells))
         names = [state.cells.values[cell] for cell in cells.tolist()]
         if not local or not s.local_key.size:
-            names = [state.keys.values[key] for key in state.cells.rows[cells, at.CELL.key].tolist()]
+            names = [state.key(key) for key in state.cells.rows[cells, at.CELL.key].tolist()]
         columns = {str(n): column_of([key_value(key[n]) for key in names]).take(index) for n in range(len(names[0]))}
         return Table(len(self.rows), columns)
 

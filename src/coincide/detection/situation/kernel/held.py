@@ -22,9 +22,10 @@ def hold_back(world: at.World, s: int, first: int) -> None:
         end = world.made[number + 1, at.MADE.chosen] if number + 1 < made else world.counts[at.COUNT.selected]
         keep(world, world.made[number, at.MADE.span], s, world.made[number, at.MADE.cell], begin, end)
     if made > first:
+        whose = world.keys[world.cells[world.made[first, at.MADE.cell], at.CELL.key], at.KEY.whose]
         world.counts[at.COUNT.selected] = world.made[first, at.MADE.chosen]
         world.counts[at.COUNT.made] = first
-        world.situations[s, at.SITUATION.detections] -= made - first
+        world.counted[s + whose, at.COUNTED.detections] -= made - first
 
 
 @inner

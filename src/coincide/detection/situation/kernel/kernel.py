@@ -24,6 +24,8 @@ from coincide.model.batch import EMPTY, EventBatch, merged
 from coincide.model.table import EventTable
 
 if TYPE_CHECKING:
+    from coincide.detection.columns.codec import Relations
+    from coincide.detection.situation.kernel.rows import Prepared
     from coincide.detection.situation.kernel.state import Tables
     from coincide.detection.situation.kernel.tables import Program
 
@@ -55,10 +57,7 @@ class KernelState:
         return self.objects
 
     def pending(self) -> Pending | None:
-        if self.tables is None:
-            return self.objects.pending()
-        due = self.tables.next_due
-        return None if due is None else Pending(due, self.tables.waits)
+        return self.objects.pending() if self.tables is None else self.tables.pending()
 
 
 class Kernel:
@@ -100,7 +99,17 @@ class Kernel:
         from coincide.detection.situation.kernel.relations import read
 
         assert self._program is not None
-        state = KernelState(encoding.decode(self.group, {}), read(self._program, *tables))
+        return self._begun(read(self._program, *tables))
+
+    def taken_up(self, relations: Relations) -> KernelState:
+        """Of relations that were not written."""
+        from coincide.detection.situation.kernel.relations import taken_up
+
+        assert self._program is not None
+        return self._begun(taken_up(self._program, relations))
+
+    def _begun(self, tables: Tables) -> KernelState:
+        state = KernelState(encoding.decode(self.group, {}), tables)
         state.objects.fresh.clear()
         return state
 
@@ -169,20 +178,25 @@ class Kernel:
             yield table.take(np.arange(start, min(start + size, len(table))))
 
     def _loop(self, state: KernelState, table: EventTable | None, bound: int) -> EventBatch:
-        from coincide.detection.situation.kernel.emission import detections
-        from coincide.detection.situation.kernel.layout import COUNT, World
-        from coincide.detection.situation.kernel.loop import run
         from coincide.detection.situation.kernel.rows import Prepared
 
-        program, tables = self._program, state.tables
-        assert program is not None
-        assert tables is not None
-        prepared = Prepared(program, tables, table)
-        world = World(*run(tables.world(prepared), prepared.touched, bound))
-        made, selected = world.made[: world.counts[COUNT.made]], world.selected[: world.counts[COUNT.selected]]
-        found = detections(prepared, made, selected)
-        tables.finish(prepared, world, made)
-        return found
+        assert self._program is not None
+        assert state.tables is not None
+        return looped(Prepared(self._program, state.tables, table), bound)
+
+
+def looped(prepared: Prepared, bound: int) -> EventBatch:
+    """The loop over rows, and over timers due before `bound`; the state goes on from there."""
+    from coincide.detection.situation.kernel.emission import detections
+    from coincide.detection.situation.kernel.layout import COUNT, World
+    from coincide.detection.situation.kernel.loop import run
+
+    tables = prepared.state
+    world = World(*run(tables.world(prepared), prepared.touched, bound))
+    made, selected = world.made[: world.counts[COUNT.made]], world.selected[: world.counts[COUNT.selected]]
+    found = detections(prepared, *prepared.in_order(made, selected))
+    tables.finish(prepared, world, made)
+    return found
 
 
 def _program(group: Group) -> Program:

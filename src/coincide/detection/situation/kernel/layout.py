@@ -18,8 +18,9 @@ from coincide.detection.columns.tables import KEYED, Numbers, Shape
 NEVER = np.iinfo(np.int64).max
 
 
-# The tables of a state. A key of a lifespan has its values, and by situation without a local key the one cell there is.
-KEYS = Shape("keys", "definition", "oldest newest open", part_links="cell", valued=True, use=KEYED)
+# The tables of a state. A key of a lifespan has its values, and by situation without a local key the one cell there is. Of
+# situations that are stepped as one (families.py), `whose` it is, and its values begin with that; of others it is 0.
+KEYS = Shape("keys", "definition", "oldest newest open whose", part_links="cell", valued=True, use=KEYED)
 # `seen`: spans opened at this ref or later have no record of the cell. By operand, the stream: how far it is filled, from where
 # on somebody may ask for it, what to add to positions to get those in `stream`, where its room ends, how much of it was written.
 CELLS = Shape(
@@ -89,6 +90,7 @@ class World(NamedTuple):
     cells: Numbers
     counts: Numbers
     heads: Numbers  # of tables
+    counted: Numbers  # by situation or definition; of those that are stepped as one, by which of them
     opened: Numbers  # d: the span that the event has opened, or -1
     scratch: Numbers  # a search among candidates: by operand, rows below
     closed: Numbers  # spans that the event has closed
@@ -104,14 +106,15 @@ class World(NamedTuple):
     found: Numbers  # selections of a search: positions in streams, by operand
 
 
-LIFESPAN = columns("lifespan", "interval expiry_discards queue_first queue_last initiated terminated order")
+LIFESPAN = columns("lifespan", "interval expiry_discards queue_first queue_last order")
 ADDS, COVERS, DISCARDS = range(3)  # roles
 SITUATION = columns(
     "situation",
-    "kind mode once quantity lifespan local counting first_operand operands candidates detections delay correlate timers_first"
+    "kind mode once quantity lifespan local counting first_operand operands delay correlate timers_first"
     " timers_last order repeated among joined",  # `among`: its number among the situations of the lifespan without a local key;
     # `joined`: has it a `where`?
 )
+COUNTED = columns("counted", "candidates detections initiated terminated")
 OPERAND = columns("operand", "quantifier strict weight conjuncts_from conjuncts_to flag")
 # A comparison; operand and column on either side; how they are first combined (0: not), with which constant compared; if it is an
 # equality, the indexes of either side's candidates by it (-1: none). Of a program: its last operand, on either side, and as

@@ -148,10 +148,11 @@ def collect(world: at.World, s: int, row: int, ref: int, begun: int) -> Any:
         if (mask >> operand) & 1:
             world.cells[cell, stream_at(operand) + at.STREAM.filled] += 1
             size += 1
+    mine = s + world.keys[key, at.KEY.whose]
     if world.situations[s, at.SITUATION.mode] == at.DEFERRED:
-        world.situations[s, at.SITUATION.candidates] += size * (world.keys[key, at.KEY.open] - (begun >= 0))
+        world.counted[mine, at.COUNTED.candidates] += size * (world.keys[key, at.KEY.open] - (begun >= 0))
     elif size:
-        world.situations[s, at.SITUATION.candidates] += size * world.cells[cell, at.CELL.waiting]
+        world.counted[mine, at.COUNTED.candidates] += size * world.cells[cell, at.CELL.waiting]
         made = world.counts[at.COUNT.made]
         try_all(world, s, cell, mask, mask & world.of_situation[s, row, at.ENTRY.overridden])
         if world.situations[s, at.SITUATION.mode] == at.DELAYED:

@@ -152,10 +152,10 @@ class Saver:
 
 
 def save_counters(state: SituationState, tables: Tables) -> None:
-    for counter, row in zip(state.situations, tables.situations.tolist(), strict=True):
-        _set(counter, candidates=row[at.SITUATION.candidates], detections=row[at.SITUATION.detections])
-    for counter, row in zip(state.lifespans, tables.lifespans.tolist(), strict=True):
-        _set(counter, initiated=row[at.LIFESPAN.initiated], terminated=row[at.LIFESPAN.terminated])
+    for counter, row in zip(state.situations, tables.counted.tolist(), strict=False):
+        _set(counter, candidates=row[at.COUNTED.candidates], detections=row[at.COUNTED.detections])
+    for counter, row in zip(state.lifespans, tables.counted.tolist(), strict=False):
+        _set(counter, initiated=row[at.COUNTED.initiated], terminated=row[at.COUNTED.terminated])
     for name in WORK:  # the loop does not tell whose work it is
         done = sum(counter[name] for counter in (*state.situations, *state.lifespans))
         state.situations[0][name] += getattr(tables, name) - done

@@ -23,10 +23,10 @@ from coincide.detection.snapshots import damaged
 from coincide.model.bounds import FURTHEST, Finite, Whole
 
 COUNTED = {
-    "candidates": ("situations", at.SITUATION.candidates),
-    "detections": ("situations", at.SITUATION.detections),
-    "initiated": ("lifespans", at.LIFESPAN.initiated),
-    "terminated": ("lifespans", at.LIFESPAN.terminated),
+    "candidates": ("situations", at.COUNTED.candidates),
+    "detections": ("situations", at.COUNTED.detections),
+    "initiated": ("lifespans", at.COUNTED.initiated),
+    "terminated": ("lifespans", at.COUNTED.terminated),
 }
 MOST = 1 << 62
 StoredKey = tuple[Whole | Finite | str | tuple[bool, ...], ...]
@@ -34,13 +34,13 @@ StoredKey = tuple[Whole | Finite | str | tuple[bool, ...], ...]
 
 
 def whole(tables: Tables) -> bytes:
-    return encode_whole(_relations(tables, False))
+    return encode_whole(relations_of(tables))
 
 
 def changes(tables: Tables, everything: bool) -> tuple[bytes, bool]:
     """What has changed since this was called last, or all if that is wanted or as much; and whether it is all."""
     everything = everything or tables.renewed
-    data = encode(_relations(tables, not everything))
+    data = encode(relations_of(tables, not everything))
     changed = tables.cells.live() if everything else tables.cells.changed()
     for operand in range(tables.program.most_operands):
         tables.cells.of_part(operand, "written")[changed] = tables.cells.of_part(operand, "filled")[changed]
@@ -50,7 +50,7 @@ def changes(tables: Tables, everything: bool) -> tuple[bytes, bool]:
     return data, everything
 
 
-def _relations(tables: Tables, since_last: bool) -> Relations:
+def relations_of(tables: Tables, since_last: bool = False) -> Relations:
     rows = {table.shape.name: rows_of(table, since_last) for table in tables.all}
     of_cell, operands, positions, refs = tables.streams(rows["cells"].numbers, since_last)
     rows["candidates"] = owned_rows(at.CANDIDATES, {"cell": of_cell, "operand": operands, "position": positions, "event": refs})
@@ -84,7 +84,7 @@ def _consumed(tables: Tables, records: Numbers) -> dict[str, Numbers]:
 
 
 def _notes(tables: Tables) -> dict[str, Numbers]:
-    counted = {name: getattr(tables, rows)[:, column] for name, (rows, column) in COUNTED.items()}
+    counted = {name: tables.counted[: len(getattr(tables, rows)), column] for name, (rows, column) in COUNTED.items()}
     return {**counted, "work": np.array([tables.conditions, tables.accesses]), "events": np.array([len(tables.store)])}
 
 
@@ -216,7 +216,7 @@ class _Reader:
             self._check_alike(some, lifespan.situations[0].global_key, lifespan.definition.startup)
             self.tables.key_numbers[lifespan.number] = known = dict(zip(some, rows.numbers[own].tolist(), strict=True))
             self._check(len(known) == len(some), "a key is there twice")
-        self.tables.keys.rows[rows.numbers, at.KEY.open] = 0
+        self.tables.keys.rows[rows.numbers, at.KEY.open] = self.tables.keys.rows[rows.numbers, at.KEY.whose] = 0
 
     def _check_alike(self, keys: Sequence[Key], reader: KeyReader, or_none: bool = False) -> None:
         """All of a size, and of the types that attributes are declared with: so keys can be put in order. A lifespan of the start
@@ -421,9 +421,9 @@ class _Reader:
         tables, notes = self.tables, self.relations.notes
         for name, (rows, column) in COUNTED.items():
             counted = notes.get(name, np.zeros(0, np.int64))
-            matrix = getattr(tables, rows)
-            self._check(len(counted) == len(matrix) and (counted >= 0).all(), "its counts are others")
-            matrix[:, column] = counted
+            several = len(getattr(tables, rows))
+            self._check(len(counted) == several and (counted >= 0).all(), "its counts are others")
+            tables.counted[:several, column] = counted
         work = notes.get("work", np.zeros(0, np.int64))
         self._check(len(work) == 2 and (work >= 0).all(), "its counts are others")
         tables.conditions, tables.accesses = int(work[0]), int(work[1])

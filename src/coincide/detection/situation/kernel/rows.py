@@ -41,7 +41,7 @@ class Prepared:
         self.store = state.store.followed_by(table)
         self.first = len(state.store)
         self.kinds = declared(self.group)
-        self.types = types_of(program, self.new)
+        self.types = self._types()
         self.conditions = self.accesses = 0  # work that is done here
         size = len(self.new)
         state.steps += 1
@@ -49,8 +49,7 @@ class Prepared:
         self.of_lifespan = np.zeros((len(self.group.lifespans), size, 3), np.int64)
         self.of_situation = np.zeros((len(self.group.situations), size, 3), np.int64)
         self.of_lifespan[:, :, at.ROLE.key] = self.of_situation[:, :, at.ENTRY.cell] = -1
-        for number in _present(self.types, len(program.events)).tolist():
-            self._event(program.events[number], np.flatnonzero(self.types == number))
+        self._fill()
         work = note_events(program, state, self.new, self.types, self.first)
         self.conditions, self.accesses = self.conditions + work[0], self.accesses + work[1]
         self.touched_keys = _present(self.of_lifespan[:, :, at.ROLE.key], len(state.keys))
@@ -63,7 +62,23 @@ class Prepared:
         now = new.hi if new.given_places is None else new.place_matrix()[:, 0]
         return np.stack((now, self.types, new.hi), axis=1).astype(np.int64)
 
+    def whose(self, made: Any) -> Any:
+        """The situations of detections, by their numbers among all that are stepped."""
+        keys = self.state.cells.rows[made[:, at.MADE.cell], at.CELL.key]
+        return made[:, at.MADE.situation] + self.state.keys.rows[keys, at.KEY.whose]
+
+    def in_order(self, made: Any, selected: Any) -> tuple[Any, Any]:
+        """Detections, and what is selected for them, in the order of places."""
+        return made, selected
+
     # Conditions and keys.
+
+    def _types(self) -> Any:
+        return types_of(self.program, self.new)
+
+    def _fill(self) -> None:
+        for number in _present(self.types, len(self.program.events)).tolist():
+            self._event(self.program.events[number], np.flatnonzero(self.types == number))
 
     def _event(self, event: str, index: Rows) -> None:
         """Everything about the rows of one type."""

@@ -53,7 +53,7 @@ def close(world: at.World, span: int) -> None:
     world.keys[key, at.KEY.open] -= 1
     if world.keys[key, at.KEY.open] == 0:
         note_idle(world, ZERO, key)
-    world.lifespans[d, at.LIFESPAN.terminated] += 1
+    world.counted[d + world.keys[key, at.KEY.whose], at.COUNTED.terminated] += 1
     if world.spans[span, at.SPAN.due] != at.NEVER:
         take_out(world.spans, at.SPAN.queue_before, span, world.lifespans, d, at.LIFESPAN.queue_first)
     record = world.spans[span, at.SPAN.records]
@@ -96,7 +96,7 @@ def initiate(world: at.World, d: int, row: int, ref: int, now: int) -> Any:
     for number in range(world.roles.shape[2]):
         if (mask >> number) & 1 and (free or world.roles[d, at.ADDS, number]):
             due = now + world.lifespans[d, at.LIFESPAN.interval] if world.lifespans[d, at.LIFESPAN.interval] else at.NEVER
-            world.lifespans[d, at.LIFESPAN.initiated] += 1
+            world.counted[d + world.keys[key, at.KEY.whose], at.COUNTED.initiated] += 1
             return add_span(world, d, key, ref, due, number)
     return -1
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coincide.detection.base import Pending
 from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import FREE, IN_USE, Numbers, Table, distinct, taken
 from coincide.detection.situation.kernel import layout as at
@@ -37,7 +38,9 @@ class Tables:
         widths = (program.most_cells, program.most_operands, 0, program.most_operands, 0, 0)
         self.all = tuple(Table(shape, parts, head=head) for shape, parts, head in zip(at.TABLES, widths, self.heads, strict=True))
         self.keys, self.cells, self.spans, self.records, self.timers, self.held = self.all
-        self.lifespans, self.situations = program.lifespans.copy(), program.situations.copy()  # they count, and begin queues
+        self.lifespans, self.situations = program.lifespans.copy(), program.situations.copy()  # queues begin there
+        several = max(len(program.lifespans), len(program.situations), len(program.detectors))
+        self.counted = np.zeros((several, at.COUNTED.width), np.int64)
         self.store = Store(stored_fields(program.group))
         self.key_numbers: list[dict[Key, int]] = [{} for _ in program.group.lifespans]
         self.cell_numbers: list[dict[tuple[int, Key], int]] = [{} for _ in program.group.situations]  # of those with a local key
@@ -68,8 +71,12 @@ class Tables:
         )
         return int(due.min()) if len(due) else None
 
+    def pending(self) -> Pending | None:
+        due = self.next_due
+        return None if due is None else Pending(due, self._waits)
+
     @property
-    def waits(self) -> bool:
+    def _waits(self) -> bool:
         """For more than ticks that come again and again?"""
         again = (self.situations[:, at.SITUATION.kind] == at.TICKING) & (self.situations[:, at.SITUATION.once] == 0)
         timers = self.situations[~again, at.SITUATION.timers_first]
@@ -86,6 +93,8 @@ class Tables:
             rows = self.keys.rows
             rows[numbers, at.KEY.definition :] = -1
             rows[numbers, at.KEY.definition], rows[numbers, at.KEY.open] = d, 0
+            whose: Any = [key[0] for key in new] if self.program.shared else 0
+            rows[numbers, at.KEY.whose] = whose
             for number, key in zip(numbers.tolist(), new, strict=True):
                 known[key] = number
                 self.keys.values[number] = key
@@ -94,6 +103,11 @@ class Tables:
                     cells = self._new_cells(situation.number, numbers, [()] * len(new))
                     self.keys.rows[numbers, at.KEY.parts + self.program.among[situation.number]] = cells
         return [known[key] for key in keys]
+
+    def key(self, number: int) -> Key:
+        """The values of a key."""
+        values: Key = self.keys.values[number]
+        return values[self.program.shared :]
 
     def cell_rows(self, s: int, cells: Sequence[tuple[int, Key]]) -> list[int]:
         """The rows of these cells of a situation with a local key; keys by their rows."""
@@ -156,7 +170,7 @@ class Tables:
             np.zeros((d, 0, 3), np.int64) if prepared is None else prepared.of_lifespan,
             np.zeros((s, 0, 3), np.int64) if prepared is None else prepared.of_situation,
             self.keeps, self.values, self.ranges, nothing if prepared is None else prepared.equal, self.stream,
-            self.keys.rows, self.cells.rows, counts, self.heads,
+            self.keys.rows, self.cells.rows, counts, self.heads, self.counted,
             np.full(d, -1, np.int64), np.empty((at.SCRATCH.width, 1 + len(program.operands)), np.int64),
             np.empty((16, 1), np.int64), np.empty((16, 2), np.int64), self.spans.rows, self.records.rows, self.pool,
             self.timers.rows, self.held.rows, self.held_events,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from coincide.detection.base import Detector
 from coincide.detection.columns import operations as ops
 from coincide.detection.situation.conditions import Comparison, Computation, Leaf, Step, conjuncts, operand_of, tested
 from coincide.detection.situation.kernel import layout as at
@@ -14,9 +17,10 @@ from coincide.detection.situation.kernel.computing import COMPUTED
 from coincide.detection.situation.operators import Behaviour
 from coincide.detection.situation.program import Group, SituationProgram
 from coincide.detection.situation.quantifiers import QUANTIFIERS, Quantifier
-from coincide.expr.tree import Expr, without_aliases
+from coincide.expr.tree import Expr, Literal, without_aliases
 from coincide.lang.amit.definition import Initiator, Terminator
 from coincide.lang.amit.names import INITIATOR, OPERAND, TERMINATOR
+from coincide.model.column import Column, column_of
 
 MODES = {"immediate": at.IMMEDIATE, "deferred": at.DEFERRED, "delayed": at.DELAYED}
 CORRELATIONS = {"add": at.ADD, "ignore": at.IGNORE, "replace": at.REPLACE}
@@ -45,11 +49,24 @@ class Index(NamedTuple):
     other_column: int
 
 
+class Told(NamedTuple):
+    """What detections tell of their situations, by these: names, their orders and those of their lifespans, whether they are
+    hidden."""
+
+    names: pa.Array
+    orders: Any
+    lifespans: Any
+    internal: Any
+
+
 class Program:
     """The tables (kernel/layout.py), and what the columns are that conditions across operands compare."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, detectors: Sequence[Detector] = ()) -> None:
+        """`detectors` are those of one form that are stepped as one, in place of the only one in the group."""
         self.group = group
+        self.shared = bool(detectors)
+        self.detectors = detectors or group.detectors
         self.events = list(group.readers)
         self.operand_list = [(s, number) for s in group.situations for number in range(len(s.operands))]
         self.first_operand = _starts([len(s.operands) for s in group.situations]).tolist()
@@ -71,11 +88,29 @@ class Program:
         self.lists = np.array([number for some in lists for number in some], np.int64)
         self.list_starts = _starts([len(some) for some in lists])
 
+    @cached_property
+    def told(self) -> Told:
+        definitions = [detector.definition for detector in self.detectors]
+        return Told(
+            pa.array([definition.name for definition in definitions], pa.string()),
+            np.array([detector.order for detector in self.detectors], np.int64),
+            np.array([definition.lifespan_number for definition in definitions], np.int64),
+            np.array([definition.situation.internal for definition in definitions]),
+        )
+
+    @cached_property
+    def told_constants(self) -> dict[str, Column]:
+        """Attributes that are constants in all situations of a form."""
+        if not self.shared:
+            return {}
+        attributes = [detector.definition.situation.attributes for detector in self.detectors]
+        constants = [{a.name: a.expression.value for a in some if isinstance(a.expression, Literal)} for some in attributes]
+        return {name: column_of([some[name] for some in constants]) for name in constants[0]}
+
     def _lifespans(self) -> Any:
-        """What a state counts is 0 here."""
         found = [x.definition.expiration for x in self.group.lifespans]
         rows = [(0, 0) if e is None else (e.interval, e.termination == "discard") for e in found]
-        return _matrix([(*row, -1, -1, 0, 0, x.order) for row, x in zip(rows, self.group.lifespans, strict=True)])
+        return _matrix([(*row, -1, -1, x.order) for row, x in zip(rows, self.group.lifespans, strict=True)])
 
     def _roles(self) -> Any:
         lifespans = [x.definition for x in self.group.lifespans]
@@ -95,9 +130,8 @@ class Program:
         once = operator.repeat == "once" and behaviour.repeated
         return (
             _number(behaviour), MODES[operator.mode], once, operator.quantity, s.lifespan, s.local_key.size > 0, behaviour.counts,
-            self.first_operand[s.number], len(s.operands), 0, 0,
-            operator.interval, CORRELATIONS[operator.correlate], -1, -1, s.order, behaviour.repeated, self.among[s.number],
-            operator.where is not None,
+            self.first_operand[s.number], len(s.operands), operator.interval, CORRELATIONS[operator.correlate], -1, -1, s.order,
+            behaviour.repeated, self.among[s.number], operator.where is not None,
         )  # fmt: skip
 
     def _operands(self) -> tuple[Any, Any]:

@@ -129,7 +129,7 @@ def start_after(world: at.World, s: int, cell: int, mask: int, ref: int, hi: int
         if span != begun and not blocked(world, s, cell, span, hi):
             due = hi + world.situations[s, at.SITUATION.delay]
             set_timer(world, s, cell, span, due, operand, ref, number)
-            world.situations[s, at.SITUATION.candidates] += 1
+            world.counted[s, at.COUNTED.candidates] += 1
             number += 1
         span = world.spans[span, at.SPAN.after]
     return due
