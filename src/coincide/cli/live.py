@@ -94,7 +94,7 @@ def check_durations(given: Given, *options: str) -> None:
         try:
             setattr(given, option, duration_microseconds(getattr(given, option)))
         except CoincideError as error:
-            raise CoincideError(f"--{option.replace('_', '-')}: {error}") from error
+            raise CoincideError(f"--{option.replace('_', '-')}: {error.diagnostics[0].message}") from error
 
 
 def _check_checkpoint(given: Given) -> None:

@@ -232,7 +232,7 @@ class ExpressionParser(Parser):
         function = self.functions.get(name.text)
         if function is None:
             message = self.wording.unknown_function.format(name=name.text)
-            raise self.tokens.fail(name, message, nearest(name.text, self.functions))
+            raise self.tokens.fail(name, message, nearest(name.text, self.functions) or nearest(name.text, self.reserved))
         arguments = self._list(f"'{name.text}'", empty=True)
         if not function.accepts(len(arguments)):
             raise self.tokens.fail(name, self.wording.arity.format(name=name.text))

@@ -194,3 +194,11 @@ def test_a_run_that_reads_columns_does_not_wait_for_pandas(rules: Path, tmp_path
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "['pyarrow']\n"
+
+
+def test_a_misspelt_action_and_a_wrong_duration(coincide: Coincide, tmp_path: Path) -> None:
+    rules, events = tmp_path / "m.ecl", tmp_path / "events.jsonl"
+    rules.write_text("monitor m = repeat { psh(x) { a } }", encoding="utf-8")
+    events.write_text('{"type": "a", "time": 1}\n', encoding="utf-8")
+    assert "did you mean 'push'?" in coincide("check", rules).err
+    assert coincide("run", rules, "--events", events, "--delay", "xx").err == "error: --delay: 'xx' is not a duration\n"
