@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, NoSuchTableError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, NoSuchTableError, SQLAlchemyError
 
 from coincide.adapters.jsonlines import events_of_records
 from coincide.engines.choice import duration_microseconds
@@ -38,7 +38,10 @@ TOGETHER = 500
 COLUMN = "id"
 EVERY = "1s"
 SECOND = 1_000_000
-FAILURES = (OSError, DBAPIError)
+PASSING = {"OperationalError", "InterfaceError"}
+"""Errors of drivers that may be over later."""
+PASSING_CODES = ("53", "57P")
+"""Those of PostgreSQL, where its driver says no more: too few places left, a server that stops or starts."""
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -106,17 +109,22 @@ def reason_of(error: Exception) -> str:
     return str(told.get("M", told) if isinstance(told, dict) else told).partition("\n")[0]
 
 
+def failures(engine: sa.Engine) -> tuple[type[Exception], ...]:
+    """What may go wrong: a driver's own errors too, which SQLAlchemy lets through where it prepares or takes one back."""
+    driver: Any = engine.dialect.loaded_dbapi
+    return (OSError, DBAPIError, driver.Error)
+
+
 def is_passing(error: Exception) -> bool:
     """May it be better later? A database that is locked or away, yes; a wrong name, no."""
-    if not isinstance(error, DBAPIError):
-        return isinstance(error, OSError)
-    return isinstance(error, OperationalError) or error.connection_invalidated or _is_lost(error)
-
-
-def _is_lost(error: DBAPIError) -> bool:
-    """pg8000 tells a server that goes away in ways of its own."""
-    said = error.orig.args[0] if error.orig is not None and error.orig.args else None
-    return (isinstance(said, dict) and said.get("C", "").startswith("57P")) or type(error.orig).__name__ == "InterfaceError"
+    said = getattr(error, "orig", None) or error
+    told = said.args[0] if said.args else None
+    return (
+        isinstance(said, OSError)
+        or getattr(error, "connection_invalidated", False)
+        or any(kind.__name__ in PASSING for kind in type(said).__mro__)
+        or (isinstance(told, dict) and told.get("C", "").startswith(PASSING_CODES))
+    )
 
 
 def sql_source(url: str, reading: Reading) -> Source:
@@ -147,7 +155,7 @@ class TableSource(Source):
             try:
                 with engine.connect() as connection:
                     rows = connection.execute(_after(table, column, last)).mappings().all()
-            except FAILURES as error:
+            except failures(engine) as error:
                 if not is_passing(error):
                     raise CoincideError(f"'{self.name}': {reason_of(error)}") from error
                 back_off.wait(self.closed)
@@ -233,7 +241,7 @@ class NotificationSource(Source):
                         back_off.reset()
                         if payloads:
                             yield self.delivery(self._events(payloads), None)
-            except FAILURES as error:
+            except failures(engine) as error:
                 if not reached or not is_passing(error):
                     raise unreachable(self.name, reason_of(error)) from error
                 back_off.wait(self.closed)
@@ -292,7 +300,7 @@ class SqlSink(Sink):
                 with self._engine.begin() as connection:
                     self._upsert(connection, rows)
                 return
-            except FAILURES as error:
+            except failures(self._engine) as error:
                 if not is_passing(error):
                     raise CoincideError(f"'{self.database.server}' does not take detections: {reason_of(error)}") from error
                 back_off.wait(self._never)

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pg8000
 import pytest
 import sqlalchemy as sa
 from servers import Reader, free_port, lines, until
@@ -17,6 +18,7 @@ from servers import Reader, free_port, lines, until
 from coincide.errors import CoincideError
 from coincide.streams.base import Made, Reading
 from coincide.streams.registry import open_sink, open_source
+from coincide.streams.sql import failures, is_passing
 
 
 class PostgreSql:
@@ -187,6 +189,22 @@ def test_notifications_become_events_also_after_the_server_was_away(postgres: Po
             assert reader.take(1) == [time]
             postgres.stop()
             postgres.start()
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (pg8000.InterfaceError("network error"), True),  # as the driver says it while a connection is prepared
+        (pg8000.DatabaseError({"C": "57P03", "M": "the database system is starting up"}), True),
+        (pg8000.DatabaseError({"C": "53300", "M": "sorry, too many clients already"}), True),
+        (pg8000.DatabaseError({"C": "42P01", "M": "there is no such table"}), False),
+        (ConnectionResetError(), True),
+    ],
+)
+def test_what_may_be_better_later(error: Exception, passes: bool) -> None:
+    engine_there = sa.create_engine("postgresql+pg8000://me@127.0.0.1/db")
+    assert isinstance(error, failures(engine_there))
+    assert is_passing(error) == passes
 
 
 @pytest.mark.parametrize(
