@@ -28,9 +28,9 @@ from coincide.rulebook import loads
 
 SCHEMA = "type string, time timestamp, id string, k string"
 SIZES = (10_000, 1_000_000)
-WARM = 4
-"""Micro-batches that start workers and compile, or open what is open."""
-MICRO_BATCHES = 24
+WARM = 8
+"""Micro-batches that start workers and compile, or open what is open: the first ones wait for the clock."""
+MICRO_BATCHES = 20
 
 
 def write_file(folder: Path, number: int, *parts: Any) -> None:

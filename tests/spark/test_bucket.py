@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -27,6 +28,7 @@ from coincide.model.table import table_of
 from coincide.rulebook import Rulebook, loads
 from coincide.testing.fuzz.mutation import mutate_bytes, mutate_packed
 
+ROOM = pages.ROOM
 FIELDS = ("hi", "lo", "type", "id", ".k", ".s", ".v", ".w")
 
 
@@ -76,20 +78,49 @@ ABSENT = """<amit>
 </amit>"""
 
 
-@pytest.mark.parametrize("room", [0, 3_000, pages.ROOM])
-def test_what_has_changed_is_what_is_stored(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lifespans in the kernel tier: logs tell changes, whether a worker remembers states or not."""
+@pytest.mark.parametrize("workers", [2, 5])
+@pytest.mark.parametrize("room", [0, 3_000, ROOM])
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_workers_take_the_steps_that_they_missed(tier: str, room: int, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any worker is handed the bucket: each holds what it had when it was its turn."""
+    monkeypatch.setattr(pages, "ROOM", room)
+    rules, rng, rebuilt = loads(ABSENT, "amit"), random.Random(workers), list[int]()
+    memories = [pages._Memory() for _ in range(workers)]
+    rebuild = pages.Pages._rebuilt
+    monkeypatch.setattr(pages.Pages, "_rebuilt", lambda self, *args: rebuilt.append(1) or rebuild(self, *args))
+    events = sorted(random_events(800, 5), key=lambda e: e.hi)
+    run = Run(rules, 0, tier=tier, timed=True)
+    for start in range(0, len(events), 10):
+        monkeypatch.setattr(pages, "MEMORY", rng.choice(memories))
+        run.take(events[start : start + 10])
+    if room == ROOM:  # else logs are short: the base is written again and again
+        assert len(rebuilt) <= run.pages * 3 * workers, "each worker once, and where a log was folded, or long ago"
+    assert all(len(memory.states) <= 2 * run.pages for memory in memories), "what cannot be gone on from is forgotten"
+    run.take([], closing=FOREVER)
+    assert texts(run.made) == expected(rules, events, math.inf)
+
+
+@pytest.mark.parametrize("room", [3_000, ROOM])
+def test_logs_that_tell_changes_are_read(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As earlier releases wrote them in the kernel tier."""
     monkeypatch.setattr(pages, "ROOM", room)
     rules = loads(ABSENT, "amit")
     events = sorted(random_events(400, 5), key=lambda e: e.hi)
     run = Run(rules, 0, tier="kernel", timed=True)
-    for start in range(0, len(events), 20):
-        run.take(events[start : start + 20])
-        if start % 60 == 0:
-            pages.MEMORY.forget()
+    with monkeypatch.context() as earlier:
+        states = list[tuple[Any, Any]]()
+        save = pages.Pages.save
+        earlier.setattr(pages.Pages, "save", lambda self, *args: states.append((self.graph, args[1])) or save(self, *args))
+        earlier.setattr(pages.Step, "to_bytes", lambda _: pages.CHANGED + states[-1][0].changes(states[-1][1]))
+        for start in range(0, 200, 20):
+            run.take(events[start : start + 20])
     entries = [data for name, data in run.store.data.items() if isinstance(name, tuple) and name[0] == "entry"]
     assert entries
     assert all(entry.startswith(pages.CHANGED) for entry in entries)
+    for start in range(200, 400, 20):
+        if start % 60 == 20:
+            pages.MEMORY.forget()
+        run.take(events[start : start + 20])
     run.take([], closing=FOREVER)
     assert texts(run.made) == expected(rules, events, math.inf)
 

@@ -72,7 +72,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codec, "MANY", 1)
     monkeypatch.setattr(pages, "LARGE", 1)
     monkeypatch.setattr(pages, "SHARE", 0)
-    monkeypatch.setattr(pages, "ROOM", 6_000)
+    monkeypatch.setattr(pages, "ROOM", 20_000)
 
 
 def events_in_order(seed: int) -> list[Event]:
@@ -161,4 +161,4 @@ def test_whatever_is_in_a_base(language: str, in_full: bool) -> None:
             run(rules, events[300:308], 5, store, closing=False)
         except CoincideError:
             refused += 1
-    assert tries // 6 < refused < tries
+    assert tries // 6 < refused <= tries

@@ -1,15 +1,14 @@
 """Pages of a bucket: detectors' state for some of its keys, kept so that a micro-batch costs what it touches.
 
-A page is a *base* (the encoded state) and a *log*: what has changed since, where detectors can tell (Graph.changes), or else the
-steps that were taken: events consumed, and how far time came with them. Both are appended to the log; only when it has grown
-large is the state encoded anew. A worker that still holds the very state that was stored goes on from there; any other reads the
-base and the changes after it and takes the steps again, which costs little: kernels are far faster than codecs. A random token,
-new with each write, tells whether a state in memory is the one in the store, whatever was retried, restarted or reused in
-between.
+A page is a *base* (the encoded state) and a *log* of the steps that were taken since: events consumed, and how far time came with
+them. Only when the log has grown large is the state encoded anew. A random token, new with each write, tells whether a state in
+memory is the one in the store, whatever was retried, restarted or reused in between. A worker that holds that very state goes on
+from there. One that holds what was stored a few writes before (Spark hands buckets to any of its workers) takes the steps that it
+has missed, and any other reads the base and takes all of them again, which costs little: kernels are far faster than codecs.
+(Logs were written that tell what has changed instead; they are still read.)
 
-Of a large page, a worker that does not hold the state reads only the keys that events touch (columns/portion.py), and what it
-adds to the log is the step. After a few of these it reads the whole, one page after another, so that no micro-batch waits for all
-of them."""
+Of a large page, a worker that does not hold the state reads only the keys that events touch (columns/portion.py). After a few of
+these steps it reads the whole, one page after another, so that no micro-batch waits for all of them."""
 
 from __future__ import annotations
 
@@ -37,25 +36,26 @@ from coincide.model.bounds import Count
 CHECKPOINT = "the checkpoint cannot be read"
 
 ROOM = 64_000
-"""Bytes that a log may always have; and it may have as many times the base's as GROWTH says."""
+"""Bytes that a log may always have, besides as many as the base has; …"""
 GROWTH = 4
+"""… or so many times as many, if the state is not tables and takes long to encode."""
 STEPS = 64
-"""So many steps a log may have: a worker that has just started takes all of them again."""
-ENTRIES = 128
-"""So many entries a log may have at all: each is a call of the store to who has to read it."""
+"""So many steps a log may have, or as few as half, so that not all are folded at once: each is a call of the store to who reads
+it."""
+TRAIL = 16
+"""So many writes ago a state may have been stored that a worker goes on from."""
 REMEMBERED = 64_000_000
 """Bytes of encoded state whose decoded form a worker keeps."""
 CHANGED = b"changes\x01"
-"""What entries that tell changes begin with; the others are steps."""
-LARGE = 1_000_000
+"""What entries that tell changes begin with, in logs of earlier releases; the others are steps."""
+LARGE = 200_000
 """Bytes of a base of which less than all may be read."""
 SHARE = 1_000
 """So many bytes of a base there are to be for each key that is touched, if only these are read."""
-TURNS = 8
-"""Pages are read whole in so many turns, one after another …"""
-PATIENCE = 8
-"""… after so many steps each that were taken without the whole, and the first after twice as many: by the last of these, what
-portions cost more than a state that is held has come to about what it costs to read the whole."""
+PORTIONS = 16
+"""So many portions of a page are read, or up to PATIENCE times as many, so that not all pages are read whole at once: by the last
+of them, what portions cost more than a state that is held has come to about what it costs to read the whole."""
+PATIENCE = 5
 PORTION = b" portion"
 """Behind the token of a page of which only that is remembered."""
 TABLES = 8
@@ -72,6 +72,8 @@ class Page(msgspec.Struct, array_like=True):
     size: Count = 0  # of the log, bytes
     log: list[Count] = []
     next: Count = 0
+    steps: Count = STEPS  # so many the log may have
+    trail: list[bytes] = []  # its tokens before, the last one at the end
 
 
 class PageStore(Protocol):
@@ -92,6 +94,11 @@ class Step:
     events: pa.Table | None
     bound: int | None  # None: only to the last event, as logs had it before they told
     start: int | None
+
+    @property
+    def size(self) -> int:
+        """About so many bytes."""
+        return 0 if self.events is None else int(self.events.nbytes)
 
     def to_bytes(self) -> bytes:
         told = {name: str(value) for name, value in (("bound", self.bound), ("start", self.start)) if value is not None}
@@ -140,15 +147,13 @@ class Taken:
 
 @dataclass
 class Stored:
-    """What is stored of a page, read once for many portions; the steps are those after the last change that was told, as few as
-    can be, and `count` as they were."""
+    """What is stored of a page, read once for many portions, of which so many may follow; the steps are as few as can be."""
 
     state: DividedSnapshot
     steps: list[Taken] = field(default_factory=list)
-    count: int = 0
+    portions: int = field(default_factory=lambda: random_number(PORTIONS, PATIENCE * PORTIONS))
 
     def add(self, taken: Taken) -> None:
-        self.count += 1
         self.steps[-1:] = self.steps[-1].followed_by(taken) if self.steps else [taken]
 
 
@@ -246,26 +251,47 @@ class Pages:
         page = self.known.get(number)
         if page is None:
             return self.graph.initial()
-        remembered = MEMORY.take(page.token, self.graph)
-        return self._rebuilt(number, page) if remembered is None else remembered
+        state, missed = self._remembered(number, page)
+        if state is None:
+            return self._rebuilt(number, page)
+        self._take_again(self.graph, state, missed)
+        return state
+
+    def _remembered(self, number: int, page: Page, kind: bytes = b"") -> tuple[Any, list[Step]]:
+        """What this process has of a page, and the steps that others have taken since. None: nothing that helps."""
+        for behind, token in enumerate([page.token, *reversed(page.trail)]):
+            found = MEMORY.take(token + kind, self.graph)
+            if found is not None:
+                with reading_state(CHECKPOINT):
+                    changes, steps = self._entries(number, page.log[-behind:] if behind else [])
+                return (None, []) if changes or behind > len(page.log) else (found, steps)
+        return None, []
+
+    def _is_held(self, page: Page) -> bool:
+        """Is the whole state in memory, as it is or was lately?"""
+        behind = next((n for n, token in enumerate([page.token, *reversed(page.trail)]) if token in MEMORY.states), None)
+        return behind is not None and behind <= len(page.log)
 
     def load_touched(self, number: int, events: Any, due: int | None = None) -> Portion | None:
         """The state of the keys that these events have, or with timers that are due before an instant; None: the whole is to be
         loaded."""
         page, graph = self.known.get(number), self.graph
-        if page is None or page.token in MEMORY.states or page.rules != self._digest or page.base < LARGE:
+        if page is None or page.rules != self._digest or page.base < LARGE or self._is_held(page):
             return None
-        if page.size > ROOM + page.base or len(page.log) >= ENTRIES:  # the whole is to be written again
+        if page.size > ROOM + page.base or len(page.log) >= page.steps:  # the whole is to be written again
             return None
         if not isinstance(graph, Graph) or not graph.is_divided_by(self.key):
             return None
         rows = row_hashes(events, self.key) if len(events) else NO_KEYS
         if rows is None or (due is None and not len(rows)):
             return None
-        remembered: Portion | None = MEMORY.take(page.token + PORTION, graph)
+        remembered: Portion | None
+        remembered, missed = self._remembered(number, page, PORTION)
         stored = self._stored_page(graph, number, page) if remembered is None else remembered.stored
         if stored is None:
             return None
+        for step in missed:
+            stored.add(self._taken(step))
         hashes, following = touched(rows), None
         if due is not None:
             waiting = self._due(graph, stored, due)
@@ -274,10 +300,11 @@ class Pages:
             hashes, following = np.union1d(hashes, waiting[0]), waiting[1]
         if SHARE * len(hashes) > page.base:
             return None
-        if remembered is not None and are_among(hashes, remembered.hashes).all():
+        if remembered is not None and not missed and are_among(hashes, remembered.hashes).all():
             return replace(remembered, rows=rows, following=following)
-        if stored.count >= PATIENCE * (2 + number % TURNS):
+        if not stored.portions:
             return None
+        stored.portions -= 1
         state = self._portion(graph, stored, hashes)
         return None if state is None else Portion(state, hashes, stored, rows, following)
 
@@ -294,7 +321,7 @@ class Pages:
     def _stored_page(self, graph: Graph, number: int, page: Page) -> Stored | None:
         with reading_state(CHECKPOINT), without_collecting():
             data = self.store.base(number)
-            changes, steps = self._log(number, page)
+            changes, steps = self._entries(number, page.log)
             state = None if data is None else graph.divided(data, changes, len(self.key))
             if state is None:
                 return None
@@ -321,14 +348,14 @@ class Pages:
         """Under changed rules, events of the log are none of the new definitions' business."""
         with reading_state(CHECKPOINT), without_collecting():
             graph = self.graph if page.rules == self._digest else self.task.graph_of_rules(self.store.rules(page.rules))
-            changes, steps = self._log(number, page)
+            changes, steps = self._entries(number, page.log)
             state = self._stored(graph, number, changes)
             self._take_again(graph, state, steps)
             return state if graph is self.graph else self.graph.decode(graph.encode(state))
 
-    def _log(self, number: int, page: Page) -> tuple[list[bytes], list[Step]]:
+    def _entries(self, number: int, log: Sequence[int]) -> tuple[list[bytes], list[Step]]:
         """All changes, and the steps after the last of them."""
-        entries = [self.store.entry(number, entry) for entry in page.log]
+        entries = [self.store.entry(number, entry) for entry in log]
         changes = [entry.removeprefix(CHANGED) for entry in entries if entry.startswith(CHANGED)]
         return changes, [Step.from_bytes(entry) for entry in entries[_first_step(entries) :]]
 
@@ -349,33 +376,28 @@ class Pages:
     def save(self, number: int, state: Any, step: Step | None) -> None:
         """Keep the state that a step has led to. None: there was more to it than a log can tell."""
         page = self.known.setdefault(number, Page(b"", self._digest))
-        tells = self.graph.tells_changes(state)
-        growth, entries = (1, ENTRIES) if tells else (GROWTH, STEPS)
-        entries = entries * (2 * TURNS - number % TURNS) // (2 * TURNS)  # not all pages at once
-        if page.rules != self._digest or page.size > ROOM + growth * page.base or len(page.log) >= entries:
+        tables = self.graph.tells_changes(state)
+        room = ROOM + (1 if tables else GROWTH) * page.base
+        if step is None or page.rules != self._digest or page.size + step.size > room or len(page.log) >= page.steps:
             self._renew(number, page, state)
-        elif tells:
-            self._append(number, page, CHANGED + self.graph.changes(state))
-        elif step is not None:
-            self._append(number, page, step.to_bytes())
         else:
-            self._renew(number, page, state)
-        page.token = os.urandom(8)
+            self._append(number, page, step)
         if self._digest not in self.rule_digests:
             self.store.put_rules(self._digest, self._rules)
             self.rule_digests.append(self._digest)
-        MEMORY.put(page.token, self.graph, state, (page.base + page.size) // TABLES if tells else max(page.base, page.size // 8))
+        size = (page.base + page.size) // TABLES if tables else max(page.base, page.size // 8)
+        MEMORY.put(_new_token(page), self.graph, state, size)
 
     def save_step(self, number: int, portion: Portion, step: Step) -> None:
         """Keep what a step has led to that was taken without the whole state."""
         page = self.known[number]
-        self._append(number, page, step.to_bytes())
+        self._append(number, page, step)
         portion.stored.add(Taken(step, portion.rows))
-        page.token = os.urandom(8)
         size = page.base + page.size + SHARE * len(portion.hashes)
-        MEMORY.put(page.token + PORTION, self.graph, portion, size // TABLES)
+        MEMORY.put(_new_token(page) + PORTION, self.graph, portion, size // TABLES)
 
-    def _append(self, number: int, page: Page, data: bytes) -> None:
+    def _append(self, number: int, page: Page, step: Step) -> None:
+        data = step.to_bytes()
         self.store.put_entry(number, page.next, data)
         page.log.append(page.next)
         page.next += 1
@@ -386,7 +408,7 @@ class Pages:
         self.store.put_base(number, data)
         for entry in page.log:
             self.store.drop_entry(number, entry)
-        page.base, page.size, page.log = len(data), 0, []
+        page.base, page.size, page.log, page.steps = len(data), 0, [], random_number(STEPS // 2, STEPS)
         if page.rules != self._digest:
             page.rules = self._digest
             self._drop_unused_rules()
@@ -396,6 +418,16 @@ class Pages:
         for digest in [digest for digest in self.rule_digests if digest not in used]:
             self.store.drop_rules(digest)
             self.rule_digests.remove(digest)
+
+
+def random_number(least: int, most: int) -> int:
+    return least + int.from_bytes(os.urandom(4)) % (most - least + 1)
+
+
+def _new_token(page: Page) -> bytes:
+    page.trail = [*page.trail, page.token][-TRAIL:]
+    page.token = os.urandom(8)
+    return page.token
 
 
 def _first_step(entries: Sequence[bytes]) -> int:

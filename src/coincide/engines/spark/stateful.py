@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,6 +28,8 @@ METRICS = "coincide"
 COUNTS = ("late", "consumed", "waiting", "ahead")
 COUNTED = ", ".join(f"{count} bigint" for count in COUNTS)
 RESULT = f"blob binary, {COUNTED}"
+WORKERS = "COINCIDE_WORKERS"
+"""In the environment of workers: those with other values are others."""
 PASSED = f"{PACKED}, {COUNTED}"
 """From one stage to the next: rows for groups there, and results."""
 
@@ -158,10 +161,27 @@ def stepped(packed: DataFrame, processors: Sequence[Any], made: T.StructType, na
     """What the state makes of packed rows, stage by stage."""
     found = packed
     for stage in processors:
-        grouped = found.groupBy("name", "bucket")
-        found = grouped.transformWithStateInPandas(stage, stage.schema, "Append", stage.timing.mode)
+        with workers_of_their_own(packed.sparkSession):
+            grouped = found.groupBy("name", "bucket")
+            found = grouped.transformWithStateInPandas(stage, stage.schema, "Append", stage.timing.mode)
     counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
     return found.observe(name, *counts).select("blob").mapInArrow(unpacked, made)
+
+
+@contextmanager
+def workers_of_their_own(session: Any) -> Iterator[None]:
+    """For functions that are made in it. Spark hands a task the worker that has been idle for longest, whatever it did. Where
+    those that keep state are apart, there are as many as tasks that run at once, and what they hold is not old. A client of
+    Spark Connect has no say in that."""
+    environment = getattr(getattr(session, "_sc", None), "environment", None)
+    if environment is None:
+        yield
+        return
+    environment[WORKERS] = "state"
+    try:
+        yield
+    finally:
+        del environment[WORKERS]
 
 
 class Counts(Protocol):
