@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -78,6 +79,7 @@ ABSENT = """<amit>
 </amit>"""
 
 
+@pytest.mark.brief(parameters=5)
 @pytest.mark.parametrize("workers", [2, 5])
 @pytest.mark.parametrize("room", [0, 3_000, ROOM])
 @pytest.mark.parametrize("tier", ["interpreter", "kernel"])
@@ -269,6 +271,17 @@ def test_buckets_are_spread_evenly() -> None:
         hashes = [spark_hash(number.to_bytes(4, "little"), spark_hash(b"by user")) for number in chosen]
         loads_of = [sum(found % partitions == p for found in hashes) for p in range(partitions)]
         assert max(loads_of) <= -(-count // partitions)
+
+
+def test_functions_that_keep_state_have_workers_of_their_own() -> None:
+    from coincide.engines.spark.stateful import WORKERS, workers_of_their_own
+
+    environment = {"PYTHONHASHSEED": "0"}
+    with workers_of_their_own(SimpleNamespace(_sc=SimpleNamespace(environment=environment))):
+        assert WORKERS in environment
+    assert WORKERS not in environment
+    with workers_of_their_own(object()):  # a client of Spark Connect
+        pass
 
 
 def test_delays() -> None:

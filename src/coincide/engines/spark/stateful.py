@@ -181,7 +181,7 @@ def workers_of_their_own(session: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        del environment[WORKERS]
+        environment.pop(WORKERS, None)  # another thread may have defined a stream meanwhile
 
 
 class Counts(Protocol):
