@@ -19,6 +19,7 @@ class Node(Generic[Family]):
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     _family: ClassVar[type]
+    _children: ClassVar[tuple[Any, ...] | None] = None  # of a node that was asked for them, its own
 
     def __init_subclass__(cls) -> None:
         if Node in cls.__bases__:
@@ -27,19 +28,20 @@ class Node(Generic[Family]):
     @property
     def children(self) -> tuple[Family, ...]:
         """The nodes of its family directly inside, left to right."""
+        if self._children is not None:
+            return self._children
         kind: Any = type(self)
-        names = _parts(kind)
-        if not names:
-            return ()
         found: list[Any] = []
         family = self._family
-        for name in names:
+        for name in _parts(kind):
             value = getattr(self, name)
-            if isinstance(value, tuple):
-                found += [item for item in value if isinstance(item, family)]
-            elif isinstance(value, family):
+            if isinstance(value, family):
                 found.append(value)
-        return tuple(found)
+            elif isinstance(value, tuple):
+                found += [item for item in value if isinstance(item, family)]
+        children = tuple(found)
+        object.__setattr__(self, "_children", children)
+        return children
 
 
 PLAIN = frozenset({"str", "str | None", "bool", "int", "float", "Span | None"})
@@ -57,7 +59,8 @@ def walk(node: Node[Family]) -> Iterator[Family]:
     while waiting:
         found: Any = waiting.pop()
         yield found
-        waiting += found.children[::-1]
+        if below := found.children:
+            waiting += below[::-1]
 
 
 def rebuilt(node: Data, change: Callable[[Any], Any], parts: type | tuple[type, ...] | None = None) -> Data:

@@ -81,6 +81,7 @@ class Graph:
     """Plans in an order in which none feeds an earlier one. `tells_hidden`: detections that only other detectors see are given
     out, too, as some of these are elsewhere."""
 
+    @without_collecting()
     def __init__(self, plans: Sequence[DetectorPlan], tells_hidden: bool = False, together: bool = True) -> None:
         self.plans = tuple(plans)
         self._tells_hidden = tells_hidden
