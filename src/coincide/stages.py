@@ -105,12 +105,6 @@ def arrival_of(record: Event) -> int:
     return record.hi if record.arrival is None else record.arrival
 
 
-def _time(record: Event) -> int:
-    """What sources have to pass before it is consumed."""
-    time: int = order_of(record)[0] if record.type != HEARTBEAT else record.hi
-    return time
-
-
 class BestEffort:
     """Everything is consumed on arrival, and timers go by the arrival clock (decision D-20): nothing waits."""
 
@@ -212,13 +206,16 @@ class Guaranteed:
     def arrive(self, record: Event) -> None:
         self.number += 1
         self.clock = max(self.clock, arrival_of(record))
-        source = record.source or ""
-        if record.type != HEARTBEAT or source:
-            self.heard.add(source)
+        source, time = record.source or "", record.hi
         mark = self.marks.get(source, NEVER)
         if record.type != HEARTBEAT:
-            self._receive(record, mark)
-        self.marks[source] = max(mark, _time(record))
+            order = order_of(record)
+            time = order[0]
+            self.heard.add(source)
+            self._receive(record, order, mark)
+        elif source:
+            self.heard.add(source)
+        self.marks[source] = max(mark, time)
         self._release(mark)
 
     def advance(self, marks: Mapping[str, int], heard: Iterable[str], clock: int, number: int) -> None:
@@ -227,22 +224,22 @@ class Guaranteed:
         self.heard.update(heard)
         self.clock, self.number, self._waited_for = clock, number, None
 
-    def _receive(self, record: Event, mark: int) -> None:
+    def _receive(self, record: Event, order: Place, mark: int) -> None:
         """An event that breaks its source's order is late even if it could still be put in place (decision D-25)."""
-        if _time(record) < mark or self._gone_by(record):
+        if order[0] < mark or self._gone_by(order):
             self.late.append(record)
             self.refused += 1
         else:
-            self._keep(record)
+            self._keep(record, order)
 
-    def _gone_by(self, record: Event) -> bool:
+    def _gone_by(self, order: Place) -> bool:
         """Has an item been consumed that comes after it? Among what waits to be handed on, only the consumer knows its timers."""
-        if self.steps and _time(record) < self.steps[-1][0]:
+        if self.steps and order[0] < self.steps[-1][0]:
             self.settle()
-        return order_of(record) < self.last
+        return order < self.last
 
-    def _keep(self, record: Event) -> None:
-        heapq.heappush(self.buffer, (order_of(record), self.arrived, record))
+    def _keep(self, record: Event, order: Place) -> None:
+        heapq.heappush(self.buffer, (order, self.arrived, record))
         self.arrived += 1
 
     @property
@@ -302,7 +299,7 @@ class Guaranteed:
         count = bisect_right(self.buffer, until, key=lambda waiting: waiting[0][0])
         self.run, self.buffer = [event for _, _, event in self.buffer[:count]], self.buffer[count:]
         if self.run:
-            before, self.clock = self.clock, max(self.clock, _time(self.run[-1]))
+            before, self.clock = self.clock, max(self.clock, order_of(self.run[-1])[0])
             self._hand_on(lambda time: (max(before, time), self.number))
         self.consumer.cross(until, (self.clock, self.number))
         self._fire(lambda due: due <= until and (until != inf or self.consumer.finite()), self._passing)
@@ -352,7 +349,7 @@ class Delayed(InOrder):
         self.clock = max(self.clock, arrival_of(record))
         before = self.marks.get("", record.hi)
         if record.type != HEARTBEAT:
-            self._receive(record, before - self.delay)
+            self._receive(record, order_of(record), before - self.delay)
         self.marks[""] = max(before, record.hi)
         self._release_below(self.marks[""] - self.delay)
 
@@ -404,7 +401,7 @@ class Live(Delayed):
         self.marks[""] = mark = max(before, record.hi)
         if record.type != HEARTBEAT:
             self._count(record.origin[0])
-            self._receive(record, before - self.delay)
+            self._receive(record, order_of(record), before - self.delay)
         self.clock = max(self.clock, mark)
         low = mark - self.delay
         self._release_below(low)
@@ -421,12 +418,12 @@ class Live(Delayed):
         whole, number = key[2] == 0, key[3]
         self.counted = number if whole and self.counted < number < UNCOUNTED else UNCOUNTED
 
-    def _receive(self, record: Event, mark: int) -> None:
+    def _receive(self, record: Event, order: Place, mark: int) -> None:
         refused = self.refused
-        super()._receive(record, mark)
+        super()._receive(record, order, mark)
         if self.refused > refused:
             self.sufficient = max(self.sufficient, self.clock - record.hi)
 
-    def _gone_by(self, record: Event) -> bool:
-        gone = bool(self.run) and record.origin[0] < self.run[-1].origin[0]
-        return gone or super()._gone_by(record)
+    def _gone_by(self, order: Place) -> bool:
+        gone = bool(self.run) and order < order_of(self.run[-1])
+        return gone or super()._gone_by(order)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from coincide.model.event import Event
+from coincide.model.event import Event, order_of
 from coincide.stages import NEVER, UNCOUNTED, Live, Moments, StageState
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class LiveStage(Live):
         if self.columns is not None:
             columns, self.columns = self.columns, None
             for event in columns.events():
-                self._keep(event)
+                self._keep(event, order_of(event))
 
     def _release_below(self, low: float) -> None:
         super()._release_below(low)

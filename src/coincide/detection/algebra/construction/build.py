@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from coincide.detection.algebra.construction.chains import build_chain, build_selection
@@ -47,19 +47,18 @@ from coincide.lang.ecco.definition import (
 )
 from coincide.lang.ecco.lasting import LOOKED_THROUGH, Names
 from coincide.lang.ecco.link import Setting
-from coincide.syntax import walk
+from coincide.syntax import rebuilt, walk
 
 
-def fresh_copy(node: Expression) -> Expression:
+def unshared(node: Expression) -> Expression:
     """The same expression with no node in two places, so that nodes can be told apart."""
-    changes: dict[str, Any] = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
-        if isinstance(value, Expression):
-            changes[f.name] = fresh_copy(value)
-        elif isinstance(value, tuple) and value and isinstance(value[0], Expression):
-            changes[f.name] = tuple(map(fresh_copy, value))
-    return replace(node, **changes)
+    nodes = list(walk(node))
+    return node if len({*map(id, nodes)}) == len(nodes) else _copied(node)
+
+
+def _copied(node: Expression) -> Expression:
+    changed = rebuilt(node, _copied)
+    return replace(node) if changed is node else changed
 
 
 Made = TypeVar("Made", bound=Node)
@@ -77,7 +76,7 @@ class Builder:
 
     def build(self) -> Node:
         options = self.setting.options
-        self.body = fresh_copy(self.definition.body)
+        self.body = unshared(self.definition.body)
         self.aliases = Aliases(self.body)
         self.bound_by_name = self._bound_by_name()
         self.spaces = check_spaces(self.setting.spaces)
