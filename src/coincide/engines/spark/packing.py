@@ -23,7 +23,7 @@ from coincide.model.event import HEARTBEAT
 
 PACKED = "name string, bucket int, told binary, blob binary"
 PACKED_ARROW = pa.schema([("name", pa.string()), ("bucket", pa.int32()), ("told", pa.binary()), ("blob", pa.binary())])
-COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a task has one core
 SEED = 42
 """Of Spark's hash."""
 MADE = "made"

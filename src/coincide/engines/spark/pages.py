@@ -48,7 +48,7 @@ REMEMBERED = 64_000_000
 """Bytes of encoded state whose decoded form a worker keeps."""
 CHANGED = b"changes\x01"
 """What entries that tell changes begin with, in logs of earlier releases; the others are steps."""
-LARGE = 200_000
+LARGE = 1_000_000
 """Bytes of a base of which less than all may be read."""
 SHARE = 1_000
 """So many bytes of a base there are to be for each key that is touched, if only these are read."""
