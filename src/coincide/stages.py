@@ -207,14 +207,13 @@ class Guaranteed:
         self.number += 1
         self.clock = max(self.clock, arrival_of(record))
         source, time = record.source or "", record.hi
+        if record.type != HEARTBEAT or source:
+            self.heard.add(source)
         mark = self.marks.get(source, NEVER)
         if record.type != HEARTBEAT:
             order = order_of(record)
             time = order[0]
-            self.heard.add(source)
             self._receive(record, order, mark)
-        elif source:
-            self.heard.add(source)
         self.marks[source] = max(mark, time)
         self._release(mark)
 

@@ -101,8 +101,7 @@ def carries_key(event: Event) -> bool:
 
 def order_of(event: Event) -> Place:
     """Where an event that waits to be consumed stands in the total order; the first part is its time there."""
-    place = event.place
-    return place if len(place) > NAMED and isinstance(place[NAMED], str) else event.origin[0]
+    return event.place if carries_key(event) else event.origin[0]
 
 
 def primitive(

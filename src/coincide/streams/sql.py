@@ -110,7 +110,7 @@ def reason_of(error: Exception) -> str:
 
 
 def failures(engine: sa.Engine) -> tuple[type[Exception], ...]:
-    """What may go wrong: a driver's own errors too, which SQLAlchemy lets through where it prepares or takes one back."""
+    """What may go wrong: a driver's own errors too, which SQLAlchemy lets through while it prepares a connection."""
     driver: Any = engine.dialect.loaded_dbapi
     return (OSError, DBAPIError, driver.Error)
 

@@ -75,6 +75,17 @@ class Page(msgspec.Struct, array_like=True):
     steps: Count = STEPS  # so many the log may have
     trail: list[bytes] = []  # its tokens before, the last one at the end
 
+    def behind(self, kind: bytes = b"") -> int | None:
+        """How many writes ago what this process has of it was stored."""
+        return next((n for n, token in enumerate(self._tokens) if token + kind in MEMORY.states), None)
+
+    def take(self, behind: int, kind: bytes, graph: Stepping) -> Any:
+        return MEMORY.take(self._tokens[behind] + kind, graph)
+
+    @property
+    def _tokens(self) -> list[bytes]:
+        return [self.token, *reversed(self.trail)]
+
 
 class PageStore(Protocol):
     def base(self, page: int) -> bytes | None: ...
@@ -259,17 +270,17 @@ class Pages:
 
     def _remembered(self, number: int, page: Page, kind: bytes = b"") -> tuple[Any, list[Step]]:
         """What this process has of a page, and the steps that others have taken since. None: nothing that helps."""
-        for behind, token in enumerate([page.token, *reversed(page.trail)]):
-            found = MEMORY.take(token + kind, self.graph)
-            if found is not None:
-                with reading_state(CHECKPOINT):
-                    changes, steps = self._entries(number, page.log[-behind:] if behind else [])
-                return (None, []) if changes or behind > len(page.log) else (found, steps)
-        return None, []
+        behind = page.behind(kind)
+        found = None if behind is None else page.take(behind, kind, self.graph)
+        if not behind or behind > len(page.log):  # it is as it was stored, or what came after is gone
+            return (None if behind else found), []
+        with reading_state(CHECKPOINT):
+            changes, steps = self._entries(number, page.log[-behind:])
+        return (None, []) if changes else (found, steps)
 
     def _is_held(self, page: Page) -> bool:
         """Is the whole state in memory, as it is or was lately?"""
-        behind = next((n for n, token in enumerate([page.token, *reversed(page.trail)]) if token in MEMORY.states), None)
+        behind = page.behind()
         return behind is not None and behind <= len(page.log)
 
     def load_touched(self, number: int, events: Any, due: int | None = None) -> Portion | None:

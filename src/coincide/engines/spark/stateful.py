@@ -161,8 +161,8 @@ def stepped(packed: DataFrame, processors: Sequence[Any], made: T.StructType, na
     """What the state makes of packed rows, stage by stage."""
     found = packed
     for stage in processors:
+        grouped = found.groupBy("name", "bucket")
         with workers_of_their_own(packed.sparkSession):
-            grouped = found.groupBy("name", "bucket")
             found = grouped.transformWithStateInPandas(stage, stage.schema, "Append", stage.timing.mode)
     counts = [F.coalesce(F.sum(count), F.lit(0)).alias(count) for count in COUNTS]
     return found.observe(name, *counts).select("blob").mapInArrow(unpacked, made)
