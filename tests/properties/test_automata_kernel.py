@@ -117,7 +117,7 @@ def test_each_tier_goes_on_from_the_other(body: Expression, some: list[Event], s
 def test_what_is_needed_no_more_goes(free: Expression, keyed: Expression, some: list[Event], bound: bool, size: int) -> None:
     book = rules(text_of(keyed if bound else free))
     if book is not None:
-        with patch.object(memory, "LITTLE", 0):
+        with patch.object(memory, "LITTLE", 0), patch.object(memory, "MUCH", 0):
             found = detections(book, some, tier="kernel", cuts=range(0, len(some), size), until=END)
         assert found == detections(book, some, until=END)
 
@@ -147,7 +147,7 @@ def test_many_events(body: str, size: int) -> None:
     some = many_events(1_000)
     book = load(SourceText("rules.ce", f"detect X restart = {body}\n"))
     assert not book.plans()[0].tier_reasons()
-    with patch.object(memory, "LITTLE", 50):
+    with patch.object(memory, "LITTLE", 50), patch.object(memory, "MUCH", 50):
         found = detections(book, some, tier="kernel", cuts=range(0, 1_000, size))
     assert found
     assert found == detections(book, some)

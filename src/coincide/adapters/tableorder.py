@@ -14,6 +14,7 @@ from coincide.adapters.faults import Mask
 from coincide.model.column import Rows
 from coincide.model.fields import changed
 from coincide.model.fields import joined as joined_columns
+from coincide.model.sorting import stable_order
 from coincide.model.stamp import OrderKey, order_key
 from coincide.model.table import EventTable, Instants, concatenated_arrays
 
@@ -132,23 +133,7 @@ def _ascending(lo: Instants, hi: Instants, later: Mask) -> bool:
 
 
 def _by_stamp(lo: Instants, hi: Instants) -> Rows:
-    points = _by_point(hi) if lo is hi or np.array_equal(lo, hi) else None
-    return np.lexsort((lo, hi)) if points is None else points
-
-
-def _by_point(moments: Instants) -> Rows | None:
-    """The stable order of points: one sort of plain integers, moment and row in one, which is many times faster than a sort of
-    rows. None: the two do not fit into 64 bits."""
-    first, last = int(moments.min()), int(moments.max())
-    bits = (len(moments) - 1).bit_length()
-    unit = 1 if (last - first) >> (63 - bits) == 0 else 1000  # whole milliseconds leave room for more
-    if (last - first) // unit >> (63 - bits) or (unit > 1 and ((moments - first) % unit).any()):
-        return None
-    offsets = (moments - first) // unit if unit > 1 else moments - first
-    keys = (offsets << bits) | np.arange(len(moments))
-    keys.sort()
-    rows: Rows = keys & ((1 << bits) - 1)
-    return rows
+    return stable_order(hi) if lo is hi or np.array_equal(lo, hi) else stable_order(lo, hi)
 
 
 def _id_keys(ids: pa.Array) -> list[Instants]:
@@ -179,8 +164,9 @@ def _ranked_numbers(digits: pa.Array) -> Instants:
 
 def taken(table: EventTable, rows: Rows) -> EventTable:
     """External events of a table, not yet numbered."""
-    index = pa.array(rows)
-    return EventTable(table.lo[rows], table.hi[rows], changed(table.fields, lambda array: array.take(index)))
+    index, lo = pa.array(rows), table.lo[rows]
+    hi = lo if table.hi is table.lo else table.hi[rows]
+    return EventTable(lo, hi, changed(table.fields, lambda array: array.take(index)))
 
 
 def without_late(table: EventTable, mark: int | None, delay: int) -> tuple[EventTable, EventTable, Instants]:

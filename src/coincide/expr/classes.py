@@ -20,12 +20,13 @@ from coincide.expr.tree import And, Between, Compare, Expr, In, IsNull, Literal,
 from coincide.expr.vector import Rows, Table, evaluate
 from coincide.model.column import Column, Numbers, Rests
 from coincide.model.numbers import EXACT, is_number, rest_of
+from coincide.model.sorting import first_rows, without_gaps
 
 Codes = npt.NDArray[np.int32]
+DIRECT = 1 << 22  # up to so many combinations are numbered in one go
 MANY = 16
 """With so many contexts, classes are told apart in each by itself: the product of all constants would be too many."""
 BOUNDS = 1 << 20  # in all contexts together
-DIRECT = 1 << 22  # up to so many combinations, classes are numbered through a table rather than by sorting
 
 
 def atoms(test: Expr) -> Iterator[Expr]:
@@ -262,31 +263,18 @@ def _sorted(values: list[object]) -> Constants:
 
 
 def _classes(parts: Sequence[tuple[Codes, int]], rows: RowsToTake, external: bool) -> Classes:
-    combined, size = np.zeros(rows.length, np.int32), 1
+    combined: npt.NDArray[Any] = np.zeros(rows.length, np.int32)
+    size = 1
     for codes, values in parts:
         if values == 1:
             continue
         if size * values > DIRECT:
-            combined, size = _dense(combined, size)
+            combined, size = without_gaps(combined, size)
         wide = combined if size * values < 1 << 31 else combined.astype(np.int64)
         combined, size = (wide * wide.dtype.type(values) + codes if size > 1 else codes), size * values
-    combined, size = _dense(combined, size)
-    first = np.zeros(size, np.int64)
-    first[combined[::-1]] = np.arange(rows.length - 1, -1, -1)
+    combined, size = without_gaps(combined, size)
+    first = first_rows(combined, size)
     columns = [[0] * size] if external else []
     columns += [codes[first].tolist() for codes, _ in parts]
     keys: list[tuple[int, ...]] = list(zip(*columns, strict=True))
-    return Classes(combined, np.arange(size), lambda: rows.take(first), keys)
-
-
-def _dense(codes: Codes, size: int) -> tuple[Codes, int]:
-    """The same distinctions with numbers from 0 without gaps."""
-    if size > max(DIRECT, 2 * len(codes)):
-        distinct, inverse = np.unique(codes, return_inverse=True)
-        return inverse.astype(np.int32), len(distinct)
-    present = np.zeros(size, np.bool_)
-    present[codes] = True
-    if present.all():
-        return codes, size
-    numbers = np.cumsum(present, dtype=np.int32) - 1
-    return numbers[codes], int(numbers[-1]) + 1
+    return Classes(combined.astype(np.int32, copy=False), np.arange(size), lambda: rows.take(first), keys)

@@ -26,6 +26,7 @@ from coincide.expr.tree import Expr, Reference
 from coincide.model.column import Codes, Column, Numbers, Rests, column_of
 from coincide.model.event import Value
 from coincide.model.numbers import rest_of
+from coincide.model.sorting import without_gaps
 from coincide.model.space import EARTH_RADIUS, Space, separation, within_radius
 from coincide.model.stamp import MILLISECOND
 
@@ -464,26 +465,17 @@ def _distinct(columns: Sequence[Codes]) -> tuple[Codes, npt.NDArray[np.int64]]:
     """Rows grouped by equal codes: each row's group, and one row of each group. Rows with a -1 are in group -1."""
     there = np.logical_and.reduce([c >= 0 for c in columns])
     complete = np.flatnonzero(there)
-    group, groups = np.zeros(len(complete), np.int64), 1
+    group: npt.NDArray[Any] = np.zeros(len(complete), np.int64)
+    groups = 1
     for column in columns:  # two at a time, so that the keys stay small
         codes = column.ravel()[complete]
         size = int(codes.max(initial=0)) + 1
-        group, groups = _renumbered(group * size + codes, groups * size)
+        group, groups = without_gaps(group.astype(np.int64) * size + codes, groups * size)
     member = np.empty(groups, np.int64)
     member[group] = complete
     out = np.full(there.size, -1, np.int32)
     out[complete] = group
     return out.reshape(there.shape), member
-
-
-def _renumbered(keys: npt.NDArray[np.int64], bound: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Keys below `bound` numbered without gaps, and how many there are."""
-    if bound > 4 * len(keys) + 1024:
-        distinct, inverse = np.unique(keys, return_inverse=True)
-        return inverse, len(distinct)
-    found = np.zeros(bound, np.bool_)
-    found[keys] = True
-    return (np.cumsum(found) - 1)[keys], int(found.sum())
 
 
 def _gathered(kind: str, values: Sequence[Value], index: Codes) -> _Parts:

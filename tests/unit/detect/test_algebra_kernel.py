@@ -15,11 +15,11 @@ from coincide.detection.algebra.state import PlanState
 from coincide.detection.algebra.window import windows
 from coincide.detection.algebra.window.sums import group_sums
 from coincide.detection.algebra.window.windows import _steps
-from coincide.detection.columns.keys import stable_order
 from coincide.engines.graph import Graph
 from coincide.explanation import explanation
 from coincide.model.batch import EventBatch
 from coincide.model.event import Event, Value, primitive, record
+from coincide.model.sorting import stable_order
 from coincide.rulebook import load, loads
 from coincide.source import SourceText
 

@@ -30,7 +30,7 @@ from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.columns.tables import distinct
 from coincide.detection.eventwise import step_eventwise
-from coincide.model.batch import EventBatch
+from coincide.model.batch import EventBatch, merged
 from coincide.model.table import EventTable
 
 State = Memory | DetectorState
@@ -58,17 +58,22 @@ class Kernel:
 
     def _advanced(self, memory: Memory, table: EventTable, rows: Rows | None, clock: Clock) -> EventBatch:
         base, known = len(memory.store), (len(memory.nodes), len(memory.timers))
-        cells = self.tables.cells()
+        cells, made = self.tables.cells(), []
         if rows is not None:
             memory.n.row = 0
             memory.expect_as_much(len(cells.starts))
             while run(memory.pools, cells, rows, self.program.restart) != DONE:  # it stops for want of room
+                if memory.crowded and not clock.unordered:
+                    made.append(emission.detections(memory, table, base, self.programs, True))
+                    memory.clear(cells, base, int(rows.at[memory.n.row]))
+                    base, known = len(memory.store), (0, 0)
+                    rows = rows._replace(base=base)
                 memory.make_room(len(cells.starts))
         self._fire(memory, cells, clock.bound)
         self._report_ends(memory, table)
-        made = emission.detections(memory, table, base, self.programs, not clock.unordered)
+        made.append(emission.detections(memory, table, base, self.programs, not clock.unordered))
         self._retain(memory, cells, table, base, known)
-        return made
+        return merged(made)
 
     def _interpreted(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         """Places with timers in them are no plain numbers, and single arrivals come one by one: few events as a rule."""

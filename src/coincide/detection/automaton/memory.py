@@ -34,6 +34,8 @@ Numbers = npt.NDArray[np.int64]
 
 LITTLE = 1 << 14
 """Nodes that may be there before anybody looks for those that are needed no more."""
+MUCH = 1 << 17
+"""The same, within a batch: so many stay in a processor's cache, more or less."""
 
 
 class Memory:
@@ -163,9 +165,28 @@ class Memory:
         found = distinct(np.concatenate((held, self.nodes.rows[nodes, NODE.timer])))
         return found[found >= 0]
 
+    @property
+    def crowded(self) -> bool:
+        """Is it better to drop nodes than to make room for more? Not while a timer fires."""
+        return self.n.firing < 0 and len(self.nodes) > max(MUCH, 2 * self.swept, len(self.keys))
+
+    def clear(self, cells: Cells, base: int, now: int) -> None:
+        """In the middle of a batch, whose keys keep their numbers. Timers due before now have fired."""
+        self.now, self.grown = max(self.now, now), len(self.nodes)
+        self._sweep_runs(cells)
+        self._sweep_store(base)
+        self.link(cells)
+        self.expect_as_much(0)
+
     def sweep(self, cells: Cells, base: int) -> None:
         """Runs, nodes, timers, keys and stored events that are needed no more go. Events from `base` on are of the batch at
         hand."""
+        self._sweep_runs(cells)
+        self._sweep_keys()
+        self._sweep_store(base)
+        self.link(cells)
+
+    def _sweep_runs(self, cells: Cells) -> None:
         self.settle(cells)
         alive = self.runs.live()
         needed = self.paths(alive)
@@ -179,10 +200,7 @@ class Memory:
         nodes[:, NODE.child], nodes[:, NODE.sibling] = -1, -1
         self.timers.rows[:, TIMER.timer] = timer[self.timers.rows[:, TIMER.timer]]
         self.timer_places = {int(timer[t]): place for t, place in self.timer_places.items() if timer[t] >= 0}
-        self._sweep_keys()
-        self._sweep_store(base)
         self.n.root = -1
-        self.link(cells)
         self.swept = max(LITTLE, 2 * len(needed))
         self.renewed = True
 

@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from coincide.detection.keys import Key, key_part
 from coincide.model.column import Column
+from coincide.model.numbers import EXACT
+from coincide.model.sorting import first_rows, without_gaps
 
 Rows = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int64] | npt.NDArray[np.int32]
@@ -56,7 +58,7 @@ def key_codes(columns: Sequence[Column]) -> tuple[Codes, Keys]:
     for column in columns[1:]:
         codes, values = _codes(column)
         if size * values >= 1 << 62:
-            combined, size = _renumbered(pa.array(combined, mask=combined < 0))
+            combined, size = _numbered(combined, size)
         product = combined.astype(np.int64) * values + codes
         combined, size = np.where((combined < 0) | (codes < 0), -1, product), size * values
     return _distinct(combined, size, columns)
@@ -80,27 +82,38 @@ def _codes(column: Column) -> tuple[Codes, int]:
 
 
 def _number_codes(numbers: npt.NDArray[np.float64]) -> tuple[Codes, int]:
-    """Whole numbers of a modest range stand for themselves; otherwise they are hashed."""
+    """Whole numbers of a modest range stand for themselves, of any other they are sorted; what is not whole is hashed."""
     low, high = (np.fmin.reduce(numbers), np.fmax.reduce(numbers)) if len(numbers) else (0.0, 0.0)
-    if high - low < 4 * len(numbers) + 1024:  # not so if all are nan
-        with np.errstate(invalid="ignore"):
-            offsets = (numbers - low).astype(np.int32)
-        if np.array_equal(offsets + low, numbers):
-            return offsets, int(high - low) + 1
-    return _renumbered(pa.array(numbers + 0.0, from_pandas=True))  # + 0.0: -0.0 is 0.0
+    if high - low < EXACT:  # not so if all are nan
+        absent = np.isnan(numbers)
+        size = int(high - low) + 1
+        modest = size <= 4 * len(numbers) + 1024
+        offsets = np.where(absent, -1.0, numbers - low)
+        codes: Codes = offsets.astype(np.int32) if modest else offsets.astype(np.int64)
+        if ((codes + low == numbers) | absent).all():
+            return (codes, size) if modest else _numbered(codes, size)
+    return _hashed(numbers)
 
 
 def _exact_codes(numbers: npt.NDArray[np.float64], rests: npt.NDArray[np.int16]) -> tuple[Codes, int]:
     """By both what numbers are nearest to, and their rests."""
-    codes, _ = _renumbered(pa.array(numbers + 0.0, from_pandas=True))
+    codes, size = _hashed(numbers)
     least = int(rests.min(initial=0))
     width = int(rests.max(initial=0)) - least + 1
-    return _renumbered(pa.array(codes * width + (rests - least), mask=codes < 0))
+    return _numbered(np.where(codes < 0, -1, codes * width + (rests - least)), size * width)
 
 
-def _renumbered(values: pa.Array) -> tuple[Codes, int]:
-    encoded = values.dictionary_encode()
+def _hashed(numbers: npt.NDArray[np.float64]) -> tuple[Codes, int]:
+    encoded = pa.array(numbers + 0.0, from_pandas=True).dictionary_encode()  # + 0.0: -0.0 is 0.0
     return encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), max(len(encoded.dictionary), 1)
+
+
+def _numbered(codes: Codes, size: int) -> tuple[Codes, int]:
+    """Without gaps; -1 stays."""
+    if codes.min(initial=0) >= 0:
+        return without_gaps(codes, size)
+    numbers, count = without_gaps(codes + 1, size + 1)
+    return numbers - 1, count - 1
 
 
 def _key_parts(column: Column) -> Sequence[object]:
@@ -111,35 +124,9 @@ def _key_parts(column: Column) -> Sequence[object]:
 
 def _distinct(combined: Codes, size: int, columns: Sequence[Column]) -> tuple[Codes, Keys]:
     """Numbers without gaps, and the key of each."""
-    if size > 4 * len(combined) + 1024:
-        combined, size = _renumbered(pa.array(combined, mask=combined < 0))
-    rows = np.full(size + 1, -1, np.int64)  # the last one is for -1
-    rows[combined[::-1]] = np.arange(len(combined) - 1, -1, -1)
-    present = np.flatnonzero(rows[:-1] >= 0)
-    keys = Keys([column.take(rows[present]) for column in columns])
-    if len(present) == size:
-        return combined, keys
-    numbers = np.full(size + 1, -1, np.int32)
-    numbers[present] = np.arange(len(present))
-    return numbers[combined], keys
-
-
-def stable_order(*keys: Rows) -> Rows:
-    """How rows come in order of some keys, the last one first; equal ones as they are. Small numbers sort fast, so larger ones
-    are sorted by their halves."""
-    order: Rows | None = None
-    for key in keys:
-        least, most = (int(key.min()), int(key.max())) if len(key) else (0, 0)
-        if least == most and order is not None:
-            continue
-        wide = most - least
-        halves = [key - least] if wide < 1 << 16 or wide >= 1 << 32 else [(key - least) & 0xFFFF, (key - least) >> 16]
-        for half in halves:
-            own = half if order is None else half[order]
-            by_key = np.argsort(own.astype(np.uint16) if wide < 1 << 32 else own, kind="stable")
-            order = by_key if order is None else order[by_key]
-    assert order is not None
-    return order
+    numbers, count = _numbered(combined, size)
+    rows = first_rows(numbers, count)
+    return numbers, Keys([column.take(rows) for column in columns])
 
 
 def value_codes(column: Column) -> tuple[npt.NDArray[np.int64], int]:
@@ -163,15 +150,8 @@ def combined_codes(columns: Sequence[Column]) -> tuple[npt.NDArray[np.int64], np
     for column in columns[1:]:
         codes, values = value_codes(column)
         if size * values >= 1 << 62:
-            _, combined = np.unique(combined, return_inverse=True)
-            size = len(combined)
+            numbers, size = without_gaps(combined, size)
+            combined = numbers.astype(np.int64)
         combined, size = combined * values + codes, size * values
-    if size > 4 * len(combined) + 1024:
-        _, rows, numbers = np.unique(combined, return_index=True, return_inverse=True)
-        return numbers, rows
-    rows = np.full(size, -1, np.int64)
-    rows[combined[::-1]] = np.arange(len(combined) - 1, -1, -1)
-    present = np.flatnonzero(rows >= 0)
-    numbers = np.zeros(size, np.int64)
-    numbers[present] = np.arange(len(present))
-    return numbers[combined], rows[present]
+    numbers, count = without_gaps(combined, size)
+    return numbers.astype(np.int64, copy=False), first_rows(numbers, count)

@@ -30,6 +30,9 @@ from coincide.model.table import EventTable
 from coincide.rulebook import Rulebook, load
 from coincide.source import Reading, SourceText
 
+SOME = 1 << 16
+"""Rows that show whether texts repeat."""
+
 Sources = tuple[tuple[str | None, ...], ...]
 """Names and texts of rule files, and how they are to be read; and of other files that are part of them."""
 
@@ -213,9 +216,15 @@ def named(layout: Layout, batches: Iterable[pa.RecordBatch], fields: Iterable[st
 
 
 def _whole(name: str, column: pa.ChunkedArray) -> pa.Array:
-    if name == "type":  # few distinct texts: coded, they are sorted and compared as small numbers
-        column = column.dictionary_encode()
+    if name == "type" or (name != "id" and pa.types.is_string(column.type) and _repeats(column)):
+        column = column.dictionary_encode()  # texts are taken, sorted and compared as small numbers
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Are there few distinct values, as far as the first ones show?"""
+    some = column.slice(0, SOME)
+    return 2 * len(some.unique()) < len(some)
 
 
 def tagged(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
@@ -230,8 +239,9 @@ def tagged(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[
 
 def by_tag(batch: pa.RecordBatch, column: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     tags = batch.column(column)
-    for tag in tags.unique().to_pylist():
-        yield tag, batch.filter(pc.equal(tags, tag))
+    found = tags.unique().to_pylist()
+    for tag in found:
+        yield tag, batch.filter(pc.equal(tags, tag)) if len(found) > 1 else batch
 
 
 def events_in(rows: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:

@@ -25,13 +25,13 @@ from coincide.detection.algebra.sequence.pools import (
 )
 from coincide.detection.algebra.shape.shapes import LEAF, MOST_LEAVES, NEVER, Operators
 from coincide.detection.columns.dues import Dues
-from coincide.detection.columns.keys import stable_order
 from coincide.detection.columns.operations import OF_TWO
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import Store, gathered
 from coincide.detection.columns.tables import distinct, longer, numbered
 from coincide.expr.vector import Picked, evaluate
+from coincide.model.sorting import stable_order
 
 NOTHING = Groups(np.zeros(1, np.int64), *(np.zeros(0, np.int64) for _ in Groups._fields[1:]))
 NO_VALUES = np.zeros((0, 0))

@@ -14,7 +14,6 @@ from coincide.detection.algebra.program import OWN, Program, key_rank
 from coincide.detection.algebra.shape.shapes import Window
 from coincide.detection.algebra.window.observed import NOTHING, Ask, Groups, Observed, first_asks, throughout, with_empty
 from coincide.detection.algebra.window.totals import TOTALS, Totals, sizes
-from coincide.detection.columns.keys import stable_order
 from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import Store, gathered
@@ -22,6 +21,7 @@ from coincide.detection.columns.tables import distinct, longer, numbered
 from coincide.expr.tree import Compare, Literal, Reference
 from coincide.expr.vector import Table, evaluate, holds
 from coincide.model.column import Column
+from coincide.model.sorting import stable_order
 from coincide.model.table import EventTable
 
 LITTLE = 1 << 15

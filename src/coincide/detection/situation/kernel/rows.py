@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.columns.keys import Keys, key_codes, stable_order
+from coincide.detection.columns.keys import Keys, key_codes
 from coincide.detection.columns.store import NOTHING
 from coincide.detection.columns.tables import distinct, longer, taken
 from coincide.detection.situation.conditions import COMPARED, REST
@@ -24,6 +24,7 @@ from coincide.detection.situation.state import Key
 from coincide.expr.tree import Expr, Literal
 from coincide.expr.vector import evaluate, holds
 from coincide.model.column import Column
+from coincide.model.sorting import stable_order
 from coincide.model.table import EventTable
 
 Rows = npt.NDArray[np.int64]
