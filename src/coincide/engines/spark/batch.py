@@ -65,7 +65,7 @@ def detect_batch(
     span = replace(_span(source, [plan for _, plans in planned for plan in plans], until, unmet), closed=closed)
     tables = tables_of(rules, source.original.sparkSession)
     told = unmet is None or counted is not source or any(plan.timed for _, plans in planned for plan in plans)
-    tagging = Tagging(counted, planned, None if told or unmet is None else Watch(source, unmet).on)
+    tagging = Tagging(counted, planned, None if told or unmet is None else Watch(unmet).on)
     works = tuple(
         (Task(sources_of(rules), group.members, tier, layout, shape, tables), _span_for(plans, span))
         for (group, plans), layout in zip(planned, tagging.layouts, strict=True)

@@ -27,7 +27,7 @@ class Tagging:
 
     source: Source
     groups: Sequence[tuple[Group, Sequence[DetectorPlan]]]
-    watch: Callable[[DataFrame], DataFrame] | None = None  # looks at the rows that any group wants
+    watch: Callable[[DataFrame, Column], DataFrame] | None = None  # looks at the rows that any group wants, and their types
 
     @cached_property
     def layouts(self) -> list[Layout]:
@@ -45,7 +45,8 @@ class Tagging:
     def exchanged(self) -> DataFrame:
         """The layout's columns and the tag, all rows of a group and key in one partition. Groups that judge each event by itself
         have no key: alone they take rows where these are. If there are several stages, how rows are spread goes along."""
-        rows = self._with_marks(self._tagged())
+        rows = self._tagged()
+        rows = self._with_marks(rows if self.watch is None else self.watch(rows, self._wire("type")))
         if self.stages > 1:
             return rows.repartition(TAG, SPREAD)
         if len(self.groups) > 1:
@@ -62,7 +63,6 @@ class Tagging:
     def _tagged(self) -> DataFrame:
         wanted = [pushdown.wanted(self.source, plans, group) for group, plans in self.groups]
         rows = self.source.frame.filter(reduce(or_, wanted))
-        rows = rows if self.watch is None else self.watch(rows)
         columns = self.source.wire_columns(self.layout)
         if len(self.groups) == 1:
             return rows.select(*columns, F.lit(0).alias(TAG), self._spread(self.groups[0][0]).alias(SPREAD))
@@ -72,6 +72,9 @@ class Tagging:
         ]
         copies = rows.select(*columns, F.explode(F.array(*tags)).alias("for")).filter(F.col("for").isNotNull())
         return copies.select(*self._own_columns(), F.col("for")[TAG].alias(TAG), F.col("for")[SPREAD].alias(SPREAD))
+
+    def _wire(self, name: str) -> Column:
+        return F.col(self.layout.wire[self.layout.fields.index(name)])
 
     def _own_columns(self) -> list[Column]:
         """A column is null in the copies for groups that do not read it."""

@@ -13,10 +13,9 @@ from threading import Lock, Thread
 from time import sleep
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from coincide.engines.spark.frame import Source
 from coincide.errors import DataWarning, calling_line
 from coincide.lang.shared.reads import TYPE
 from coincide.unmet import Unmet
@@ -36,18 +35,19 @@ _threads: list[Thread] = []
 class Watch:
     """Of one batch: which of the types that its rules read have come."""
 
-    def __init__(self, source: Source, unmet: Unmet) -> None:
-        self._source, self._unmet = source, unmet
+    def __init__(self, unmet: Unmet) -> None:
+        self._unmet = unmet
         self._names = sorted(unmet.names(TYPE))
         self._observation = Observation()
         self._line = calling_line()
 
-    def on(self, rows: DataFrame) -> DataFrame:
-        """The rows, which are looked at when they go by."""
+    def on(self, rows: DataFrame, kind: Column) -> DataFrame:
+        """The rows, whose types are looked at when they go by: after all that is made of them, since Spark compiles what comes
+        before an observation, and what follows, each by itself."""
         # Spark Connect notes nothing that another thread could ask for.
         if self in _waiting or not 0 < len(self._names) <= TYPES or not hasattr(rows, "_jdf"):
             return rows
-        noted = [F.max(self._source.type == name).alias(f"n{number}") for number, name in enumerate(self._names)]
+        noted = [F.max(kind == name).alias(f"n{number}") for number, name in enumerate(self._names)]
         observed = rows.observe(self._observation, *noted)
         _wait_for(self)
         return observed
