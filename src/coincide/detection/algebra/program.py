@@ -81,7 +81,7 @@ class Program:
     @cached_property
     def made_types(self) -> frozenset[str]:
         """Names among them that definitions make, of this language or another."""
-        return self.types & (self.names.definitions.keys() | self.names.foreign)
+        return self.names.made(self.types)
 
     @cached_property
     def reads_any(self) -> bool:

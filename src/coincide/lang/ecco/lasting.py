@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from coincide.errors import Diagnostic, RuleError
@@ -40,6 +40,10 @@ class Names:
 
     definitions: Mapping[str, Definition]
     foreign: frozenset[str] = frozenset()
+
+    def made(self, types: Iterable[str | None]) -> frozenset[str]:
+        """Those that definitions make, of this language or another."""
+        return frozenset(type for type in types if type is not None and (type in self.definitions or type in self.foreign))
 
     def cannot_last(self, node: Expression) -> bool:
         """Only a point in time, exactly or roughly known."""

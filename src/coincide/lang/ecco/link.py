@@ -56,28 +56,34 @@ def reads_any(body: Expression) -> bool:
     return any(isinstance(node, Null) or (isinstance(node, Ref) and node.type is None) for node in walk(body))
 
 
+Below = Mapping[str, Sequence[str]]
+"""For each definition the names of those that it refers to, in order."""
+
+
 def link(items: Sequence[Linked], foreign: frozenset[str]) -> list[Linked]:
     """The definitions with what they use. RuleError for circles and for what their names cannot mean."""
     definitions = {item.name: item for item in items}
+    below = {item.name: sorted(referred(item.definition.body) & definitions.keys()) for item in items}
     for item in items:
-        _check_circle(item, definitions)
+        _check_circle(item, below)
     names = Names({name: item.definition for name, item in definitions.items()}, foreign)
     for item in items:
         check_linked(item.definition, names)
     done: dict[str, Linked] = {}
-    linked = [_linked(item, definitions, foreign, done) for item in items]
+    linked = [_linked(item, definitions, below, foreign, done) for item in items]
     evaluated = [item.name for item in _by_order(linked)]
     turns = dict(zip(evaluated, sorted(item.order for item in items), strict=True))
     return [replace(item, turn=turns[item.name]) for item in linked]
 
 
-def _linked(item: Linked, definitions: Mapping[str, Linked], foreign: frozenset[str], done: dict[str, Linked]) -> Linked:
+def _linked(
+    item: Linked, definitions: Mapping[str, Linked], below: Below, foreign: frozenset[str], done: dict[str, Linked]
+) -> Linked:
     if item.name not in done:
-        read = referred(item.definition.body)
-        below = [_linked(definitions[name], definitions, foreign, done) for name in sorted(read & definitions.keys())]
-        uses = {used.name: used for linked in below for used in linked.together}
-        own = (read & foreign) - definitions.keys()
-        done[item.name] = replace(item, uses=_by_order(uses.values()), foreign=own.union(*(u.foreign for u in below)))
+        linked = [_linked(definitions[name], definitions, below, foreign, done) for name in below[item.name]]
+        uses = {used.name: used for one in linked for used in one.together}
+        own = (referred(item.definition.body) & foreign).difference(below[item.name])
+        done[item.name] = replace(item, uses=_by_order(uses.values()), foreign=own.union(*(u.foreign for u in linked)))
     return done[item.name]
 
 
@@ -94,19 +100,19 @@ def _by_order(items: Iterable[Linked]) -> tuple[Linked, ...]:
     return tuple(placed)
 
 
-def _check_circle(start: Linked, definitions: Mapping[str, Linked]) -> None:
-    way = _way_back(start.name, definitions)
+def _check_circle(start: Linked, below: Below) -> None:
+    way = _way_back(start.name, below)
     if way is not None:
         message = f"definitions refer to each other in a circle: {', '.join(way)}"
         raise RuleError(Diagnostic(message, start.definition.span))
 
 
-def _way_back(start: str, definitions: Mapping[str, Linked]) -> list[str] | None:
+def _way_back(start: str, below: Below) -> list[str] | None:
     """The shortest way of references from a name back to it."""
     ways = {start: [start]}
     queue = [start]
     for name in queue:
-        for other in sorted(referred(definitions[name].definition.body) & definitions.keys()):
+        for other in below[name]:
             if other == start:
                 return [*ways[name], start]
             if other not in ways:

@@ -93,7 +93,7 @@ class Builder:
         follow from the events of an occurrence and so tell no copies apart."""
         nodes = list(walk(self.body))
         types = [node.type for node in nodes if isinstance(node, Ref)]
-        if None in types or not self.names.foreign.union(self.names.definitions).isdisjoint(types):
+        if None in types or self.names.made(types):
             return self.aliases.implicit
         trees = [n.condition for n in nodes if isinstance(n, Filter)] + [i.value for i in self.definition.give or ()]
         names = {n.name for tree in trees for n in walk(tree) if isinstance(n, FieldReference)}

@@ -64,7 +64,9 @@ class Kernel:
         self._fills = any(isinstance(kernel, WindowKernel) and kernel.fills for kernel in self.kernels)
 
     def fresh(self) -> Columns:
-        return Columns(memories=[kernel.fresh() for kernel in self.kernels])
+        together = {number for family in self.families for number in family.numbers}
+        own = [None if number in together else kernel.fresh() for number, kernel in enumerate(self.kernels)]
+        return Columns(memories=own, together=[family.fresh() for family in self.families])
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         found = self._columns(state, batch) if clock.arrival is None and not (clock.endless and self._fills) else None

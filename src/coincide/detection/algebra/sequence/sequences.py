@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from operator import attrgetter
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from coincide.detection.algebra.shape.shapes import LEAF, MOST_LEAVES, NEVER, Op
 from coincide.detection.columns.dues import Dues
 from coincide.detection.columns.operations import OF_TWO
 from coincide.detection.columns.origins import Coded, ascending, coded
+from coincide.detection.columns.records import Records
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import Store, gathered
 from coincide.detection.columns.tables import distinct, longer, numbered
@@ -70,6 +72,15 @@ class Memory:
         self.renewed = True
 
 
+_numbers = attrgetter(*(OPERATOR.names or ()))
+
+
+@lru_cache(1024)
+def _table(operators: tuple[tuple[int, ...], ...]) -> Records:
+    """Definitions that differ in types and tests only have one."""
+    return np.array([*operators], OPERATOR)
+
+
 class SequenceKernel:
     """Steps one definition."""
 
@@ -77,13 +88,14 @@ class SequenceKernel:
         self.program = program
         self.shape = shape
         self.columns = columns
-        self.table = np.zeros(len(shape.operators), OPERATOR)
-        for name in OPERATOR.names or ():
-            self.table[name] = [int(getattr(operator, name)) for operator in shape.operators]
+        self.table = _table(tuple(map(_numbers, shape.operators)))
         self.is_read = is_read
         self._read = read_by(program, is_read)
         self._mentioned = mentioned(program)
-        self._room = (np.zeros(4 * MOST_LEAVES, np.int64), np.zeros(4 * MOST_LEAVES, np.int64))
+
+    @cached_property
+    def _room(self) -> tuple[Numbers, Numbers]:
+        return np.zeros(4 * MOST_LEAVES, np.int64), np.zeros(4 * MOST_LEAVES, np.int64)
 
     @cached_property
     def _conditions(self) -> Numbers:

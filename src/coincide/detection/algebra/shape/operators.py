@@ -298,8 +298,9 @@ class Reader:
             return tests
         found = [(test, self._condition(test, names)) for test in tests]
         own = [condition for _, condition in found if condition is not None]
-        self.found[operator] = replace(self.found[operator], condition=len(self.conditions), conditions=len(own))
-        self.conditions += own
+        if own:
+            self.found[operator] = replace(self.found[operator], condition=len(self.conditions), conditions=len(own))
+            self.conditions += own
         return [test for test, condition in found if condition is None]
 
     def _condition(self, test: Expr, names: dict[str | None, int]) -> Condition | None:
