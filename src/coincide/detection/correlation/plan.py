@@ -23,7 +23,7 @@ from coincide.detection.correlation import encoding
 from coincide.detection.correlation import state as states
 from coincide.detection.correlation.construction import compile_description
 from coincide.detection.correlation.interpreter import Interpreter
-from coincide.detection.correlation.kernel.trees import reasons
+from coincide.detection.correlation.kernel.trees import Trees, reasons
 from coincide.detection.correlation.program import Program
 from coincide.detection.correlation.view import Message
 from coincide.detection.parts import changes_of, tables_of, with_tables
@@ -118,11 +118,15 @@ class CorrelationPlan(PlanOfOne):
         return Interpreter(self.program, self.detector.order)
 
     @cached_property
+    def _trees(self) -> Trees:
+        return Trees(self.program)
+
+    @cached_property
     def _kernel(self) -> Any:
         from coincide.detection.correlation.kernel.kernel import Kernel
 
         key = None if self.partition is None else self.partition[0]
-        return Kernel(self.program, self.detector.order, fed=self.inputs.detections, key=key)
+        return Kernel(self.program, self.detector.order, fed=self.inputs.detections, key=key, trees=self._trees)
 
     @property
     def manner(self) -> str:
@@ -134,7 +138,7 @@ class CorrelationPlan(PlanOfOne):
 
     @cached_property
     def _reasons(self) -> tuple[str, ...]:
-        return reasons(self.program)
+        return reasons(self.program, lambda: self._trees)
 
     @cached_property
     def pays_from(self) -> int:

@@ -26,8 +26,16 @@ def _sources(cd: Description) -> Iterator[Source]:
 
 def check_circles(descriptions: Sequence[Description]) -> None:
     reads = {cd.id: detected_classes(cd) for cd in descriptions}
+    readers: dict[str, list[str]] = {}
+    for name, classes in reads.items():
+        for message_class in classes:
+            readers.setdefault(message_class, []).append(name)
+    numbers = {name: number for number, name in enumerate(reads)}
     makes = {cd.id: {event.message_class for event in cd.events} for cd in descriptions}
-    feeds = {a.id: [b.id for b in descriptions if makes[a.id] & reads[b.id]] for a in descriptions}
+    feeds = {
+        name: sorted({reader for made in classes for reader in readers.get(made, ())}, key=numbers.__getitem__)
+        for name, classes in makes.items()
+    }
     for cd in descriptions:
         way = shortest_way_back(cd.id, feeds)
         if way is not None:

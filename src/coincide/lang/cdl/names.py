@@ -47,9 +47,13 @@ class Names:
     owner: int | None = None
     root: Names | None = None  # where computations are read: they do not know the names of a source's attributes
     _read: dict[tuple[str, bool], frozenset[int]] = field(default_factory=dict, repr=False)
+    _meanings: dict[object, Meaning] = field(default_factory=dict, repr=False)
+    _insides: dict[int, Names] = field(default_factory=dict, repr=False)
 
     def inside(self, source: int) -> Names:
-        return Names(self.cd, source, self._outer)
+        if source not in self._insides:
+            self._insides[source] = Names(self.cd, source, self._outer)
+        return self._insides[source]
 
     @cached_property
     def anchors(self) -> dict[str, Anchored]:
@@ -83,6 +87,13 @@ class Names:
         return {e.anchor: e for e in self.cd.expressions}
 
     def meaning(self, node: Reference | Alias) -> Meaning:
+        """Found once for each way to write a name."""
+        written = (node.name, node.splits) if isinstance(node, Reference) else node.name
+        if written not in self._meanings:
+            self._meanings[written] = self._found(node)
+        return self._meanings[written]
+
+    def _found(self, node: Reference | Alias) -> Meaning:
         name = node.name or ""
         dots = node.dots if isinstance(node, Reference) else ()
         if dots and (of := name[: dots[0]]) in PREFIXES:

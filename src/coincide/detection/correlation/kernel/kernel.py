@@ -57,13 +57,19 @@ class Kernel:
     divided. `early=False` tests all conditions on complete combinations, for measuring."""
 
     def __init__(
-        self, program: Program, order: int, early: bool = True, fed: frozenset[str] = frozenset(), key: str | None = None
+        self,
+        program: Program,
+        order: int,
+        early: bool = True,
+        fed: frozenset[str] = frozenset(),
+        key: str | None = None,
+        trees: Trees | None = None,
     ) -> None:
         self.program = program
         self.order = order
         self.early = early
         self.key = key
-        self.trees = Trees(program)
+        self.trees = trees or Trees(program)
         self._interpreter = Interpreter(program, order)
         waiting = [group for group in program.groups if len(group.pos) > 1]
         self._links = [self._linked(group) for group in program.groups]

@@ -5,7 +5,7 @@ source is mapped) becomes a *special*: a column of its own, which the combinatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -364,8 +364,8 @@ REASONS = {
 }
 
 
-def reasons(program: Program) -> tuple[str, ...]:
-    """Why the join tier cannot do it, in words; empty: it can."""
+def reasons(program: Program, trees: Callable[[], Trees]) -> tuple[str, ...]:
+    """Why the join tier cannot do it, in words; empty: it can. `trees` makes those of the program."""
     cd = program.cd
     asked = {
         "preferences": cd.preferences,
@@ -379,7 +379,7 @@ def reasons(program: Program) -> tuple[str, ...]:
     found = [reason for reason, used in asked.items() if used]
     if not found:
         try:
-            Trees(program)
+            trees()
         except Unsupported as unsupported:
             found.append(unsupported.reason)
     return tuple(f"description '{cd.id}' uses {reason}" for reason in found)
