@@ -57,7 +57,7 @@ class SourceText:
         return Span(self, start, start)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of a source text."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from coincide.detection.keys import key_part
 from coincide.expr.scalar import EventScope, condition, event_field
@@ -145,6 +145,7 @@ def timer_reading(event: Event, timing: int) -> Reading:
     return Reading(event, {-1 - timing: FREE}, timing)
 
 
+@cache
 def _holds_leaf(number: int) -> Holds:
     def holds(held: Mapping[int, Assignment], assignment: Assignment) -> Assignment | None:
         needs = held.get(number)

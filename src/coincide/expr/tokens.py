@@ -158,10 +158,10 @@ class Tokens:
         text = self.source.text
         match = self._scanner.match(text, self._offset)
         assert match is not None  # the pattern accepts the empty text
-        start = match.start(match.lastgroup) if match.lastgroup else match.end()
-        self._offset = match.end()
-        if match.lastgroup is not None:
-            return Token(match.lastgroup, match.group(match.lastgroup), start, self._offset)
+        kind, self._offset = match.lastgroup, match.end()
+        if kind is not None:
+            return Token(kind, match[kind], match.start(kind), self._offset)
+        start = self._offset
         if start == len(text):
             return Token("end", "", start, start)
         raise self.fail(Token("op", text[start], start, start + 1), self._wrong(text, start))

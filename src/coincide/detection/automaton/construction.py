@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from coincide.detection.eventsets import Holds, Leaves
 from coincide.lang.opera.definition import (
@@ -51,7 +52,7 @@ Entry = tuple[Choices, tuple[GroupOfTransitions, ...]]
 """What entering a part leads to, under one set of choices."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Part:
     """An occurrence of an expression in its automaton."""
 
@@ -65,7 +66,7 @@ class Part:
     timing: int = -1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class MatchItem:
     """One item of an atom."""
 
@@ -73,7 +74,7 @@ class MatchItem:
     alias: str | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Position:
     """An atom, or a `||` node in one of its forms: it awaits both sides, or the one that is missing."""
 
@@ -120,6 +121,10 @@ class Scope:
     domain: tuple[EventSet, ...] = ()
     timers: Mapping[str, int] = field(default_factory=dict)
     forking: bool = True
+
+    @cached_property
+    def timings(self) -> frozenset[int]:
+        return frozenset(self.timers.values())
 
 
 class Automaton:
@@ -169,23 +174,29 @@ class Automaton:
         return []
 
     def _add_atom(self, part: Part, atom: Atom, scope: Scope) -> None:
-        own = (atom.domain,) if atom.domain is not None else tuple(item.events for item in atom.items)
+        """Without a domain the items are it, so they are asked once."""
         matched = tuple(item.events for item in atom.matched)
-        items = tuple(MatchItem(self.detector.leaves.holds(item.events, scope.timers), item.alias) for item in atom.matched)
-        part.position = self._add_position(part, (*own, *scope.domain), scope, items=items, matched=matched)
+        tests = self._tests(matched, scope)
+        items = tuple(MatchItem(test, item.alias) for test, item in zip(tests, atom.matched, strict=True))
+        own, holds = (matched, tests) if atom.domain is None else ((atom.domain,), self._tests((atom.domain,), scope))
+        part.position = self._add_position(part, scope, own, holds, items=items, matched=matched)
 
     def _add_node(self, part: Part, node: Parallel, scope: Scope) -> None:
         number = len(self.sides)
         self.sides.append((Automaton(node.left, self.detector), Automaton(node.right, self.detector)))
-        right, left = (self._add_position(part, scope.domain, scope, awaits=a, node=number) for a in ("right", "left"))
-        part.position = self._add_position(part, scope.domain, scope, awaits="both", node=number, partner_missing=(right, left))
+        right, left = (self._add_position(part, scope, awaits=a, node=number) for a in ("right", "left"))
+        part.position = self._add_position(part, scope, awaits="both", node=number, partner_missing=(right, left))
 
-    def _add_position(self, part: Part, domain: tuple[EventSet, ...], scope: Scope, **rest: object) -> int:
-        number = len(self.positions)
-        holds = tuple(self.detector.leaves.holds(events, scope.timers) for events in domain)
-        timers = frozenset(scope.timers.values())
-        self.positions.append(Position(number, part, holds, timers, written_domain=domain, **rest))  # type: ignore[arg-type]
+    def _add_position(
+        self, part: Part, scope: Scope, own: tuple[EventSet, ...] = (), holds: tuple[Holds, ...] = (), **rest: Any
+    ) -> int:
+        """`own` is its domain besides that of the scope, with its tests."""
+        number, domain = len(self.positions), (*holds, *self._tests(scope.domain, scope))
+        self.positions.append(Position(number, part, domain, scope.timings, written_domain=(*own, *scope.domain), **rest))
         return number
+
+    def _tests(self, sets: tuple[EventSet, ...], scope: Scope) -> tuple[Holds, ...]:
+        return tuple(self.detector.leaves.holds(events, scope.timers) for events in sets)
 
     # Groups: `enter` and `after` of section 3.2, with the choices threaded through.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from coincide.detection.automaton.construction import Part
+from coincide.detection.automaton.construction import Part, Position
 from coincide.detection.automaton.program import Program
 from coincide.detection.eventsets import narrowed
-from coincide.lang.opera.definition import All, Bind, EventSet, OfSet, OfType, OwnTimer, Timing, Union
+from coincide.lang.opera.definition import All, Atom, Bind, EventSet, OfSet, OfType, OwnTimer, Timing, Union
 from coincide.syntax import walk
 
 MOST = 62
@@ -18,11 +18,14 @@ def form_of(program: Program) -> object | None:
     matched = [events for position in positions for events in position.matched]
     if program.sides or program.every or len(program.leaves.leaves) > MOST or any(map(_is_timed, matched)):
         return None
-    sets = tuple(
-        (tuple(map(_set, p.matched)), tuple(item.alias for item in p.items), tuple(map(_set, p.written_domain)), p.timers)
-        for p in positions
-    )
+    sets = tuple((tuple(map(_set, p.matched)), tuple(item.alias for item in p.items), _domain(p), p.timers) for p in positions)
     return definition.restart, definition.parameters, definition.computed, _part(program.root.root), sets
+
+
+def _domain(position: Position) -> object:
+    """Items that are their own domain have fewer leaves."""
+    atom = position.part.expression
+    return isinstance(atom, Atom) and atom.domain is None, *map(_set, position.written_domain)
 
 
 def _is_timed(events: EventSet) -> bool:

@@ -90,7 +90,7 @@ class AutomatonPlan(PlanOfOne):
 
         return Kernel(self.program)
 
-    @cached_property
+    @property
     def form(self) -> object | None:
         from coincide.detection.automaton.forms import form_of
 

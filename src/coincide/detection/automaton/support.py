@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from coincide.detection.automaton.construction import Automaton
 from coincide.detection.automaton.program import Program
+from coincide.lang.opera.definition import Alternation, Iteration
 from coincide.lang.shared.times import At
+from coincide.syntax import walk
 
 MOST_STATES = 4096
 WORD = 62  # bits of a machine integer that serve as a set
@@ -40,7 +42,12 @@ def key(program: Program) -> tuple[tuple[str, str], ...]:
 
 
 def _many_states(automaton: Automaton) -> bool:
-    """Counted with all that can be left of a state when some of its groups fail."""
+    """Counted with all that can be left of a state when some of its groups fail. Where nothing forks or repeats, a state is one
+    position, strongly or weakly entered."""
+    if 2 * len(automaton.positions) <= MOST_STATES and not any(
+        isinstance(node, Alternation | Iteration) for node in walk(automaton.root.expression)
+    ):
+        return False
     found = {(start.choices, start.state) for start in automaton.starts}
     if len(found) > WORD:
         return True
