@@ -5,24 +5,26 @@ A plan says what its events must have (`relevant`): their types, or a text of an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from coincide.detection.base import DetectorPlan
-from coincide.expr.guards import Guarded, text_of
+from coincide.expr.guards import Guarded, alternatives, texts_of, value_of
 from coincide.expr.tree import And, Expr, In, Literal, Reference
 from coincide.model.batch import EMPTY, EventBatch
 from coincide.model.event import ENVELOPE
 
 if TYPE_CHECKING:
-    from coincide.model.column import Rows
+    from coincide.model.column import Column, Rows
 
 MANY = 4
 """From so many plans on, looking for a plan's rows costs less than having it pass over those of others."""
 FEW = 32
 """So few events are looked at even for fewer plans."""
+HIDDEN = ENVELOPE - {"type"}
+"""What is not looked up."""
 SHARE = 4
 """A plan that reads more than one row in so many gets them all."""
 
@@ -34,8 +36,30 @@ class Router:
         self.plans = plans
 
     @cached_property
-    def guarded(self) -> Guarded:
-        return Guarded([_test(plan) for plan in self.plans], ENVELOPE - {"type"})
+    def _guarded(self) -> tuple[dict[str, dict[str, list[int]]], list[int]]:
+        """The numbers of plans by attribute and text, and of those of which nothing is known. A plan may stand under several
+        attributes: EQL's categories are types or in an attribute."""
+        tests = [_test(plan) for plan in self.plans]
+        guarded = Guarded(tests, HIDDEN)
+        others = []
+        for number in guarded.others:
+            test = tests[number]
+            found = {} if test is None else alternatives(test)
+            if not found or not HIDDEN.isdisjoint(found):
+                others.append(number)
+                continue
+            for name, texts in found.items():
+                for text in texts:
+                    guarded.by_text.setdefault(name, {}).setdefault(text, []).append(number)
+        return guarded.by_text, others
+
+    @property
+    def by_text(self) -> Mapping[str, Mapping[str, list[int]]]:
+        return self._guarded[0]
+
+    @property
+    def others(self) -> list[int]:
+        return self._guarded[1]
 
     def is_worth_it(self, batch: EventBatch) -> bool:
         few = batch.has_events and len(batch) <= FEW
@@ -45,8 +69,10 @@ class Router:
 def _test(plan: DetectorPlan) -> Expr | None:
     """What an event that concerns the plan satisfies. None: all that comes may matter, if only by its time."""
     types = plan.inputs.external
-    if types is None or (plan.relevant is None and plan.timed):
+    if plan.relevant is None and (types is None or plan.timed):
         return None
+    if types is None:
+        return None if plan.counts_tests else plan.relevant
     of_types = In(Reference("type"), tuple(map(Literal, sorted(types))))
     return of_types if plan.relevant is None or plan.counts_tests else And((of_types, plan.relevant))
 
@@ -70,7 +96,7 @@ class Routes:
 
     def concerned(self) -> set[int] | None:
         """The numbers of plans that some event concerns; None: maybe all."""
-        return {*self._router.guarded.others, *self._found} if self._is_worth_it else None
+        return {*self._router.others, *self._found} if self._is_worth_it else None
 
     def to(self, number: int) -> EventBatch:
         """The events that concern a plan, others among them where that costs less."""
@@ -97,7 +123,7 @@ class Routes:
     def _found(self) -> dict[int, list[Any]]:
         """By plan: the numbers of its events in order, or of a table the rows of each text."""
         found: dict[int, list[Any]] = {}
-        for name, numbers in self._router.guarded.by_text.items():
+        for name, numbers in self._router.by_text.items():
             for text, rows in self._texts(name):
                 for number in numbers.get(text, ()):
                     found.setdefault(number, []).append(rows)
@@ -105,9 +131,13 @@ class Routes:
 
     def _texts(self, name: str) -> Iterable[tuple[str, Any]]:
         if not self._has_events:
-            return self._batch.table.column(name).by_text().items()
-        texts = ((text_of(event, name), row) for row, event in enumerate(self._batch.events))
-        return [(text, row) for text, row in texts if isinstance(text, str)]
+            return self._texts_of_rows(self._batch.table.column(name))
+        return [(text, row) for row, event in enumerate(self._batch.events) for text in texts_of(value_of(event, name))]
+
+    def _texts_of_rows(self, column: Column) -> Iterator[tuple[str, Any]]:
+        yield from column.by_text().items()
+        for row, value in enumerate(() if column.compounds is None else column.compounds):
+            yield from ((text, [row]) for text in texts_of(value))
 
 
 class Dues:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from coincide.expr.tree import And, Compare, Expr, In, Literal, Or, Reference
-from coincide.model.compound import single
+from coincide.expr.tree import And, Compare, Expr, HasOne, In, Literal, Or, Reference
+from coincide.model.compound import ValueSet, single
 from coincide.model.event import Event
 
 Guard = tuple[str, frozenset[str]]
@@ -43,9 +43,31 @@ def _of_any(tests: Sequence[Expr]) -> dict[str, frozenset[str]]:
     return {name: frozenset().union(*(found[name] for found in each)) for name in shared}
 
 
-def text_of(event: Event, name: str) -> object:
-    """What tests for a text see of an attribute."""
-    return event.type if name == "type" else single(event.attributes.get(name))
+def alternatives(test: Expr) -> dict[str, frozenset[str]]:
+    """Attributes of which an event has, wherever the test holds, one of the texts of one at least. Empty: nothing can be said."""
+    match test:
+        case HasOne(field=name, texts=texts, numbers=()):
+            return {name: frozenset(texts)}
+        case And():
+            return min(filter(None, map(alternatives, test.operands)), key=_size, default={})
+        case Or():
+            each = [*map(alternatives, test.operands)]
+            names = {name for found in each for name in found}
+            return {name: frozenset().union(*(found.get(name, ()) for found in each)) for name in names} if all(each) else {}
+    return min(({name: texts} for name, texts in guards(test).items()), key=_size, default={})
+
+
+def _size(found: Mapping[str, frozenset[str]]) -> int:
+    return sum(map(len, found.values()))
+
+
+def value_of(event: Event, name: str) -> object:
+    return event.type if name == "type" else event.attributes.get(name)
+
+
+def texts_of(value: object) -> Iterator[str]:
+    """All texts that it has, of several values too."""
+    return (one for one in (value.members if isinstance(value, ValueSet) else (value,)) if isinstance(one, str))
 
 
 class Guarded:
@@ -68,7 +90,7 @@ class Guarded:
         """The numbers of the tests that may hold for an event."""
         yield from self.others
         for name, by_text in self.by_text.items():
-            if isinstance(text := text_of(event, name), str):
+            if isinstance(text := single(value_of(event, name)), str):
                 yield from by_text.get(text, ())
 
     def _enter(self, number: int, found: Mapping[str, frozenset[str]], named: Mapping[str, set[str]]) -> None:

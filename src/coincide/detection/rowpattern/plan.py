@@ -15,8 +15,9 @@ from coincide.detection.rowpattern.examples import example
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Program
 from coincide.detection.rowpattern.search import STEPS
+from coincide.expr.guards import guards
 from coincide.expr.quantities import counted
-from coincide.expr.tree import Compare, Expr, Literal, Reference
+from coincide.expr.tree import Compare, Expr, In, Literal, Reference
 from coincide.lang.matchrecognize.definition import Clause, Query
 from coincide.lang.matchrecognize.functions import lowered
 from coincide.model.batch import EventBatch
@@ -73,9 +74,12 @@ class RowPatternPlan(PlanOfOne):
 
     @cached_property
     def relevant(self) -> Expr | None:
-        table = self._query.source.table
-        tests: list[Expr] = [] if table == "events" else [Compare("=", Reference("type"), Literal(table))]
-        return tests[0] if tests else None
+        """Of all events, those types that WHERE asks for."""
+        source, kind = self._query.source, Reference("type")
+        if source.table != "events":
+            return Compare("=", kind, Literal(source.table))
+        types = None if source.where is None else guards(lowered(source.where)).get("type")
+        return None if types is None else In(kind, tuple(map(Literal, sorted(types))))
 
     @property
     def partition(self) -> tuple[str, ...] | None:
@@ -84,6 +88,11 @@ class RowPatternPlan(PlanOfOne):
     @cached_property
     def timed(self) -> bool:
         return self._clause.within is not None or self._interpreter.known == "after its instant"
+
+    @property
+    def rests(self) -> bool:
+        """A row that is taken at once tells the time by itself."""
+        return not self.timed or self._interpreter.known == "at once"
 
     @cached_property
     def program(self) -> Program:
