@@ -49,11 +49,34 @@ def amit(steps: Steps, types: int) -> str:
     return "\n".join(["<amit>", *map(event.format, range(types)), lines(rule)(steps, types), "</amit>"])
 
 
+CDL = (
+    '<cd id="c{0}" version="1" within="10 s"><sources>'
+    '<source class="t{1}" anchor="a"><attribute name="k" type="string"/></source>'
+    '<source class="t{2}" anchor="b"><attribute name="k" type="string"/><attribute name="v" type="double"/></source>'
+    '<source class="t{4}" anchor="c"><attribute name="k" type="string"/></source></sources><predicates>'
+    '<predicate anchor="p">a.k = b.k</predicate><predicate anchor="q">b.k = c.k</predicate>'
+    '<predicate anchor="r">a.time &lt; b.time</predicate><predicate anchor="s">b.time &lt; c.time</predicate>'
+    '<predicate anchor="t">b.v &gt; {3}</predicate></predicates>'
+    '<expressions><expression anchor="x">p and q and r and s and t</expression></expressions>'
+    '<events><event class="x{0}" trigger="x"><attribute name="k" type="string">a.k</attribute></event></events></cd>'
+)
+ROWS = (
+    "CREATE VIEW x{0} AS SELECT * FROM (SELECT * FROM events WHERE type IN ('t{1}', 't{2}', 't{4}')) MATCH_RECOGNIZE ("
+    "PARTITION BY k ORDER BY time MEASURES C.id AS c AFTER MATCH SKIP TO NEXT ROW PATTERN (A B C) WITHIN 10 seconds "
+    "DEFINE A AS A.type = 't{1}', B AS B.type = 't{2}' AND B.v > {3}, C AS C.type = 't{4}');"
+)
+
 LANGUAGES: dict[str, tuple[str, Callable[[Steps, int], str]]] = {
     "ECL": ("ecl", lines("monitor m{0} by k = repeat {{ push(x{0}) {{ sequential {{ t{1}, t{2} and v > {3}, t{4} }} }} }}")),
     "Opera": ("ce", lines("detect x{} = ([t{}(k = ?k)], [t{}(k = ?k, v > {})] [t{}(k = ?k)]) T = 10s")),
     "ECCO": ("ecco", lines("detect x{} per k = (t{} ; t{}{{v > {}}} ; t{}) within 10s with recent")),
     "Amit": ("amit.xml", amit),
+    "EQL": (
+        "eql",
+        lines("// @name x{}\nsequence by k with maxspan=10s [t{} where true] [t{} where v > {}] [t{} where true];"),
+    ),
+    "CDL": ("cdl.xml", lambda steps, types: f"<cds>{lines(CDL)(steps, types)}</cds>"),
+    "row patterns": ("mr.sql", lines(ROWS)),
 }
 
 
