@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from os import sep
 from pathlib import Path
 from types import ModuleType
@@ -86,11 +85,20 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """One that differs in case only is the nearest."""
+    from difflib import get_close_matches
+
     names = list(known)
     folded = name.casefold()
     same = next((other for other in names if other.casefold() == folded), None)
     found = [same] if same is not None else get_close_matches(name[:100], names, n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def log_warning(text: str, *values: object) -> None:
+    """Of what a run meets, to the log `coincide.run`."""
+    import logging
+
+    logging.getLogger("coincide.run").warning(text, *values)
 
 
 def warn(found: Iterable[Diagnostic]) -> None:

@@ -6,8 +6,6 @@ import atexit
 import os
 import shutil
 from pathlib import Path
-from secrets import token_hex
-from tempfile import gettempdir
 
 _kept: dict[Path, int] = {}
 """What is there, with the process that made it: a fork must not clear away what its parent uses."""
@@ -15,11 +13,13 @@ _kept: dict[Path, int] = {}
 
 def scratch_file(beside: Path) -> Path:
     """A name for a new file in the same folder. It is known before the file is made: a signal may come in between."""
-    return _noted(beside.with_name(f".{beside.name[:100]}.{token_hex(6)}.part"))
+    return _noted(beside.with_name(f".{beside.name[:100]}.{os.urandom(6).hex()}.part"))
 
 
 def scratch_folder(prefix: str = "coincide-") -> Path:
-    folder = _noted(Path(gettempdir()) / f"{prefix}{token_hex(8)}")
+    from tempfile import gettempdir
+
+    folder = _noted(Path(gettempdir()) / f"{prefix}{os.urandom(8).hex()}")
     folder.mkdir(mode=0o700)
     return folder
 

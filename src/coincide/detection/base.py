@@ -393,7 +393,7 @@ def in_tier(
 def paying_sizes(plans: Sequence[DetectorPlan], loaded: Container[str] = sys.modules) -> list[int]:
     """From how many events on kernels are faster, plan by plan. Interpreters take their time for each definition; until compiled
     code is loaded, which then is for all, everybody waits. `loaded` are modules that are there."""
-    rules = sum(len(plan.definitions) for plan in plans if plan.manner == COMPILED and not plan.tier_reasons())
+    rules = sum(len(plan.definitions) for plan in plans if plan.manner == COMPILED)
 
     def pays_from(plan: DetectorPlan) -> int:
         if plan.manner != COMPILED:

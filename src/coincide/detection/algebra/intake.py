@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from math import ceil, floor
 
 import msgspec
 
+from coincide.errors import log_warning
 from coincide.expr.scalar import event_field
 from coincide.lang.ecco.definition import DuplicatesRule, StampRule
 from coincide.model import bounds
@@ -19,8 +19,6 @@ from coincide.model.compound import single
 from coincide.model.event import Event, Value
 from coincide.model.numbers import is_number
 from coincide.model.stamp import LIMIT, MILLISECOND, OrderKey, order_key
-
-log = logging.getLogger("coincide.run")
 
 HOLD = 2**62
 """A lag without bound: stamps can come as late as they like, so nothing is evaluated before the input has ended."""
@@ -58,11 +56,11 @@ class Stamping:
             return event
         spent = processing_time(single(event.attributes.get(rule.hops))) if rule.hops is not None else Fraction(0)
         if rule.maximum is not None and spent > Fraction(repr(rule.maximum)):
-            log.warning("event %s of type '%s' was longer on the way than 'max' allows: dropped", event.id, event.type)
+            log_warning("event %s of type '%s' was longer on the way than 'max' allows: dropped", event.id, event.type)
             return None
         lo, hi = self._bounds(event, rule, spent)
         if max(-lo, hi) > LIMIT:
-            log.warning("event %s of type '%s' would get a stamp beyond all times: dropped", event.id, event.type)
+            log_warning("event %s of type '%s' would get a stamp beyond all times: dropped", event.id, event.type)
             return None
         key = order_key(lo, hi, event.id or "")
         return msgspec.structs.replace(event, lo=lo, hi=hi, origin=(key,))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from functools import cached_property
 
 from coincide.detection.automaton.attributes import Attributes
 from coincide.detection.automaton.construction import Automaton, Numbering
 from coincide.detection.automaton.state import Failures, Run
 from coincide.detection.eventsets import Leaves
+from coincide.errors import log_warning
 from coincide.expr.tree import Reference
 from coincide.lang.opera.attributes import aggregate_parts, used_aliases
 from coincide.lang.opera.definition import Definition, Timing
@@ -16,8 +16,6 @@ from coincide.lang.opera.print import core_text
 from coincide.model.event import Event
 from coincide.model.stamp import milliseconds
 from coincide.syntax import walk
-
-log = logging.getLogger("coincide.run")
 
 
 class Program:
@@ -67,4 +65,4 @@ class Program:
             texts = dict.fromkeys(core_text(automaton.positions[p].part.expression) for _, p in sorted(group))
             named = f"{event.type} '{event.id}'" if event.id is not None else event.type
             when = milliseconds(event.hi)
-            log.warning("%s: the start %s has failed on %s at %s and detects no more", self.name, " | ".join(texts), named, when)
+            log_warning("%s: the start %s has failed on %s at %s and detects no more", self.name, " | ".join(texts), named, when)

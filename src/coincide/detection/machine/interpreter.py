@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from coincide.detection.keys import Key, key_reader, key_value
 from coincide.detection.machine.program import MonitorGroup
 from coincide.detection.machine.state import Column
 from coincide.detection.machine.transducer import ENDED
+from coincide.errors import log_warning
 from coincide.expr.guards import Guarded
 from coincide.expr.scalar import EventScope, condition
 from coincide.model.batch import EventBatch
@@ -23,7 +23,6 @@ Parts = Sequence[tuple[int, int]]
 """(Monitor, number of its part)."""
 
 PROGRAM = attrgetter("program")
-log = logging.getLogger("coincide.run")
 
 
 class Interpreter:
@@ -113,4 +112,4 @@ def report_endless(group: MonitorGroup, parts: Parts, event: Event, key: Key) ->
     for monitor, _ in parts:
         detector = group.detectors[monitor]
         message = f"the internal transitions of machine '{detector.name}' never settle (event {event.id}{values})"
-        log.warning("%s: %s", detector.span, message)
+        log_warning("%s: %s", detector.span, message)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from xml.sax.saxutils import quoteattr
 
 from coincide.lang.amit.definition import File
 from coincide.lang.amit.elements import element_of
 from coincide.lang.amit.resolve import KeyTable, Resolved
-from coincide.lang.shared.xml import Element
+from coincide.lang.shared.xml import Element, quoted
 
 
 def print_file(file: File) -> str:
@@ -34,7 +33,7 @@ def print_elements(elements: Iterable[Element]) -> str:
 
 
 def _lines(element: Element) -> Iterator[str]:
-    attributes = "".join(f" {name}={_quoted(value)}" for name, value in element.attributes.items())
+    attributes = "".join(f" {name}={quoted(value)}" for name, value in element.attributes.items())
     text = [element.text.replace("&", "&amp;").replace("<", "&lt;")] if element.text else []
     content = [*text, *(line for child in element.children for line in _lines(child))]
     if not content:
@@ -47,8 +46,3 @@ def _lines(element: Element) -> Iterator[str]:
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
     return (f"  {line}" for line in lines)
-
-
-def _quoted(text: str) -> str:
-    """White space other than a blank would be read as a blank if it were not written as a reference."""
-    return quoteattr(text, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from xml.sax.saxutils import escape, quoteattr
 
 from coincide.errors import RuleError
 from coincide.expr.functions import number_text
@@ -27,6 +26,7 @@ from coincide.lang.cdl.definition import (
 )
 from coincide.lang.cdl.functions import AGGREGATES
 from coincide.lang.cdl.values import TextParser
+from coincide.lang.shared.xml import escaped, quoted
 from coincide.model.numbers import is_number
 
 SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
@@ -66,16 +66,8 @@ def _holding(name: str, given: Given, content: str) -> Lines:
 
 
 def _start(name: str, given: Given) -> str:
-    attributes = "".join(f" {key}={_quoted(value)}" for key, value in given.items() if value is not None)
+    attributes = "".join(f" {key}={quoted(value)}" for key, value in given.items() if value is not None)
     return f"<{name}{attributes}"
-
-
-def _quoted(text: str) -> str:
-    return quoteattr(text, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
-
-
-def _text(text: str) -> str:
-    return escape(text, {"\r": "&#13;", "\n": "&#10;"})
 
 
 def _section(name: str, parts: Iterable[Lines]) -> Lines:
@@ -144,7 +136,8 @@ def _predicate(node: Predicate) -> Lines:
 
 def _expression(node: Expression) -> Lines:
     text = expression_text(node.logic)
-    return _holding("expression", {"anchor": node.anchor}, _text(text) if reads_back(text, (node.logic,)) else _logic(node.logic))
+    content = escaped(text) if reads_back(text, (node.logic,)) else _logic(node.logic)
+    return _holding("expression", {"anchor": node.anchor}, content)
 
 
 def _event(node: ComplexEvent) -> Lines:
@@ -159,12 +152,12 @@ def _event(node: ComplexEvent) -> Lines:
 
 def _preference(node: Preference) -> Lines:
     parts = (("self", node.self_), ("previous", node.previous), ("other", node.other), ("better", node.better))
-    return _element("preference", {}, _all(_holding(name, {}, _text(anchor)) for name, anchor in parts if anchor))
+    return _element("preference", {}, _all(_holding(name, {}, escaped(anchor)) for name, anchor in parts if anchor))
 
 
 def _values(trees: tuple[Expr, ...]) -> str:
     text = ", ".join(map(expression_text, trees))
-    return _text(text) if reads_back(text, trees) else "".join(map(_nested, trees))
+    return escaped(text) if reads_back(text, trees) else "".join(map(_nested, trees))
 
 
 def reads_back(text: str, trees: tuple[Expr, ...]) -> bool:
@@ -182,7 +175,7 @@ def _logic(tree: Expr) -> str:
     if isinstance(tree, Not):
         return f"<not>{_logic(tree.operand)}</not>"
     assert isinstance(tree, Reference)
-    return f"<ref anchor={_quoted(tree.name)}/>"
+    return f"<ref anchor={quoted(tree.name)}/>"
 
 
 def _nested(tree: Expr) -> str:
@@ -202,7 +195,7 @@ def _nested(tree: Expr) -> str:
 
 def _literal(tree: Literal) -> str:
     if isinstance(tree.value, str):
-        return f"<value>{_text(tree.value)}</value>"
+        return f"<value>{escaped(tree.value)}</value>"
     if isinstance(tree.value, bool):
         return f'<value type="boolean">{str(tree.value).lower()}</value>'
     assert is_number(tree.value)
@@ -212,17 +205,17 @@ def _literal(tree: Literal) -> str:
 def _reference(tree: Reference) -> str:
     of, dot, rest = tree.name.partition(".")
     if dot and of in ("self", "other", "previous"):
-        return f"<ref anchor={_quoted(rest)} of={_quoted(of)}/>"
-    return f"<ref anchor={_quoted(tree.name)}/>"
+        return f"<ref anchor={quoted(rest)} of={quoted(of)}/>"
+    return f"<ref anchor={quoted(tree.name)}/>"
 
 
 def _call(tree: Call) -> str:
     if tree.name == "lookup" and all(isinstance(a, Literal) and isinstance(a.value, str) for a in tree.arguments[:2]):
-        provider, column = (_quoted(str(a.value)) for a in tree.arguments[:2] if isinstance(a, Literal))
+        provider, column = (quoted(str(a.value)) for a in tree.arguments[:2] if isinstance(a, Literal))
         return f"<lookup provider={provider} column={column}>{_values(tree.arguments[2:])}</lookup>"
     if tree.name == "node" and isinstance(tree.arguments[0], Literal) and isinstance(tree.arguments[0].value, str):
-        return f"<context name={_quoted(tree.arguments[0].value)}/>"
+        return f"<context name={quoted(tree.arguments[0].value)}/>"
     inner = "".join(map(_nested, tree.arguments))
     if tree.name in ELEMENTS:
         return f"<{ELEMENTS[tree.name]}>{inner}</{ELEMENTS[tree.name]}>"
-    return f"<call method={_quoted(tree.name)}>{inner}</call>"
+    return f"<call method={quoted(tree.name)}>{inner}</call>"

@@ -37,9 +37,25 @@ UNKNOWN_ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos|#\w+);)([^;\s]*);")
 START_TAG = re.compile(r"<[^\s/>]+(?:[^>\"']|\"[^\"]*\"|'[^']*')*>?")
 
 
+ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"})
+
+
 def parse_xml(source: SourceText) -> Element:
     """The root element. RuleError `not well-formed XML: …` with its place."""
     return _Reader(source).read()
+
+
+def quoted(text: str) -> str:
+    """White space other than a blank would be read as a blank if it were not written as a reference."""
+    plain = escaped(text).replace("\t", "&#9;")
+    if '"' not in plain:
+        return f'"{plain}"'
+    return f"'{plain}'" if "'" not in plain else '"' + plain.replace('"', "&quot;") + '"'
+
+
+def escaped(text: str) -> str:
+    """As character data; `xml.sax.saxutils` would do it, but imports what reads the web."""
+    return text.translate(ESCAPES)
 
 
 class _Open:
