@@ -62,8 +62,8 @@ class Due:
 
     @property
     def record(self) -> dict[str, Any]:
-        told = {"what": self.what, "time": milliseconds(self.time)}
-        return told if self.set_by is None else {**told, "set_by": record(self.set_by)}
+        fields = {"what": self.what, "time": milliseconds(self.time)}
+        return fields if self.set_by is None else {**fields, "set_by": record(self.set_by)}
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ class Cause:
     @property
     def tree(self) -> dict[str, Any]:
         """All of it as plain data."""
-        told: dict[str, Any] = {"event": self.record, "note": self.note}
-        told["due"] = None if self.due is None else self.due.record
-        told["conditions"] = [met.record for met in self.conditions]
-        told["parts"] = [part.tree for part in self.parts]
-        return {name: value for name, value in told.items() if value} | ({} if self.known else {"known": False})
+        tree: dict[str, Any] = {"event": self.record, "note": self.note}
+        tree["due"] = None if self.due is None else self.due.record
+        tree["conditions"] = [met.record for met in self.conditions]
+        tree["parts"] = [part.tree for part in self.parts]
+        return {name: value for name, value in tree.items() if value} | ({} if self.known else {"known": False})
 
     @property
     def events(self) -> list[Event]:
@@ -126,16 +126,16 @@ class Cause:
             yield part.event
             yield from part._everything()
 
-    def _below(self, indent: str, form: Form, told: set[int]) -> Iterator[Words]:
+    def _below(self, indent: str, form: Form, shown_before: set[int]) -> Iterator[Words]:
         shown = self.parts[-SHOWN:]
         if (left_out := len(self.parts) - len(shown)) > 0:
             yield [(f"{indent}┆ … after {left_out:,} other{'s' if left_out > 1 else ''}", "dim")]
         for part in shown:
-            last, again = part is shown[-1], bool(part.parts) and id(part.event) in told
-            told.add(id(part.event))
+            last, again = part is shown[-1], bool(part.parts) and id(part.event) in shown_before
+            shown_before.add(id(part.event))
             yield part._line(f"{indent}{'└' if last else '├'} ", form, self.event, len(indent) == 2, again)
             if not again:
-                yield from part._below(f"{indent}{' ' if last else '│'}   ", form, told)
+                yield from part._below(f"{indent}{' ' if last else '│'}   ", form, shown_before)
 
     def _line(self, begin: str, form: Form, whole: Event, outer: bool, again: bool) -> Words:
         what = f"  {self.event.type}" if self.known else f"  event {self.event.id}, of before this run"
@@ -325,8 +325,8 @@ class Causes:
         if detector.order not in self._looked:
             self._looked[detector.order] = dict(_leads(self.book, detector, self._stream))
         looked_at = self._looked[detector.order].get(id(detection), [])
-        told = {key for event in looked_at for key in event.origin}
-        within = [self._primitive(key) for key in detection.origin if key not in told]  # of detections that nobody is shown
+        covered = {key for event in looked_at for key in event.origin}
+        within = [self._primitive(key) for key in detection.origin if key not in covered]  # of detections that nobody is shown
         return sorted((*looked_at, *within), key=_in_order) if within else looked_at
 
     @cached_property

@@ -76,7 +76,7 @@ class Unmet:
         is told only if there is something like it."""
         if not seen.events:
             return [] if part else [Diagnostic("there were no events", severity="warning")]
-        told = [] if (warning := self._other_unit(seen)) is None else [warning]
+        diagnostics = [] if (warning := self._other_unit(seen)) is None else [warning]
         attributes = {name: count for name, count in seen.attributes.items() if count}
         types: Mapping[str, int] = seen.types
         missing = [(m, types, "types of events") for m in self._missing((TYPE,), types)]
@@ -88,8 +88,8 @@ class Unmet:
             else _not_there(m, there, words, part or m.refused or m.elsewhere in attributes)
             for m, there, words in missing[:LOOKED_AT]
         ]
-        told += _shortened([told for told in found if told is not None], 0 if part else len(missing) - LOOKED_AT)
-        return told + self._mistyped(seen.kinds, "'{}' was a {} in all events")
+        diagnostics += _shortened([one for one in found if one is not None], 0 if part else len(missing) - LOOKED_AT)
+        return diagnostics + self._mistyped(seen.kinds, "'{}' was a {} in all events")
 
     def _other_unit(self, seen: Seen) -> Diagnostic | None:
         if seen.earliest is None or seen.latest is None:
@@ -203,7 +203,7 @@ def _clashes(tree: Expr, types: Types) -> Iterator[tuple[Expr, Diagnostic]]:
         infer(tree, types)
     except RuleError as error:
         inside = [clash for child in tree.children for clash in _clashes(child, types)]
-        yield from inside or ((tree, told) for told in error.diagnostics)
+        yield from inside or ((tree, diagnostic) for diagnostic in error.diagnostics)
 
 
 def _read(tree: Expr, kinds: Mapping[str, str | None], words: str) -> list[str]:

@@ -124,10 +124,10 @@ def _parted_table(batch: EventBatch, mark: float, delay: int) -> Parted:
     return EventBatch(table=timely), EventBatch(table=late), int((before - late.hi).max())
 
 
-def late_warnings(late: int, sufficient: int, kept: str = "") -> list[Diagnostic]:
+def late_warnings(late: int, sufficient: int, where: str = "") -> list[Diagnostic]:
     """What is to be said in the end of events that came too late; `sufficient` is the delay with which none had."""
     if not late:
         return []
     came = "1 event" if late == 1 else f"{late:,} events"
     hint = f"a delay of {duration_text(sufficient)} would have sufficed"
-    return [Diagnostic(f"{came} came too late: left out{kept}", severity="warning", hint=hint)]
+    return [Diagnostic(f"{came} came too late: left out{where}", severity="warning", hint=hint)]

@@ -56,11 +56,11 @@ def check(given: Given) -> int:
     if given.json:
         return analyse(given)
     book = load_rules(given)
-    told = [*book.warnings, *book.remarks, *book.endless_warnings]
-    show_warnings(told)
+    diagnostics = [*book.warnings, *book.remarks, *book.endless_warnings]
+    show_warnings(diagnostics)
     left_out = len(book.compiled.left_out())
     more = f", {counted(left_out, 'rule')} left out" if left_out else ""
-    print(f"{counted(len(book.detectors), 'detector')}, {counted(len(told), 'warning')}{more}")
+    print(f"{counted(len(book.detectors), 'detector')}, {counted(len(diagnostics), 'warning')}{more}")
     if given.other or given.events or given.all:
         _show_analysis(_analysis(book, given))
     elif all(source.name.endswith(".ecl") for source, _ in book.files):

@@ -63,19 +63,19 @@ def load_rules(given: Given) -> Rulebook:
     try:
         return load(*given.rules, **loading_options(given))
     except RuleError as error:
-        raise RuleError(*(_with_advice(given, told) for told in error.diagnostics)) from error
+        raise RuleError(*(_with_advice(given, diagnostic) for diagnostic in error.diagnostics)) from error
 
 
-def _with_advice(given: Given, told: Diagnostic) -> Diagnostic:
+def _with_advice(given: Given, diagnostic: Diagnostic) -> Diagnostic:
     """Of a folder of rules that others have written, one that cannot be read is no reason to stop."""
     from dataclasses import replace
     from pathlib import Path
 
-    left_out = told.span is not None and told.span.source.name.endswith((".yml", ".yaml", ".eql", ".toml"))
+    left_out = diagnostic.span is not None and diagnostic.span.source.name.endswith((".yml", ".yaml", ".eql", ".toml"))
     if given.keep_going or not left_out or not any(Path(path).is_dir() for path in given.rules):
-        return told
+        return diagnostic
     advice = "--keep-going leaves out rules with errors"
-    return replace(told, hint=advice if told.hint is None else f"{told.hint} ({advice})")
+    return replace(diagnostic, hint=advice if diagnostic.hint is None else f"{diagnostic.hint} ({advice})")
 
 
 def loading_options(given: Given) -> dict[str, Any]:

@@ -266,8 +266,8 @@ def _run_through(
     with ExitStack() as stack:
         write = stack.enter_context(_parquet(book, given))
         sinks = [*([output_sink(given)] if write is None else []), *open_actions(book, given)]
-        kept = any(sink.keyed or (sink.once and given.checkpoint is not None) for sink in sinks)
-        encoder = Encoder(book, shown=given.keys, kept=kept, time_format=given.time_format)
+        needs_keys = any(sink.keyed or (sink.once and given.checkpoint is not None) for sink in sinks)
+        encoder = Encoder(book, shown=given.keys, kept=needs_keys, time_format=given.time_format)
         run = LiveRun(live, sources, sinks, encoder, pace_of(given), given.checkpoint)
         stack.callback(run.close)
         late = stack.enter_context(LateFile(given.late, given.time_format, run))
@@ -315,8 +315,8 @@ class LateFile:
             self._file.write(msgspec.json.Encoder().encode_lines(late_record(event, self._iso) for event in late))
 
     def report(self) -> None:
-        kept = f", kept in {self._path}" if self._path is not None else ""
-        show_warnings(self._run.live.late_warnings(kept))
+        where = f", kept in {self._path}" if self._path is not None else ""
+        show_warnings(self._run.live.late_warnings(where))
 
 
 @contextmanager

@@ -43,8 +43,8 @@ def plan(given: Given) -> int:
         row |= {"sides": list(detector.sides)} if detector.sides else {}
         row |= {"restart": True} if detector.restart else {}
         new.append(row)
-    told = {"reuse": made.reuse, "new": new, "subscribe": made.subscribe}
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(told)).decode() + "\n")
+    answer = {"reuse": made.reuse, "new": new, "subscribe": made.subscribe}
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(answer)).decode() + "\n")
     return 0
 
 

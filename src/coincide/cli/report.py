@@ -33,8 +33,8 @@ def report_reading(report: ReadReport, rejects: Path | None, read: frozenset[str
         print(f"warning: {warning}", file=sys.stderr)
     if not report.rejected:
         return
-    kept = f", kept in {rejects}" if rejects else ""
-    print(f"warning: {report.rejected:,} of {report.read:,} records left out{kept}", file=sys.stderr)
+    where = f", kept in {rejects}" if rejects else ""
+    print(f"warning: {report.rejected:,} of {report.read:,} records left out{where}", file=sys.stderr)
     for reason in report.reasons:
         print(f"    {reason}", file=sys.stderr)
     if (more := report.rejected - len(report.reasons)) > 0:

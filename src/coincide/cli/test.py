@@ -70,8 +70,8 @@ def test(given: Given) -> int:
     if not sum(outcomes.values()):
         console.print(f"no case found below {', '.join(map(str, given.paths))}", style="red", markup=False)
     good = not outcomes["failed"] and sum(outcomes.values()) > 0
-    told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
-    console.print(told, style="green" if good else "red", markup=False)
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+    console.print(counts, style="green" if good else "red", markup=False)
     return 0 if good else 1
 
 
@@ -83,13 +83,13 @@ def _run(case: Case | SuiteCase, given: Given) -> tuple[CaseResult, list[str]]:
     from coincide.testing.cases import Case, run_case
     from coincide.testing.suites import run_suite_case
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DataWarning)
         if isinstance(case, Case):
             result = run_case(case, given.engine, given.tier)
         else:
             result = run_suite_case(case, given.engine, given.tier)
-    return result, [str(one.message).partition("\n")[0] for one in told if issubclass(one.category, DataWarning)]
+    return result, [str(one.message).partition("\n")[0] for one in caught if issubclass(one.category, DataWarning)]
 
 
 def _acceptance(case: Case | SuiteCase, given: Given) -> Edit | None:

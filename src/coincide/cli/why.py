@@ -79,10 +79,10 @@ def _key(given: list[str]) -> dict[str, str] | list[str] | None:
     return named if len(named) == len(given) else given
 
 
-def _show(told: dict[str, Any]) -> int:
+def _show(answer: dict[str, Any]) -> int:
     import msgspec
 
-    print(msgspec.json.encode(told, enc_hook=str).decode())
+    print(msgspec.json.encode(answer, enc_hook=str).decode())
     return 0
 
 

@@ -146,8 +146,8 @@ class _Documents:
         return Source(f"{self.whole.cd.id}.{unit.name}", unit.name, "internal", attributes=tuple(attributes))
 
     def _without_joins(self, number: int, attribute: Attribute) -> Attribute:
-        kept = tuple(node for node in attribute.filters if not is_join_filter(self.whole.names, number, attribute, node))
-        return replace(attribute, filters=kept)
+        filters = tuple(node for node in attribute.filters if not is_join_filter(self.whole.names, number, attribute, node))
+        return replace(attribute, filters=filters)
 
     def _logic(self, part: Part, taken: set[str]) -> tuple[list[Predicate], Expr]:
         """Predicates of the part and the term that they make. A unit that no condition refers to is required by `any`."""

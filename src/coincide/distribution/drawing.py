@@ -65,8 +65,8 @@ def _arrows(brokers: Brokers, crossings: dict[Crossing, dict[str, float]]) -> It
         if not ways:
             yield Arrow(a, b, "weak", (latency, "idle"))
         for number, ((source, target), over) in enumerate(ways):
-            told = tuple(f"{name} {rate:g}/s" for name, rate in over.items())
-            yield Arrow(source, target, "strong", (latency, *told) if number == 0 else told)
+            rates = tuple(f"{name} {rate:g}/s" for name, rate in over.items())
+            yield Arrow(source, target, "strong", (latency, *rates) if number == 0 else rates)
 
 
 def placement_drawing(graph: RestrictionGraph, network: Network, placement: Placement, title: str) -> Drawing:
@@ -78,7 +78,7 @@ def placement_drawing(graph: RestrictionGraph, network: Network, placement: Plac
         first, *others = [name for name in restriction.operands if name in places]
         for other in others:
             arrows.setdefault((places[first], places[other]), []).append(f"{first} – {other}: {restriction.id}")
-    shown = [Arrow(a, b, "weak", (*_latency(network, a, b), *told)) for (a, b), told in arrows.items() if a != b]
+    shown = [Arrow(a, b, "weak", (*_latency(network, a, b), *labels)) for (a, b), labels in arrows.items() if a != b]
     return Drawing(title, placement.reason or f"{placement.backsteps} backsteps, {placement.tried} tried", nodes, tuple(shown))
 
 

@@ -175,9 +175,9 @@ def arc_consistent(graph: RestrictionGraph, network: Network, domains: dict[str,
     while waiting:
         name, relation, other = waiting.pop(0)
         others = set(domains[other])
-        kept = [node for node in domains[name] if any(True for _ in partners(relation, network, node, others))]
-        if len(kept) < len(domains[name]):
-            domains[name] = kept
+        possible = [node for node in domains[name] if any(True for _ in partners(relation, network, node, others))]
+        if len(possible) < len(domains[name]):
+            domains[name] = possible
             waiting += [arc for arc in arcs if arc[2] == name and arc not in waiting]
     return domains
 

@@ -143,8 +143,8 @@ class Planner(Installation):
     @cached_property
     def decomposition(self) -> Decomposition:
         composites = {name: Composite(name, body) for name, body in self.bodies.items()}
-        kept = frozenset(canonical_text(_expression(text)) for text in self.request.keep)
-        return Decomposition(self.wanted.body, self.wanted.computed, composites, kept)
+        whole = frozenset(canonical_text(_expression(text)) for text in self.request.keep)
+        return Decomposition(self.wanted.body, self.wanted.computed, composites, whole)
 
     def below(self, part: Part) -> Sequence[Part]:
         """The parts of a part that may be factored out. Under `probabilistic` none."""

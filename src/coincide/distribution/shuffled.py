@@ -35,8 +35,8 @@ Detect = Callable[[Rulebook, Sequence[Record]], list[dict[str, Any]]]
 
 
 def shuffled(book: Rulebook, events: Sequence[Record], detect: Detect) -> str:
-    told = f"what descriptions move through exchanges, of {len(events):,} events (`coincide divide` makes the parts)"
-    return "\n".join([told, *(f"    {line}" for line in _lines(book, events, detect))])
+    title = f"what descriptions move through exchanges, of {len(events):,} events (`coincide divide` makes the parts)"
+    return "\n".join([title, *(f"    {line}" for line in _lines(book, events, detect))])
 
 
 def _lines(book: Rulebook, events: Sequence[Record], detect: Detect) -> Iterator[str]:
@@ -58,8 +58,8 @@ def _alone(file: File, cd: Description) -> File:
 
 def _with_intermediate(parts: str, events: Sequence[Record], detect: Detect) -> list[Record]:
     """The events, and what parts tell one another of them."""
-    told = loads(parts.replace(' access="internal" trigger=', " trigger="), "cdl")
-    return [*events, *detect(told, events)]
+    internal = loads(parts.replace(' access="internal" trigger=', " trigger="), "cdl")
+    return [*events, *detect(internal, events)]
 
 
 def _described(book: Rulebook, every: Sequence[Record]) -> str:

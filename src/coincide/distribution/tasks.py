@@ -74,8 +74,8 @@ def _replace(graph: RestrictionGraph, setting: Setting, topology: Topology, algo
     if topology.cd is None:
         raise InputError("task 'replace' needs 'cd': the description that is to be placed again")
     found = replace_description(graph, setting, topology.cd, topology.assignment, topology.view)
-    told: Result = {"violated": found.violated, "candidates": _rounded(found.candidates), "target": found.target}
-    return told if found.reason is None else {**told, "reason": found.reason}
+    answer: Result = {"violated": found.violated, "candidates": _rounded(found.candidates), "target": found.target}
+    return answer if found.reason is None else {**answer, "reason": found.reason}
 
 
 def _gossip(topology: Topology) -> Result:

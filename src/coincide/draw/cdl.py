@@ -132,8 +132,8 @@ def _caption(cd: Description) -> str:
 
 
 def _preference(preference: Preference) -> str:
-    told = {"self": preference.self_, "previous": preference.previous, "other": preference.other, "better": preference.better}
-    return "prefers " + " ".join(f"{word} {anchor}" for word, anchor in told.items() if anchor is not None)
+    fields = {"self": preference.self_, "previous": preference.previous, "other": preference.other, "better": preference.better}
+    return "prefers " + " ".join(f"{word} {anchor}" for word, anchor in fields.items() if anchor is not None)
 
 
 def _duration(milliseconds: float) -> str:

@@ -231,8 +231,8 @@ def _page(picture: Picture, title: str, subtitle: str) -> str:
         _text(picture.left, 54, f"{subtitle}  ·  {picture.scale.caption}", "faint"),
     ]
     scale = picture.scale  # told, so that a script can move the lanes and say what time it is
-    told = {"left": picture.left, "right": WIDTH - RIGHT, "first": scale.first, "last": scale.last}
-    ends = " ".join(f'data-{name}="{value:.3f}"' for name, value in told.items())
+    edges = {"left": picture.left, "right": WIDTH - RIGHT, "first": scale.first, "last": scale.last}
+    ends = " ".join(f'data-{name}="{value:.3f}"' for name, value in edges.items())
     return "\n".join([*head, *picture.names, f'<g class="time" {ends}>', *picture.parts, "</g>", "</svg>"]) + "\n"
 
 

@@ -35,10 +35,10 @@ def _together(
             blamed = {d.span.file for d in error.diagnostics if d.span is not None}
             if not blamed or source.name in blamed:
                 return list(error.diagnostics)
-        kept = [other for other in left if other.name not in blamed]
-        if not kept or len(kept) == len(left):
+        sound = [other for other in left if other.name not in blamed]
+        if not sound or len(sound) == len(left):
             return alone
-        left = kept
+        left = sound
 
 
 def _loaded(sources: Sequence[SourceText], mapping: SourceText | None) -> Rulebook:
@@ -46,5 +46,5 @@ def _loaded(sources: Sequence[SourceText], mapping: SourceText | None) -> Rulebo
 
 
 def _warnings(source: SourceText, book: Rulebook) -> list[Diagnostic]:
-    told = (*book.warnings, *book.remarks, *book.endless_warnings)
-    return [diagnostic for diagnostic in told if diagnostic.span is None or diagnostic.span.file == source.name]
+    warnings = (*book.warnings, *book.remarks, *book.endless_warnings)
+    return [diagnostic for diagnostic in warnings if diagnostic.span is None or diagnostic.span.file == source.name]

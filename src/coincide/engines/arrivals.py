@@ -74,8 +74,8 @@ def _arrive_together(stage: Guaranteed, table: EventTable) -> None:
     arrivals = Arrivals(stage, table)
     late = arrivals.late | arrivals.gone_by
     _keep_late(stage, taken(table, np.flatnonzero(late)))
-    kept = taken(table, np.flatnonzero(arrivals.is_event & ~late))
-    _release(stage, _with_waiting(stage, kept), arrivals)
+    in_time = taken(table, np.flatnonzero(arrivals.is_event & ~late))
+    _release(stage, _with_waiting(stage, in_time), arrivals)
 
 
 def arrival_instants(hi: Instants, given: pa.Array | None) -> Instants:
@@ -198,10 +198,10 @@ def _keep_late(stage: Guaranteed, late: EventTable) -> None:
     stage.refused += len(late)
 
 
-def _with_waiting(stage: Guaranteed, kept: EventTable) -> EventTable:
+def _with_waiting(stage: Guaranteed, new: EventTable) -> EventTable:
     """In total order; of equal ones, those first that came first."""
     waiting = [event for _, _, event in sorted(stage.buffer)]
-    return sorted_table(joined([taken(table_of(waiting), np.arange(len(waiting))), kept]) if waiting else kept)
+    return sorted_table(joined([taken(table_of(waiting), np.arange(len(waiting))), new]) if waiting else new)
 
 
 def _release(stage: Guaranteed, table: EventTable, arrivals: Arrivals) -> None:

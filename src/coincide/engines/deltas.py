@@ -105,8 +105,8 @@ def _of_objects(stage: Stage, before: _Known | None) -> StageChanges:
     if before is None or before.columns is not None:
         return StageChanges(state)
     new = [(number, event) for number, event in state.buffer if number >= before.arrived]
-    kept = len(state.buffer) - len(new)
-    return StageChanges(msgspec.structs.replace(state, buffer=new), before.waiting - kept, kept)
+    old = len(state.buffer) - len(new)
+    return StageChanges(msgspec.structs.replace(state, buffer=new), before.waiting - old, old)
 
 
 def _of_columns(stage: Stage, before: _Known | None) -> StageChanges:
@@ -115,8 +115,8 @@ def _of_columns(stage: Stage, before: _Known | None) -> StageChanges:
     assert isinstance(stage, LiveStage)
     assert stage.columns is not None
     state = stage.without_columns()
-    dropped, kept, new = stage.columns.changes(everything=before is None or before.columns is not stage.columns)
-    return StageChanges(state, dropped, kept, b"" if new is None else event_bytes(new))
+    dropped, old, new = stage.columns.changes(everything=before is None or before.columns is not stage.columns)
+    return StageChanges(state, dropped, old, b"" if new is None else event_bytes(new))
 
 
 # Reading.
@@ -124,22 +124,22 @@ def _of_columns(stage: Stage, before: _Known | None) -> StageChanges:
 
 def read(data: bytes, changes: Sequence[bytes] = ()) -> dict[str, tuple[StageState, GraphSnapshot]]:
     """The states that were told whole, and then changed. Raises ValueError: `reading_state` makes it an InputError."""
-    told = [_written(each).instances for each in (data, *changes)]
-    if any(some.keys() != told[0].keys() for some in told):
+    written = [_written(each).instances for each in (data, *changes)]
+    if any(some.keys() != written[0].keys() for some in written):
         damaged("its parts are of different runs")
-    return {name: _instance([some[name] for some in told]) for name in told[0]}
+    return {name: _instance([some[name] for some in written]) for name in written[0]}
 
 
 def _written(data: bytes) -> Written:
     return decoded(opened(data), Written, VERSION)
 
 
-def _instance(told: Sequence[InstanceChanges]) -> tuple[StageState, GraphSnapshot]:
-    graph = with_changes(told[0].graph, [some.graph for some in told[1:]])
+def _instance(written: Sequence[InstanceChanges]) -> tuple[StageState, GraphSnapshot]:
+    graph = with_changes(written[0].graph, [some.graph for some in written[1:]])
     waiting: list[Event] = []
-    for some in told:
+    for some in written:
         waiting = _waiting(waiting, some.stage)
-    state = told[-1].stage.state
+    state = written[-1].stage.state
     buffer = list(enumerate(waiting))
     return msgspec.structs.replace(state, buffer=buffer, arrived=max(state.arrived, len(buffer))), graph
 

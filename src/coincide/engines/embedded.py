@@ -180,11 +180,11 @@ class Engine:
         InputError for what is not a snapshot and, unless the rules may have `changed` in all, for one of other rules."""
         self.restore_parts(read_snapshot(snapshot, GraphSnapshot), changed=changed)
 
-    def restore_parts(self, kept: GraphSnapshot, *, changed: bool = False) -> None:
+    def restore_parts(self, snapshot: GraphSnapshot, *, changed: bool = False) -> None:
         """The same from a snapshot that has been read."""
-        if not changed and kept.parts and all(d.part_of(kept.parts) is None for d in self._graphs.book.detectors):
+        if not changed and snapshot.parts and all(d.part_of(snapshot.parts) is None for d in self._graphs.book.detectors):
             raise InputError("not a snapshot of these rules: it has none of their definitions as they are now")
-        state = self._graph.restored(kept)
+        state = self._graph.restored(snapshot)
         with reading_state():
             state.check_begun()
             if (due := self._graph.due(state)) is not None and due < state.hi:

@@ -308,8 +308,8 @@ class Graph:
             return sealed(msgspec.msgpack.encode(GraphSnapshot(VERSION, state.consumed, state.start, state.hi, replaced)))
         added = {name: data for changes in found for name, data in changes.added.items()}
         gone = [name for changes in found for name in changes.gone]
-        told = GraphChanges(VERSION, state.consumed, state.start, state.hi, replaced, added, gone)
-        return sealed(msgspec.msgpack.encode(told))
+        delta = GraphChanges(VERSION, state.consumed, state.start, state.hi, replaced, added, gone)
+        return sealed(msgspec.msgpack.encode(delta))
 
     def _changes(self, state: GraphState, number: int, everything: bool) -> Changes:
         """Of one plan. If it cannot tell, its parts are looked at: those that are others than before."""

@@ -57,8 +57,8 @@ def unfinished_record(each: Unfinished) -> dict[str, Any]:
     """As plain data: `from` are the ids of the events in it."""
     times = {"since": _instant(each.since), "due": _instant(each.due)}
     origin = {"from": [key[4] for key in each.origin]} if each.origin else {}
-    told = {"rule": each.rule, "key": key_of(each), "what": each.what, **times, **origin}
-    return {name: value for name, value in told.items() if value is not None}
+    fields = {"rule": each.rule, "key": key_of(each), "what": each.what, **times, **origin}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _instant(time: int | None) -> str | None:
@@ -92,8 +92,8 @@ def snapshot_holdings(data: bytes, book: Rulebook) -> list[Holding]:
 def _policy_holdings(data: bytes, book: Rulebook) -> Iterator[Holding]:
     """Rules that name no policy were under one that the run had been given."""
     own = {str(policy) for policy in policies_of(book).values()}
-    kept = read_snapshot(data, PolicySnapshot).instances
-    given = [policy_named(name) for name in kept if name not in own]
+    instances = read_snapshot(data, PolicySnapshot).instances
+    given = [policy_named(name) for name in instances if name not in own]
     engine = PolicyEngine(book, given[0] if given else None)
     engine.restore(data, changed=True)
     for each in engine.instances:
@@ -110,9 +110,9 @@ def policy_named(name: str) -> StabilityPolicy:
 def checkpoint_holdings(state: bytes, changes: Sequence[bytes], book: Rulebook) -> list[Holding]:
     """Of a live run's checkpoint. Raises InputError."""
     with reading_state():
-        kept = deltas.read(state, changes)
-    names = {name: "" if name == TOTAL_ORDER else name for name in kept}
-    return [graph_holding(names[name], snapshot, book, stage) for name, (stage, snapshot) in kept.items()]
+        instances = deltas.read(state, changes)
+    names = {name: "" if name == TOTAL_ORDER else name for name in instances}
+    return [graph_holding(names[name], snapshot, book, stage) for name, (stage, snapshot) in instances.items()]
 
 
 def graph_holding(name: str, snapshot: GraphSnapshot, book: Rulebook, stage: StageState | None = None) -> Holding:

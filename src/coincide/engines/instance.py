@@ -97,9 +97,9 @@ class Instance:
         if not self._is_batched(plans):
             plans = self._plans
         self._by_columns = any(plan is not plain for plan, plain in zip(plans, self._plans, strict=True))
-        kept = None if self.state.start is None else self.graph.encode(self.state)
+        data = None if self.state.start is None else self.graph.encode(self.state)
         self.graph = Graph(plans, self.tells_hidden)
-        self.state = self.graph.initial() if kept is None else self.graph.decode(kept)
+        self.state = self.graph.initial() if data is None else self.graph.decode(data)
 
     def _is_batched(self, plans: Sequence[DetectorPlan]) -> bool:
         """Does the policy let events come together?"""

@@ -57,7 +57,7 @@ class Live(Protocol):
     def latecomers(self) -> list[Event]:
         """Events that came too late, since the last call."""
 
-    def late_warnings(self, kept: str = "") -> list[Diagnostic]:
+    def late_warnings(self, where: str = "") -> list[Diagnostic]:
         """What is to be said of latecomers in the end."""
 
     def change_rules(self, rules: Rulebook) -> None: ...
@@ -124,8 +124,8 @@ class LiveEngine:
         late, self.stage.late = self.stage.late, []
         return late
 
-    def late_warnings(self, kept: str = "") -> list[Diagnostic]:
-        return late_warnings(self.stage.refused, self.stage.sufficient, kept)
+    def late_warnings(self, where: str = "") -> list[Diagnostic]:
+        return late_warnings(self.stage.refused, self.stage.sufficient, where)
 
     def changes(self, everything: bool = False) -> WrittenState:
         return self._writer.write({TOTAL_ORDER: self}, everything)

@@ -104,10 +104,10 @@ class WaitingColumns:
     def changes(self, everything: bool) -> tuple[int, int, EventTable | None]:
         """Of those that waited when this was asked last: how many are gone at the front, and how many after them wait on; and
         what waits behind those."""
-        dropped, kept = (0, 0) if everything else (self._dropped, self._written_rows)
-        new = self._from(kept)
+        dropped, old = (0, 0) if everything else (self._dropped, self._written_rows)
+        new = self._from(old)
         self._written_rows, self._dropped = self._rows, 0
-        return dropped, kept, new
+        return dropped, old, new
 
     def _from(self, row: int) -> EventTable | None:
         found: list[EventTable] = []

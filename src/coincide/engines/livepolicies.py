@@ -63,7 +63,7 @@ class LivePolicies:
         late, self._late = self._late, []
         return late
 
-    def late_warnings(self, kept: str = "") -> list[Diagnostic]:
+    def late_warnings(self, where: str = "") -> list[Diagnostic]:
         """They are counted policy by policy."""
         return []
 
@@ -75,8 +75,8 @@ class LivePolicies:
 
     def restore(self, whole: bytes, changes: Sequence[bytes] = ()) -> None:
         with reading_state():
-            kept = read(whole, changes)
-            own = [(each, kept[name]) for each in self.engine.instances if (name := str(each.policy)) in kept]
+            instances = read(whole, changes)
+            own = [(each, instances[name]) for each in self.engine.instances if (name := str(each.policy)) in instances]
             found = [(each, each.checked(read_stage(stage), each.graph.restored(graph))) for each, (stage, graph) in own]
         for each, state in found:
             each.restore(*state)

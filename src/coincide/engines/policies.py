@@ -200,11 +200,11 @@ class PolicyEngine:
     def restore(self, snapshot: bytes, *, changed: bool = False) -> None:
         """Goes on from a snapshot. Raises InputError for anything else, and, unless the rules or their policies may have
         `changed`, for a snapshot that has nothing of these."""
-        kept = read_snapshot(snapshot, PolicySnapshot).instances
-        if not changed and self.instances and not any(str(each.policy) in kept for each in self.instances):
+        instances = read_snapshot(snapshot, PolicySnapshot).instances
+        if not changed and self.instances and not any(str(each.policy) in instances for each in self.instances):
             raise InputError("not a snapshot of these policies: it has none of them")
         with reading_state():
-            own = [(each, kept.get(str(each.policy))) for each in self.instances]
+            own = [(each, instances.get(str(each.policy))) for each in self.instances]
             found = [(each, each.decoded(part)) for each, part in own if part is not None]
         for each, state in found:
             each.restore(*state)

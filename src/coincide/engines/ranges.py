@@ -152,8 +152,8 @@ class RangedGraph(Graph):
         if self.is_open:
             return b""
         plans = zip(self._compared(self.plans), self._compared(state.states), strict=True)
-        told = [plan.essence(own) for plan, own in plans]
-        return blake2b(msgspec.msgpack.encode((state.consumed, state.start, state.hi, told)), digest_size=16).digest()
+        essences = [plan.essence(own) for plan, own in plans]
+        return blake2b(msgspec.msgpack.encode((state.consumed, state.start, state.hi, essences)), digest_size=16).digest()
 
     def _compared(self, each: Sequence[Any]) -> Iterator[Any]:
         return (one for number, one in enumerate(each) if number not in self.open)

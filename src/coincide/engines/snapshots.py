@@ -72,9 +72,9 @@ def read_snapshot(data: bytes, kind: type[S]) -> S:
 def with_changes(data: bytes, changes: Sequence[bytes]) -> GraphSnapshot:
     """A snapshot and what has changed after it, as one."""
     snapshot = read_snapshot(data, GraphSnapshot)
-    told = add_changes(changes, snapshot.parts)
-    if told is not None:
-        snapshot.consumed, snapshot.start, snapshot.hi = told
+    progress = add_changes(changes, snapshot.parts)
+    if progress is not None:
+        snapshot.consumed, snapshot.start, snapshot.hi = progress
     return snapshot
 
 
@@ -82,10 +82,10 @@ def add_changes(changes: Sequence[bytes], parts: dict[str, bytes]) -> tuple[int,
     """What has changed, to the parts of a state. Returns how far it has come then."""
     found = None
     for more in changes:
-        told = msgspec.msgpack.decode(opened(more), type=GraphChanges)
-        check_version(told.version, VERSION)
-        Changes(told.replaced, told.added, told.gone).apply(parts)
-        found = told.consumed, told.start, told.hi
+        changed = msgspec.msgpack.decode(opened(more), type=GraphChanges)
+        check_version(changed.version, VERSION)
+        Changes(changed.replaced, changed.added, changed.gone).apply(parts)
+        found = changed.consumed, changed.start, changed.hi
     return found
 
 

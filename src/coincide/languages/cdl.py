@@ -57,9 +57,9 @@ class Cdl(Language):
 
     def detectors(self, files: Sequence[tuple[SourceText, File]]) -> list[list[Detector]]:
         """Of the versions in force (CDL-01)."""
-        kept = in_force([file for _, file in files])
-        check_circles([cd for some in kept for cd in some])
-        return [[_detector(cd) for cd in some] for some in kept]
+        current = in_force([file for _, file in files])
+        check_circles([cd for some in current for cd in some])
+        return [[_detector(cd) for cd in some] for some in current]
 
     def linked(self, own: Sequence[Detector], everyone: Sequence[Detector]) -> list[Detector]:
         """Of the messages that they would take from detectors, those that any makes. The others may come from other nodes."""

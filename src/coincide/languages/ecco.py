@@ -159,11 +159,11 @@ def _downstream(names: set[str], others: Sequence[Detector]) -> set[str]:
     found: set[str] = set()
     reached = set(names)
     while True:
-        fed = {o for d in others if d.inputs.detections & reached for o in d.outputs} - found
-        if not fed:
+        new = {o for d in others if d.inputs.detections & reached for o in d.outputs} - found
+        if not new:
             return found
-        found |= fed
-        reached |= fed
+        found |= new
+        reached |= new
 
 
 def _common_key(group: Sequence[Linked]) -> tuple[str, ...] | None:

@@ -107,8 +107,8 @@ ENDING_NOW = frozenset({"amit", "ecl", "opera", "pretty"})
 def _linked(detector: Detector, every: Sequence[Detector], is_read: bool) -> Detector:
     makers = [d for d in every if not detector.inputs.detections.isdisjoint(d.outputs)]
     feeders = tuple((d.name, "rows" if d.language == NAME else "now" if d.language in ENDING_NOW else "end") for d in makers)
-    told = frozenset(name + HELD for name, how in feeders if how == "rows")
-    inputs = replace(detector.inputs, detections=detector.inputs.detections | told)
+    positions = frozenset(name + HELD for name, how in feeders if how == "rows")
+    inputs = replace(detector.inputs, detections=detector.inputs.detections | positions)
     outputs = (detector.name, detector.name + HELD) if is_read else detector.outputs
     query = replace(detector.definition, feeders=feeders, is_read=is_read)
     # a table of detections has one clock, whatever the partitions: who makes it and who reads it must meet

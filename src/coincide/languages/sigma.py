@@ -88,11 +88,11 @@ class Sigma(Language):
 
     def explained(self, detector: Detector) -> Iterable[tuple[str, str]]:
         rule = detector.definition.rule
-        kept = "nothing is kept"
+        memory = "nothing is kept"
         if isinstance(rule, CorrelationRule):
             groups = ", ".join(shown.name for shown in rule.group_by)
-            kept = f"keeps what matched within {rule.timespan / 1e6:g} s{f', by {groups}' if groups else ''}"
-        known = (rule.head.title, rule.head.id, rule.head.level, *rule.head.about.tags, kept)
+            memory = f"keeps what matched within {rule.timespan / 1e6:g} s{f', by {groups}' if groups else ''}"
+        known = (rule.head.title, rule.head.id, rule.head.level, *rule.head.about.tags, memory)
         return [(f"rule {detector.name}", "; ".join(text for text in known if text))]
 
 

@@ -197,8 +197,8 @@ class _Inquiry:
         if (enough := next((rest for rest in fewer if self._tried(rest)), None)) is not None:
             return self._miss(enough)
         touched = {id(edit.event) for edit in edits}
-        kept = {event.origin[0]: event for event in self.trial.events if id(event) not in touched}
-        matched = tuple(kept[key] for key in sorted(constituents) if key in kept)
+        untouched = {event.origin[0]: event for event in self.trial.events if id(event) not in touched}
+        matched = tuple(untouched[key] for key in sorted(constituents) if key in untouched)
         words = self._words(matched, edits)
         lacks = tuple(words.edit(edit, matched) for edit in edits)
         conditions = tuple(dict.fromkeys(text for edit in edits for text in words.broken(edit)))
@@ -240,9 +240,9 @@ def _removing(edits: Edits, constituents: Collection[OrderKey]) -> Edits:
         if isinstance(edit, Move | Change):
             changed[id(edit.event)] = edit.changed(changed.get(id(edit.event), edit.event))
     stopping = {number for number, event in changed.items() if event.origin[0] not in constituents}
-    kept = [edit for edit in edits if id(edit.event) not in stopping]
+    harmless = [edit for edit in edits if id(edit.event) not in stopping]
     gone = {id(edit.event): Remove(edit.event) for edit in edits if id(edit.event) in stopping}
-    return (*kept, *gone.values())
+    return (*harmless, *gone.values())
 
 
 def _size(edit: object, reach: int) -> float:
@@ -262,11 +262,11 @@ def _size(edit: object, reach: int) -> float:
 
 def _nearest(found: Sequence[Miss], most: int) -> list[Miss]:
     """Of misses of the same events, and of one kind, the nearest; nothing that is only the start of a nearer one."""
-    kept: list[Miss] = []
+    nearest: list[Miss] = []
     for miss in sorted(found, key=lambda miss: (miss.distance, -len(miss.matched), [-edit.event.hi for edit in miss.edits])):
-        if not any(_is_covered(miss, other) for other in kept):
-            kept.append(miss)
-    return kept[:most]
+        if not any(_is_covered(miss, other) for other in nearest):
+            nearest.append(miss)
+    return nearest[:most]
 
 
 def _is_covered(miss: Miss, nearer: Miss) -> bool:

@@ -58,9 +58,9 @@ class Announcer:
             if each.number > self._published:
                 self.broker.publish(self.subject, each.data, f"{self.subject}-{self.since}-{each.number}")
 
-    def progress(self, told: bytes | None) -> None:
-        if told is not None:
-            self.broker.publish(self.heartbeats, told)
+    def progress(self, data: bytes | None) -> None:
+        if data is not None:
+            self.broker.publish(self.heartbeats, data)
 
 
 def _count(last: Message | None, since: int) -> int:

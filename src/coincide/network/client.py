@@ -123,8 +123,8 @@ class Network:
     def _known(self) -> Directory:
         if self._directory is None:
             self._directory = Directory(self.subjects)
-            if (kept := self.broker.load(DIRECTORY)) is not None:
-                self._directory.restore(kept)
+            if (stored := self.broker.load(DIRECTORY)) is not None:
+                self._directory.restore(stored)
             self._control = self.broker.open(self.subjects.control, self._directory.state.number)
         return self._directory
 
@@ -206,8 +206,8 @@ class Publisher:
             self._since = time.monotonic()
 
     def _report_rate(self, type: str, rate: float, size: float) -> None:
-        told = Announcement(type, self._source, self._node, round(rate, 3), round(size, 1))
-        self._network.broker.publish(self._network.subjects.publisher(type), encoded(told))
+        announcement = Announcement(type, self._source, self._node, round(rate, 3), round(size, 1))
+        self._network.broker.publish(self._network.subjects.publisher(type), encoded(announcement))
 
 
 class Subscriber:
@@ -253,10 +253,10 @@ class Subscriber:
             self._numbers[name] += 1
             if not is_shown(made):
                 continue
-            told = shown(made)
-            content = msgspec.json.encode({key: value for key, value in told.items() if key != "type"}).decode()
+            record = shown(made)
+            content = msgspec.json.encode({key: value for key, value in record.items() if key != "type"}).decode()
             if not self._are_copies or self._copies.is_new(name, self.subscription.detectors, content):
-                yield told
+                yield record
 
     def close(self) -> None:
         """The subscription is over."""

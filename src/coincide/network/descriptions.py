@@ -110,19 +110,19 @@ class Gossip:
     def own(self, resources: Mapping[str, Any], neighbours: Collection[str]) -> Iterator[tuple[str, Resources]]:
         """To each neighbour what this node has."""
         self.number += 1
-        told = Resources(self.name, self.number, self.name, _numbers(resources))
+        resources_of_node = Resources(self.name, self.number, self.name, _numbers(resources))
         self._seen.add((self.name, self.number))
-        return ((neighbour, told) for neighbour in sorted(neighbours))
+        return ((neighbour, resources_of_node) for neighbour in sorted(neighbours))
 
-    def take(self, told: Resources, neighbours: Collection[str]) -> Iterator[tuple[str, Resources]]:
+    def take(self, message: Resources, neighbours: Collection[str]) -> Iterator[tuple[str, Resources]]:
         """What is to be passed on of what was told."""
-        if (told.node, told.number) in self._seen or told.node == self.name:
+        if (message.node, message.number) in self._seen or message.node == self.name:
             return
-        self._seen.add((told.node, told.number))
-        benefit = self.view.take(Told(told.node, told.via, told.resources)).overall
-        for neighbour in sorted(set(neighbours) - {told.via, told.node}):
+        self._seen.add((message.node, message.number))
+        benefit = self.view.take(Told(message.node, message.via, message.resources)).overall
+        for neighbour in sorted(set(neighbours) - {message.via, message.node}):
             if self._random.random() < benefit:
-                yield neighbour, msgspec.structs.replace(told, via=self.name)
+                yield neighbour, msgspec.structs.replace(message, via=self.name)
 
 
 def _numbers(resources: Mapping[str, Any]) -> dict[str, float]:

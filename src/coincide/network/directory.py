@@ -215,12 +215,12 @@ class Directory:
             for detector in self._homeless():
                 self._place(detector)
 
-    def _publisher(self, told: Announcement) -> None:
-        known = self.state.publishers.setdefault(told.type, {})
-        before = known.pop(told.source, None)
-        if not told.gone:
-            known[told.source] = told
-        rates = [0.0 if each is None or each.gone else each.rate for each in (before, told)]
+    def _publisher(self, announcement: Announcement) -> None:
+        known = self.state.publishers.setdefault(announcement.type, {})
+        before = known.pop(announcement.source, None)
+        if not announcement.gone:
+            known[announcement.source] = announcement
+        rates = [0.0 if each is None or each.gone else each.rate for each in (before, announcement)]
         self.state.stirred |= _about(rates[0]) != _about(rates[1])
 
     def _tick(self, time: int) -> None:
@@ -592,8 +592,8 @@ class Directory:
 
     def _status(self, command: Command) -> None:
         if not command.answers:
-            told = msgspec.json.encode(self.state).decode()
-            self._answer(Command("status", command.sender, told, answers=self.state.number))
+            data = msgspec.json.encode(self.state).decode()
+            self._answer(Command("status", command.sender, data, answers=self.state.number))
 
 
 def rules_of(detector: Detector) -> Rulebook:

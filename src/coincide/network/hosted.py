@@ -54,12 +54,12 @@ class Copies(msgspec.Struct):
     counts: dict[str, dict[str, int]] = {}
 
     def is_new(self, copy: str, copies: Sequence[str], content: str) -> bool:
-        told = self.counts.setdefault(content, {})
-        before = max(told.values(), default=0)
-        told[copy] = told.get(copy, 0) + 1
-        if all(told.get(name, 0) == told[copy] for name in copies):
+        counts = self.counts.setdefault(content, {})
+        before = max(counts.values(), default=0)
+        counts[copy] = counts.get(copy, 0) + 1
+        if all(counts.get(name, 0) == counts[copy] for name in copies):
             del self.counts[content]
-        return told[copy] > before
+        return counts[copy] > before
 
 
 class Kept(msgspec.Struct, array_like=True):
@@ -241,10 +241,10 @@ class Hosted:
         """A word of a detector that it reads."""
         feed = self.feeds[name]
         if MARK not in raw:
-            told = msgspec.json.decode(data, type=Progress)
+            progress = msgspec.json.decode(data, type=Progress)
             if feed.received is None:
-                feed.received = told.count
-            feed.promised = told
+                feed.received = progress.count
+            feed.promised = progress
         else:
             number = int(raw[MARK][0])
             if feed.received is None:
@@ -259,14 +259,14 @@ class Hosted:
         while (data := feed.early.pop(feed.received + 1, None)) is not None:
             feed.received += 1
             self._composite(name, data)
-        told = feed.promised
-        if told is not None and told.count <= feed.received:
+        promised = feed.promised
+        if promised is not None and promised.count <= feed.received:
             feed.promised = None
-            feed.through, feed.clock = max(feed.through, told.through), max(feed.clock, told.clock)
+            feed.through, feed.clock = max(feed.through, promised.through), max(feed.clock, promised.clock)
             if self._by_arrival:
                 self._release()
-            elif told.frontier > NEVER:
-                self._stage_takes(heartbeat(self.groups[name], told.frontier, self.time))
+            elif promised.frontier > NEVER:
+                self._stage_takes(heartbeat(self.groups[name], promised.frontier, self.time))
 
     def _composite(self, name: str, data: bytes) -> None:
         raw = msgspec.json.decode(data)
@@ -392,24 +392,24 @@ class Hosted:
         self._settle()
         known = [] if self._by_arrival else list(stage.declared)
         waiting = [(key, None if event is None else stored_event(event)) for key, _, event in sorted(self.waiting, key=_first)]
-        kept = Kept(
+        state = Kept(
             *(VERSION, self.entry.since, placed, self.position, self.time, self.number, self.instance.encode(), known),
             *(self.feeds, self.copies, waiting),
         )
-        return sealed(msgspec.msgpack.encode(kept))
+        return sealed(msgspec.msgpack.encode(state))
 
-    def restore(self, kept: Kept) -> None:
+    def restore(self, state: Kept) -> None:
         """Raises InputError."""
         with reading_state():
-            found = self.instance.decoded(kept.instance)
-            waiting = [_waiting(key, event) for key, event in kept.waiting]
+            found = self.instance.decoded(state.instance)
+            waiting = [_waiting(key, event) for key, event in state.waiting]
         self.instance.restore(*found)
-        self.position, self.time, self.number = kept.position, kept.time, kept.number
+        self.position, self.time, self.number = state.position, state.time, state.number
         if not self._by_arrival:
             stage: Any = self.instance.stage
-            stage.declared = tuple(kept.known)
-        self.feeds.update({name: feed for name, feed in kept.feeds.items() if name in self.feeds})
-        self.copies, self.waiting = kept.copies, waiting
+            stage.declared = tuple(state.known)
+        self.feeds.update({name: feed for name, feed in state.feeds.items() if name in self.feeds})
+        self.copies, self.waiting = state.copies, waiting
 
 
 def _ended(event: Event | None, time: int) -> str:
@@ -428,7 +428,7 @@ def _waiting(key: tuple[Any, ...], event: Event | None) -> tuple[Place, int, Eve
 
 
 def read_kept(data: bytes) -> Kept:
-    kept = msgspec.msgpack.decode(opened(data), type=Kept)
-    if kept.version != VERSION:
-        raise ValueError(f"it is of version {kept.version}; this release reads {VERSION}")
-    return kept
+    state = msgspec.msgpack.decode(opened(data), type=Kept)
+    if state.version != VERSION:
+        raise ValueError(f"it is of version {state.version}; this release reads {VERSION}")
+    return state

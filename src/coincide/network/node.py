@@ -87,8 +87,8 @@ class Node:
 
     def start(self) -> None:
         """From the directory that was kept last, or from the beginning."""
-        if (kept := self.broker.load(DIRECTORY)) is not None:
-            self.directory.restore(kept)
+        if (stored := self.broker.load(DIRECTORY)) is not None:
+            self.directory.restore(stored)
         wanted = (*self.subjects.control, self.subjects.gossip(self.name))
         self._control = self.broker.open(wanted, self.directory.state.number)
         self._report()
@@ -129,8 +129,8 @@ class Node:
                 self.directory.apply(message)
         answers, self.directory.answers = self.directory.answers, []
         for answer in answers:
-            told = msgspec.structs.replace(answer.command, sender=self.name)
-            self._publish_command(msgspec.structs.replace(told, target=answer.command.target), f"answer-{answer.number}")
+            command = msgspec.structs.replace(answer.command, sender=self.name)
+            self._publish_command(msgspec.structs.replace(command, target=answer.command.target), f"answer-{answer.number}")
         return bool(messages)
 
     def _publish_command(self, command: Command, key: str) -> None:
@@ -198,17 +198,17 @@ class Node:
             return None
         data = self.broker.load(entry.name)
         with reading_state(f"the state of '{entry.name}'"):
-            kept = None if data is None else read_kept(data)
-        if kept is not None and kept.since != entry.since:
-            kept = None  # of another of that name
-        if kept is not None and kept.placed >= entry.placed:
-            return kept
+            stored = None if data is None else read_kept(data)
+        if stored is not None and stored.since != entry.since:
+            stored = None  # of another of that name
+        if stored is not None and stored.placed >= entry.placed:
+            return stored
         began = self._waiting.setdefault(entry.name, self.now())
         before = self.directory.state.members.get(entry.before)
         if before is not None and before.alive and self.now() - began < self._handover(before):
             return None
         del self._waiting[entry.name]
-        return kept
+        return stored
 
     def _handover(self, before: Member) -> float:
         """For how long a state is waited for: a cluster is at a micro-batch when it is asked."""
@@ -218,14 +218,14 @@ class Node:
 
     def _listen(self, data: bytes) -> None:
         try:
-            told = msgspec.json.decode(data, type=Resources)
+            message = msgspec.json.decode(data, type=Resources)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
-        self._pass_on(self.gossip.take(told, self.links))
+        self._pass_on(self.gossip.take(message, self.links))
 
     def _pass_on(self, messages: Iterable[tuple[str, Resources]]) -> None:
-        for neighbour, told in messages:
-            self.broker.publish(self.subjects.gossip(neighbour), encoded(told))
+        for neighbour, message in messages:
+            self.broker.publish(self.subjects.gossip(neighbour), encoded(message))
 
     def _monitor(self) -> dict[str, list[str]]:
         """Do the restrictions of the descriptions that run here still hold? Whose do not is moved, to a node that is known."""

@@ -58,9 +58,9 @@ class Carried:
     network: str
     begins: bytes | None
 
-    def hosted(self, kept: bytes | None) -> Hosted:
+    def hosted(self, state: bytes | None) -> Hosted:
         made = Hosted(msgspec.structs.replace(self.entry), self.feeders, Subjects(self.network))
-        data = kept or self.begins
+        data = state or self.begins
         if data is not None:
             with reading_state(f"the state of '{self.entry.name}'"):
                 made.restore(read_kept(data))
@@ -86,13 +86,13 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
         hosted = LIVING.pop(stored[:TOKEN], None) if stored is not None else None
         hosted = hosted or self._carried.hosted(None if stored is None else stored[TOKEN:])
         found = list(advanced(hosted, messages))
-        kept, mark = hosted.snapshot(hosted.entry.placed - 1), os.urandom(TOKEN)
-        self._state.update((mark + kept,))
+        state, mark = hosted.snapshot(hosted.entry.placed - 1), os.urandom(TOKEN)
+        self._state.update((mark + state,))
         LIVING[mark] = hosted
         while len(LIVING) > REMEMBERED:
             LIVING.popitem(last=False)
         delay = hosted.delay if hosted.number else None
-        figures = Measured(hosted.counts, time.perf_counter() - began, delay, len(kept))
+        figures = Measured(hosted.counts, time.perf_counter() - began, delay, len(state))
         yield pd.DataFrame([*found, ("figures", 0, msgspec.json.encode(figures))], columns=["kind", "number", "data"])
 
     def close(self) -> None:
@@ -115,8 +115,8 @@ def advanced(hosted: Hosted, messages: list[Message]) -> Iterator[Row]:
     hosted.receive(waiting)
     for made in hosted.taken():
         yield "detection", made.number, made.data
-    if (told := hosted.progress()) is not None:
-        yield "progress", 0, told
+    if (progress := hosted.progress()) is not None:
+        yield "progress", 0, progress
 
 
 def _messages(frame: pd.DataFrame) -> Iterator[Message]:
@@ -229,6 +229,6 @@ class SparkCarrier:
             if kind == "state":
                 self._handed = read_kept(data).placed
 
-    def _measure(self, told: Measured) -> None:
-        seconds = self.figures.seconds + told.seconds
-        self.figures = Figures(told.counts, seconds, told.delay, told.size)
+    def _measure(self, measured: Measured) -> None:
+        seconds = self.figures.seconds + measured.seconds
+        self.figures = Figures(measured.counts, seconds, measured.delay, measured.size)

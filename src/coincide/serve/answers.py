@@ -35,8 +35,8 @@ def answer(content: object, status: int = 200, headers: Mapping[str, str] | None
 
 
 def refusal(refused: Refused) -> Response:
-    told = {"diagnostics": diagnostics_data(refused.diagnostics)} if refused.diagnostics else {}
-    return answer({"error": refused.message, **told, **refused.more}, refused.status, refused.headers)
+    details = {"diagnostics": diagnostics_data(refused.diagnostics)} if refused.diagnostics else {}
+    return answer({"error": refused.message, **details, **refused.more}, refused.status, refused.headers)
 
 
 def diagnostics_data(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:

@@ -117,8 +117,8 @@ class Api:
             return None if not last else self.service.history.number_after(last) or 0
         number = 0 if key == "start" else self.service.history.number_after(key)
         if number is None:
-            kept = f"the last {self.service.history.capacity:,} are, and 'start' stands for the first of them"
-            raise Refused(410, f"no detection '{key}' is kept: {kept}")
+            available = f"the last {self.service.history.capacity:,} are, and 'start' stands for the first of them"
+            raise Refused(410, f"no detection '{key}' is kept: {available}")
         return number
 
     async def _events(self, wanted: Filter, number: int) -> AsyncIterator[bytes]:

@@ -95,9 +95,9 @@ class RuleFiles:
     def __init__(self, names: Sequence[str], options: Options, folder: Path | None = None) -> None:
         self._names, self._options = names, options
         self._file = None if folder is None else folder / "rules.json"
-        kept = _decoded(self._file) if self._file is not None and self._file.exists() else Kept()
-        self._added = kept.added
-        self.rules = RuleSet(tuple(self._read()), options, frozenset(kept.disabled))
+        stored = _decoded(self._file) if self._file is not None and self._file.exists() else Kept()
+        self._added = stored.added
+        self.rules = RuleSet(tuple(self._read()), options, frozenset(stored.disabled))
         self._refused: tuple[SourceText, ...] | None = None
 
     def changed(self) -> RuleSet | None:

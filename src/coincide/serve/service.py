@@ -184,8 +184,8 @@ class Service:
         running = rules.running  # made here: the run must not wait for it
         self._do(lambda: self._take(rules))
         self.files.take(rules)
-        kept = [detector.name for detector in running.detectors if detector.digest in before]
-        log("rules changed", rules=len(rules.names), disabled=sorted(rules.disabled), with_state=len(kept))
+        unchanged = [detector.name for detector in running.detectors if detector.digest in before]
+        log("rules changed", rules=len(rules.names), disabled=sorted(rules.disabled), with_state=len(unchanged))
         return rules
 
     def _take(self, rules: RuleSet) -> None:

@@ -31,8 +31,8 @@ class Alertmanager:
 
 def alert(record: dict[str, Any], line: bytes) -> dict[str, Any]:
     """One, as the API has it."""
-    told = {name: value for name, value in record.items() if name not in ENVELOPE and not name.startswith("_")}
-    labels = {_label(name): _text(value) for name, value in told.items() if isinstance(value, (str, bool))}
+    facts = {name: value for name, value in record.items() if name not in ENVELOPE and not name.startswith("_")}
+    labels = {_label(name): _text(value) for name, value in facts.items() if isinstance(value, (str, bool))}
     count = {"count": str(record["_count"])} if "_count" in record else {}
     annotations = {"time": _text(record.get("time")), "detection": line.decode(), **count}
     return {"labels": {**labels, "alertname": record["type"]}, "annotations": annotations}

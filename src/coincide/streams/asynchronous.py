@@ -48,15 +48,15 @@ async def stream(
     check_name("clock", clock or given.clock, CLOCKS)
     live = LiveEngine(Engine(book), duration_microseconds(delay))
     loop = LiveLoop(live, clock or given.clock, given.now)
-    told = Keys(digests_of(book)) if keys else None
+    numbering = Keys(digests_of(book)) if keys else None
     try:
         while (arrived := await given.wait(loop.patience())) is not None:
             for batch in loop.turn(arrived, given.more):
-                for made in _records(batch, told):
+                for made in _records(batch, numbering):
                     yield made
             live.latecomers()
         for batch in live.finish(None, closed=True):
-            for made in _records(batch, told):
+            for made in _records(batch, numbering):
                 yield made
     finally:
         await given.close()

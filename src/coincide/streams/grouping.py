@@ -56,30 +56,30 @@ class Grouping:
         """What is to be told now."""
         if not self.every:
             return [Notice(key, record)]
-        told = self.due(now)
+        notices = self.due(now)
         group = self._group(record)
         if (held := self._held.get(group)) is not None:
             held.add(key, record)
-            return told
+            return notices
         self._held[group] = Held(now + self.every)
-        return [*told, Notice(key, record), *self._too_many()]
+        return [*notices, Notice(key, record), *self._too_many()]
 
     def due(self, now: float) -> list[Notice]:
         """What was held back long enough."""
-        told: list[Notice] = []
+        notices: list[Notice] = []
         while (wakes := self.wakes_at()) is not None and wakes <= now:
             group = next(iter(self._held))
             held = self._held.pop(group)
             if (notice := held.notice()) is not None:
-                told.append(notice)
+                notices.append(notice)
                 self._held[group] = Held(now + self.every)
-        return told
+        return notices
 
     def all(self) -> list[Notice]:
         """What is held back, at the end."""
-        told = [notice for held in self._held.values() if (notice := held.notice()) is not None]
+        notices = [notice for held in self._held.values() if (notice := held.notice()) is not None]
         self._held.clear()
-        return told
+        return notices
 
     def wakes_at(self) -> float | None:
         """When something may be due."""

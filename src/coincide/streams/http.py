@@ -222,8 +222,8 @@ def _signing_key(text: str | None) -> bytes | None:
 
 def _client(address: Address, token: str, silence: float) -> httpx.Client:
     headers = {"User-Agent": "coincide"}
-    if (told := secret(token)) is not None:
-        headers["Authorization"] = f"Bearer {told}"
+    if (password := secret(token)) is not None:
+        headers["Authorization"] = f"Bearer {password}"
     verified: Any = tls("HTTP") if address.scheme == "https" else False
     return httpx.Client(headers=headers, verify=verified, timeout=httpx.Timeout(PATIENCE, read=silence))
 

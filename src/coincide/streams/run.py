@@ -53,17 +53,17 @@ class LiveRun:
         self._writer = ThreadPoolExecutor(1, "checkpoints")
         self._keeping: tuple[Future[None], dict[int, tuple[Position, int]]] | None = None
         self._checkpoints = None if folder is None else Checkpoints(folder)
-        kept = None if self._checkpoints is None else self._checkpoints.last()
-        self.goes_on = kept is not None
-        self._restore(kept)
-        positions = [None if kept is None else kept.sources.get(source.url, (None, 0))[0] for source in sources]
+        checkpoint = None if self._checkpoints is None else self._checkpoints.last()
+        self.goes_on = checkpoint is not None
+        self._restore(checkpoint)
+        positions = [None if checkpoint is None else checkpoint.sources.get(source.url, (None, 0))[0] for source in sources]
         for source in sources:
             source.awaits_checkpoints = self._checkpoints is not None
         self.arrivals = Threads(sources, positions, pace.latency)
         clock = pace.clock or ("wall" if any(source.clock == "wall" for source in sources) else "event")
         self.loop = LiveLoop(self.live, clock, self.arrivals.now, self._future(clock))
         self.kept_at = self.arrivals.now()  # what is read again after a restart should be so once
-        if self._checkpoints is not None and kept is None:
+        if self._checkpoints is not None and checkpoint is None:
             self.keep()  # what sinks hold now is what they held before the run
 
     def _future(self, clock: str) -> FarFuture | None:
@@ -177,18 +177,18 @@ class LiveRun:
         if self._keeping is None and now - self.kept_at >= self.pace.checkpoint_every:
             self._begin_keeping(self._checkpoints)
 
-    def _restore(self, kept: Checkpoint | None) -> None:
-        self._positions = {} if kept is None else dict(kept.sources)
+    def _restore(self, checkpoint: Checkpoint | None) -> None:
+        self._positions = {} if checkpoint is None else dict(checkpoint.sources)
         if self._checkpoints is not None:
             self._check(self._positions)
-        if kept is not None:
-            self.live.restore(kept.state, kept.changes)
+        if checkpoint is not None:
+            self.live.restore(checkpoint.state, checkpoint.changes)
             if self.encoder.keys is not None:
-                self.encoder.keys.restore(kept.keys)
+                self.encoder.keys.restore(checkpoint.keys)
             for source in self.sources:
-                source.reading.intake.report.read = kept.sources.get(source.url, (None, 0))[1]
+                source.reading.intake.report.read = checkpoint.sources.get(source.url, (None, 0))[1]
         for sink in self.sinks:
-            sink.open(None if kept is None else kept.sinks.get(sink.url))
+            sink.open(None if checkpoint is None else checkpoint.sinks.get(sink.url))
 
     def _check(self, positions: Mapping[str, object]) -> None:
         once = next((source.name for source in self.sources if not source.repeatable), None)

@@ -105,8 +105,8 @@ def _hint(error: ModuleNotFoundError) -> str | None:
 def reason_of(error: Exception) -> str:
     """What the driver said, in one line and without the statement."""
     said = getattr(error, "orig", None) or error
-    told = said.args[0] if said.args else said
-    return str(told.get("M", told) if isinstance(told, dict) else told).partition("\n")[0]
+    reason = said.args[0] if said.args else said
+    return str(reason.get("M", reason) if isinstance(reason, dict) else reason).partition("\n")[0]
 
 
 def failures(engine: sa.Engine) -> tuple[type[Exception], ...]:
@@ -118,12 +118,12 @@ def failures(engine: sa.Engine) -> tuple[type[Exception], ...]:
 def is_passing(error: Exception) -> bool:
     """May it be better later? A database that is locked or away, yes; a wrong name, no."""
     said = getattr(error, "orig", None) or error
-    told = said.args[0] if said.args else None
+    reason = said.args[0] if said.args else None
     return (
         isinstance(said, OSError)
         or getattr(error, "connection_invalidated", False)
         or any(kind.__name__ in PASSING for kind in type(said).__mro__)
-        or (isinstance(told, dict) and told.get("C", "").startswith(PASSING_CODES))
+        or (isinstance(reason, dict) and reason.get("C", "").startswith(PASSING_CODES))
     )
 
 
@@ -251,9 +251,9 @@ class NotificationSource(Source):
         alone = connection.execution_options(isolation_level="AUTOCOMMIT")
         quoted = alone.dialect.identifier_preparer.quote_identifier(str(self.channel))
         alone.execute(sa.text(f"LISTEN {quoted}"))
-        told: Any = alone.connection.driver_connection
+        driver: Any = alone.connection.driver_connection
         while True:
-            yield [told.notifications.popleft()[2].encode() for _ in range(len(told.notifications))]
+            yield [driver.notifications.popleft()[2].encode() for _ in range(len(driver.notifications))]
             if self.closed.wait(LISTENED):
                 return
             alone.execute(sa.text("SELECT 1"))  # the driver looks when it is asked for something
@@ -321,13 +321,13 @@ class SqlSink(Sink):
     def _row(self, made: Made) -> dict[str, Any]:
         record = _decode(made.line)
         time = record.get("time")
-        told = {
+        row = {
             **record,
             "key": made.key,
             "time": time[-1] if isinstance(time, list) else time,
             "record": made.line.decode().rstrip(),
         }
-        return {name: _cell(told.get(name)) for name in self._table.columns.keys()}  # noqa: SIM118 - columns are no mapping
+        return {name: _cell(row.get(name)) for name in self._table.columns.keys()}  # noqa: SIM118 - columns are no mapping
 
     def _new_table(self) -> sa.Table:
         schema, _, bare = self.database.table_name.rpartition(".")

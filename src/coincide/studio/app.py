@@ -108,8 +108,8 @@ class Api:
 
     def _checked(self, name: str | None = None) -> dict[str, Any]:
         """The rules that are run, and the file with this name, if that is none of them."""
-        book, told = self.session.checked()
-        found = [*told, *(() if name is None else self.session.beside(name))]
+        book, diagnostics = self.session.checked()
+        found = [*diagnostics, *(() if name is None else self.session.beside(name))]
         rules = [] if book is None else [self._rule(detector) for detector in book.detectors]
         return {"valid": book is not None, "rules": rules, "diagnostics": [self.session.describe(each) for each in found]}
 

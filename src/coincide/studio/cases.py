@@ -38,8 +38,8 @@ def write_case(session: Session, name: str, span: Span | None = None) -> dict[st
         _write(folder / "expected.jsonl", _lines(map(record, accepted)))
     result = run_case(Case(folder))
     problems = [f"{problem.sign} {problem.text}" for problem in result.problems[:20]]
-    told = {"events": len(rows), "expected": len(accepted), "passed": result.passed, "problems": problems}
-    return {"folder": session.files.name_of(folder), **told}
+    answer = {"events": len(rows), "expected": len(accepted), "passed": result.passed, "problems": problems}
+    return {"folder": session.files.name_of(folder), **answer}
 
 
 def _check_free(folder: Path, name: str) -> None:

@@ -99,11 +99,11 @@ def _sequence(detector: Detector, drawn: Drawing, plan: Any, state: Any, key: Ke
     """Sequences that are not complete, at the last item that has come."""
     items = [node.name for node in drawn.nodes if node.name.startswith("e") and node.shape == "event"]
     found: Counter[str] = Counter()
-    for own, kept in state.keys.items():
+    for own, pending_state in state.keys.items():
         if _is(own, key):
-            found.update(name for name, pending in zip(items, kept.slots, strict=False) if pending is not None)
-            found["timer"] += len(kept.waiting)
-            found.update({name: len(taken) for name, taken in zip(items, kept.taken, strict=False)})
+            found.update(name for name, pending in zip(items, pending_state.slots, strict=False) if pending is not None)
+            found["timer"] += len(pending_state.waiting)
+            found.update({name: len(taken) for name, taken in zip(items, pending_state.taken, strict=False)})
     return found
 
 

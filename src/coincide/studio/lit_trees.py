@@ -76,8 +76,8 @@ def _operand_counts(node: Node, state: Any) -> Iterator[tuple[Node, int]]:
     match node:
         case Step():
             between = None if node.between is None else node.between.node
-            kept = (_reached(node), state.prefixes), (node.right, state.rights), (between, state.between)
-            yield from ((operand, len(some)) for operand, some in kept if operand is not None)
+            counts = (_reached(node), state.prefixes), (node.right, state.rights), (between, state.between)
+            yield from ((operand, len(some)) for operand, some in counts if operand is not None)
         case Negation():
             yield node.children[0], len(state.pending)
             yield node.children[1], len(state.negated) + len(state.living)

@@ -149,12 +149,12 @@ class Run:
     def _engine_at(self, moment: int) -> Engine:
         """One that has consumed so many events: the one used last, if that is not far behind, else from a snapshot."""
         wanted = max(0, min(moment, len(self.store)))
-        kept = bisect_right(self.snapshots, wanted, key=lambda entry: entry[0]) - 1
-        begin = self.snapshots[kept][0] if kept >= 0 else 0
+        nearest = bisect_right(self.snapshots, wanted, key=lambda entry: entry[0]) - 1
+        begin = self.snapshots[nearest][0] if nearest >= 0 else 0
         if self._cursor is None or not begin <= self._cursor[0] <= wanted:
             engine = Engine(self.book, "interpreter")
-            if kept >= 0:
-                engine.restore(self.snapshots[kept][1])
+            if nearest >= 0:
+                engine.restore(self.snapshots[nearest][1])
             self._cursor = begin, engine
         at, engine = self._cursor
         self._cursor = None  # if a step fails, it is of no more use

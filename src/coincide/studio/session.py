@@ -63,9 +63,9 @@ class Session:
 
     def book(self) -> Rulebook:
         """Raises RuleError."""
-        book, told = self.checked()
+        book, diagnostics = self.checked()
         if book is None:
-            raise CoincideError(*told) if told else CoincideError("there are no rules yet")
+            raise CoincideError(*diagnostics) if diagnostics else CoincideError("there are no rules yet")
         return book
 
     def detector(self, name: str, book: Rulebook | None = None) -> Detector:

@@ -63,7 +63,7 @@ def found_by_objects(program: Program, rows: Rows, segments: Segments, closed: b
     names = {node.name for tree in trees for node in walk(tree) if isinstance(node, Reference)}
     columns = {name: rows.columns[name.removeprefix(COLUMN)] for name in names}
     recorder = _Recorder(program.output)
-    kept, program.output = program.output, recorder  # type: ignore[assignment]
+    output, program.output = program.output, recorder  # type: ignore[assignment]
     try:
         for segment in range(len(segments.bounds) - 1):
             low = int(segments.bounds[segment])
@@ -75,7 +75,7 @@ def found_by_objects(program: Program, rows: Rows, segments: Segments, closed: b
             segments.numbers[segment] = partition.number
             segments.covered[segment] = low + partition.covered - base
     finally:
-        program.output = kept
+        program.output = output
     made = np.array(recorder.made, np.int64).reshape(-1, 8)
     return Matches(made, np.array(recorder.states, np.int32), np.concatenate(([0], np.cumsum(made[:, 2]))))
 

@@ -110,7 +110,7 @@ class TableScan:
         own = np.concatenate((np.repeat(np.arange(known), state.numbers["size"]), codes[known:]))
         order, bounds = grouped(own, count)
         table = pa.concat_tables([state.rows, new]).take(pa.array(order))
-        numbers = {name: np.concatenate((kept, np.zeros(count - known, np.int64))) for name, kept in state.numbers.items()}
+        numbers = {name: np.concatenate((old, np.zeros(count - known, np.int64))) for name, old in state.numbers.items()}
         numbers["number"][known:] = 1
         low = bounds[:-1]
         segments = Segments(
@@ -118,8 +118,8 @@ class TableScan:
         )
         made = self.query.scanned(table, segments, closed, passed)
         if closed:
-            kept = self.initial()
-            state.keys, state.rows, state.numbers = kept.keys, kept.rows, kept.numbers
+            old = self.initial()
+            state.keys, state.rows, state.numbers = old.keys, old.rows, old.numbers
         else:
             first = np.unique(codes, return_index=True)[1] if keys is not None else np.zeros(0, np.int64)
             self._keep(state, table, segments, numbers["base"], None if keys is None else keys.take(pa.array(first)))
@@ -153,8 +153,8 @@ class TableScan:
 
     @cached_property
     def _digest(self) -> str:
-        told = print_query(self.query.query) + str(self.query.schema) + str(self.query.time)
-        return blake2b(told.encode(), digest_size=16).hexdigest()
+        text = print_query(self.query.query) + str(self.query.schema) + str(self.query.time)
+        return blake2b(text.encode(), digest_size=16).hexdigest()
 
     def encode(self, state: ScanState) -> bytes:
         keys = state.keys

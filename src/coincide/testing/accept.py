@@ -56,17 +56,17 @@ def _in_folder(case: Case, setup: Setup) -> Edit | None:
         return None
     found = detections_of(case, setup)
     written = read_records(path) if path.exists() else []
-    kept, added = _kept_and_added(read_expected(path) if path.exists() else [], found, any(map(says_iso, written)))
+    matching, added = _kept_and_added(read_expected(path) if path.exists() else [], found, any(map(says_iso, written)))
     lines = [msgspec.json.encode(record).decode() for record in added]
     if path.exists():
         own = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        lines = [*(own[n] for n in kept), *lines]
+        lines = [*(own[n] for n in matching), *lines]
     return Edit(path, "".join(f"{line}\n" for line in lines), count=len(lines))
 
 
 def _in_suite(case: SuiteCase, found: Sequence[Record]) -> Edit:
-    kept, added = _kept_and_added(case.expected, found, any(says_iso(record) for record, _ in case.written))
-    items = [*(_own_text(case.written[n][1]) for n in kept), *map(_flow, added)]
+    matching, added = _kept_and_added(case.expected, found, any(says_iso(record) for record, _ in case.written))
+    items = [*(_own_text(case.written[n][1]) for n in matching), *map(_flow, added)]
     at, margin = case.expected_at, " " * (case.span.column - 1)
     listed = "".join(f"\n{margin}  - {item}" for item in items) or " []"
     if at is None:

@@ -189,7 +189,7 @@ def _where(dice: Random, operands: int, lifespan: Lifespan) -> Expr | None:
 def _operand(dice: Random, number: int, form: OperatorKind, readable: tuple[str, ...]) -> Operand:
     allowed = () if form.refuses(number) else form.operand_attributes
     quantified, consumed, weighted = "quantifier" in allowed, "retain" in allowed, "weight" in allowed
-    kept = dice.choice(("retain", "consumption", None, None)) if consumed else None
+    reuse = dice.choice(("retain", "consumption", None, None)) if consumed else None
     return Operand(
         event=dice.choice(readable),
         alias=f"o{number}",
@@ -197,8 +197,8 @@ def _operand(dice: Random, number: int, form: OperatorKind, readable: tuple[str,
         quantifier=dice.choice(QUANTIFIERS) if quantified else _default(form, number),
         strict=quantified and dice.randint(0, 4) == 0,
         override=_condition(dice, 8) if quantified else None,
-        retain=_condition(dice, 0) if kept == "retain" else None,
-        consumption=_condition(dice, 0) if kept == "consumption" else None,
+        retain=_condition(dice, 0) if reuse == "retain" else None,
+        consumption=_condition(dice, 0) if reuse == "consumption" else None,
         weight=dice.randint(-1, 2) if weighted else 1,
         counted=not weighted or dice.randint(0, 4) > 0,
     )

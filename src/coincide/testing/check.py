@@ -48,18 +48,18 @@ def detections(
     state = graph.initial()
     ordered = sorted(events, key=lambda e: e.origin)
     made: list[Event] = []
-    told: list[bytes] = []
+    changes_so_far: list[bytes] = []
     bounds = [0, *sorted(c for c in cuts if 0 < c < len(ordered)), len(ordered)]
     for start, end in itertools.pairwise(bounds):
         made += graph.advance(state, EventBatch(ordered[start:end])).events
         if snapshots:
             state = graph.decode(graph.encode(state))
         elif changes:
-            if told:
-                told.append(graph.changes(state))
+            if changes_so_far:
+                changes_so_far.append(graph.changes(state))
             else:
-                told = [graph.changes(state, everything=True)]
-            state = graph.with_changes(told[0], told[1:])
+                changes_so_far = [graph.changes(state, everything=True)]
+            state = graph.with_changes(changes_so_far[0], changes_so_far[1:])
     made += graph.finish(state, until, closed).events
     return [Record(record(d)) for d in made]
 
@@ -90,17 +90,20 @@ def check_portion(rules: Rulebook, ordered: Sequence[Event], cut: int) -> bool:
     graph = Graph(in_tier(rules.compiled.plans_for(alike), "kernel"))
     if not graph.is_divided_by(key) or not 0 < cut < len(ordered) or ordered[cut - 1].hi >= ordered[cut].hi:
         return False
-    told = _told(graph, [ordered[: cut // 2], ordered[cut // 2 : cut]], ordered[cut].hi)
+    changes = _told(graph, [ordered[: cut // 2], ordered[cut // 2 : cut]], ordered[cut].hi)
     later = EventBatch(table=table_of(list(ordered[cut:])))
     rows = row_hashes(later, key)
     if rows is None:
         return False
     hashes = touched(rows)[::2]
     own = EventBatch(table=later.table.take(of_keys(rows, hashes)))
-    stored = graph.divided(told[0], told[1:], len(key))
+    stored = graph.divided(changes[0], changes[1:], len(key))
 
     def made(of_all: bool, batch: EventBatch) -> Counter[bytes] | None:
-        state = graph.with_changes(told[0], told[1:]) if of_all else None if stored is None else graph.portion(stored, hashes)
+        if of_all:
+            state = graph.with_changes(changes[0], changes[1:])
+        else:
+            state = None if stored is None else graph.portion(stored, hashes)
         found = None if state is None else graph.advance(state, batch, ordered[-1].hi + BEHIND).events
         return None if found is None else Counter(msgspec.json.encode(record(detection)) for detection in found)
 
@@ -115,9 +118,9 @@ def check_portion(rules: Rulebook, ordered: Sequence[Event], cut: int) -> bool:
 
 def _told(graph: Graph, parts: Sequence[Sequence[Event]], bound: int) -> list[bytes]:
     """What is told of a state after each of two parts of its events, with all keys to be found."""
-    state, told = graph.initial(), list[bytes]()
+    state, changes = graph.initial(), list[bytes]()
     with patch.object(codec, "MANY", 1):
         for number, (part, until) in enumerate(zip(parts, (None, bound), strict=True)):
             graph.advance(state, EventBatch(list(part)), until)
-            told.append(graph.changes(state, everything=number == 0))
-    return told
+            changes.append(graph.changes(state, everything=number == 0))
+    return changes

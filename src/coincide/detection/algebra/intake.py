@@ -91,7 +91,7 @@ class Copies:
 
     def first_copies(self, events: Sequence[Event], seen: Seen) -> tuple[list[Event], frozenset[OrderKey]]:
         """The events of an instant that are no copies, and the older copies that others have replaced."""
-        kept: dict[OrderKey, Event] = {}
+        first: dict[OrderKey, Event] = {}
         replaced: set[OrderKey] = set()
         for event in events:
             key, rule = self._instance(event)
@@ -101,12 +101,12 @@ class Copies:
                 continue
             if copy and before is not None:
                 replaced.add(before.key)
-                kept.pop(before.key, None)
-            kept[event.origin[0]] = event
+                first.pop(before.key, None)
+            first[event.origin[0]] = event
             if key:
                 seen.pop(key, None)  # so that the oldest come first
                 seen[key] = Latest(event.hi, event.origin[0])
-        return list(kept.values()), frozenset(replaced)
+        return list(first.values()), frozenset(replaced)
 
     def _instance(self, event: Event) -> tuple[str, DuplicatesRule | None]:
         """What copies have in common; empty if the event has none."""

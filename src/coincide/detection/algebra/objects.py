@@ -109,8 +109,8 @@ def _rows(shape: Shape, found: Sequence[tuple[int, ...]], values: list[Any] | No
 
 def _relations(kind: str, rows: Sequence[Rows], events: Mapping[Identity, Event], notes: Mapping[str, list[int]]) -> Relations:
     table = table_of([events[key] for key in sorted(events)]) if events else NOTHING
-    told = {name: np.array(numbers, np.int64) for name, numbers in {**notes, "events": [len(table)]}.items()}
-    return Relations(kind, {some.shape.name: some for some in rows}, np.arange(len(table)), table, told)
+    numbered_notes = {name: np.array(numbers, np.int64) for name, numbers in {**notes, "events": [len(table)]}.items()}
+    return Relations(kind, {some.shape.name: some for some in rows}, np.arange(len(table)), table, numbered_notes)
 
 
 class _Writer:
@@ -136,8 +136,8 @@ class _Writer:
         events = {row: numbers[identity] for row, identity in self._identities.items()}
         occurrences = [(*own, events.get(row, -1)) for row, own in enumerate(self._rows)]
         waiting = np.array([(one, *at) for at, listed in self._lists.items() for one in listed], np.int64).reshape(-1, 3)
-        told = list(zip(*waiting.T.tolist(), turns(waiting).tolist(), strict=True))
-        tables = [_rows(KEYS, (), list(self._keys)), _rows(OCCURRENCES, occurrences), _rows(WAITING, told)]
+        waiting_rows = list(zip(*waiting.T.tolist(), turns(waiting).tolist(), strict=True))
+        tables = [_rows(KEYS, (), list(self._keys)), _rows(OCCURRENCES, occurrences), _rows(WAITING, waiting_rows)]
         tables += [_rows(REGISTERS, registers)] if self.shape.registers else []
         return _relations(SEQUENCE_KIND, tables, self._events, {})
 
@@ -152,9 +152,9 @@ class _Writer:
                 self._lists[slot, operator.store].append(self._put(operator.right, b))
             return
         for store, number in stores_of(operator).items():
-            for kept in _stored(operator, state, store - operator.store):
-                if store > operator.store or not _is_taken_away(operator.node, state, kept):
-                    self._list(key, kept.occurrence if isinstance(kept, Prefix) else kept, store, number)
+            for stored in _stored(operator, state, store - operator.store):
+                if store > operator.store or not _is_taken_away(operator.node, state, stored):
+                    self._list(key, stored.occurrence if isinstance(stored, Prefix) else stored, store, number)
 
     def _list(self, key: Key, occurrence: Occurrence, store: int, number: int) -> None:
         slot = self._slot(key, occurrence)

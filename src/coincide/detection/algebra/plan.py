@@ -203,10 +203,10 @@ class AlgebraPlan(PlanOfSeveral):
         dues = {(number, key): at for at, some in sorted(state.wakes.items(), reverse=True) for number, key in some}
         for number, (program, copies) in enumerate(zip(self.programs, state.copies, strict=True)):
             for key, copy in copies.items():
-                kept = [*occurrences(copy.states)]
-                what = f"{counted(len(kept), 'occurrence')} kept" if kept else "under way"
-                since = min((occurrence.lo for occurrence in kept), default=copy.start)
-                origin = tuple(sorted({each for occurrence in kept for each in occurrence.origin}))
+                stored = [*occurrences(copy.states)]
+                what = f"{counted(len(stored), 'occurrence')} kept" if stored else "under way"
+                since = min((occurrence.lo for occurrence in stored), default=copy.start)
+                origin = tuple(sorted({each for occurrence in stored for each in occurrence.origin}))
                 yield Unfinished(program.name, key, what, since, dues.get((number, key)), origin)
             for instant, events in state.waiting.items():
                 what = f"{counted(len(events), 'event')} of an instant that is not over"
@@ -228,10 +228,10 @@ def occurrences(state: object) -> Iterator[Occurrence]:
             yield from occurrences(part)
 
 
-def _renumber(kept: Sequence[Occurrence]) -> None:
+def _renumber(occurrences: Sequence[Occurrence]) -> None:
     """Named detections by new numbers, in the order of their own."""
     found: dict[int, Occurrence] = {}
-    waiting = [*kept]
+    waiting = [*occurrences]
     while waiting:
         one = waiting.pop()
         if id(one) not in found:

@@ -130,17 +130,17 @@ def _walk(nodes: Numbers, ends: Numbers, offsets: Numbers, events: Numbers, alia
 def _origins(memory: Memory, moments: Moments, paths: Paths, in_order: bool) -> Origins:
     """The primitive events under all events of each detection, in total order, without repeats. Time events have none."""
     real = paths.events >= 0
-    kept = np.concatenate(([0], np.cumsum(real)))[paths.offsets]
+    offsets = np.concatenate(([0], np.cumsum(real)))[paths.offsets]
     events = paths.events if real.all() else paths.events[real]
     batch, base = moments.chunks[-1], len(memory.store)
     if batch.given_places is None and len(events) and events.min() >= base:  # external ones of the batch at hand
-        return replace(batch.origin().take(events - base), offsets=kept)
+        return replace(batch.origin().take(events - base), offsets=offsets)
     numbers, index = np.unique(events, return_inverse=True)
     table = gathered(moments.chunks, numbers, frozenset({"id"}))
     origins = table.origin()
     if in_order and not (table.generation > 0).any() and (origins.offsets is None or len(origins.lo) == len(table)):
-        return replace(Origins(origins.lo, origins.hi, origins.ids).take(index), offsets=kept)
-    return coded([table]).united(index, kept).origins()
+        return replace(Origins(origins.lo, origins.hi, origins.ids).take(index), offsets=offsets)
+    return coded([table]).united(index, offsets).origins()
 
 
 # Attributes.
@@ -172,7 +172,7 @@ def _computed(memory: Memory, moments: Moments, found: Found) -> tuple[Found, di
     paths = _paths(memory.nodes.rows, found.node)
     events, of = moments.events(paths.events), memory.tables.program.attributes.of
     parameters = [parameter for _, parameter in key(memory.tables.program)]
-    kept: Kept = {}
+    distinct: Kept = {}
     for number, (cause, slot, bound) in enumerate(
         zip(found.cause.tolist(), found.slot.tolist(), found.bound.tolist(), strict=True)
     ):
@@ -181,8 +181,8 @@ def _computed(memory: Memory, moments: Moments, found: Found) -> tuple[Found, di
         bindings: Assignment = frozenset(zip(parameters, memory.key(slot), strict=True)) if bound else frozenset()
         match = Match(tuple(matched), bindings, _aliases(memory, matched, paths.aliases[some].tolist()))
         if (attributes := of(match)) is not None:
-            kept.setdefault((cause, match.places, json_text(attributes)), (number, attributes))
-    order = _ordered(kept, found)
+            distinct.setdefault((cause, match.places, json_text(attributes)), (number, attributes))
+    order = _ordered(distinct, found)
     values = [attributes for _, attributes in order]
     names = dict.fromkeys(name for some in values for name in some)
     fields = {name: column_of([some.get(name) for some in values]).to_arrow() for name in names}
@@ -198,9 +198,9 @@ def _set_bits(bits: int) -> list[int]:
     return [n for n in range(bits.bit_length()) if bits >> n & 1]
 
 
-def _ordered(kept: Kept, found: Found) -> list[tuple[int, dict[str, Value]]]:
+def _ordered(distinct: Kept, found: Found) -> list[tuple[int, dict[str, Value]]]:
     """Causes stay as they are; of one cause by events, then text."""
     step = np.cumsum(np.concatenate(([0], found.cause[1:] != found.cause[:-1]))).tolist()
-    by_step = sorted((step[number], places, text, number) for (_, places, text), (number, _) in kept.items())
-    attributes = dict(kept.values())
+    by_step = sorted((step[number], places, text, number) for (_, places, text), (number, _) in distinct.items())
+    attributes = dict(distinct.values())
     return [(number, attributes[number]) for *_, number in by_step]

@@ -158,8 +158,8 @@ class Step:
         self.state.remove(sight.assignment, sight.automaton.number, run)
         if left:
             timers = self._timers_kept(sight.automaton, run, left)
-            kept = run.at(left, timers)
-            self.state.add(sight.assignment, sight.automaton.number, kept)
+            remaining = run.at(left, timers)
+            self.state.add(sight.assignment, sight.automaton.number, remaining)
 
     def _timers_kept(self, automaton: Automaton, run: Run, state: State) -> list[RunTimer]:
         domain = automaton.timers_in_domain(state)

@@ -192,8 +192,8 @@ class Memory:
         needed = self.paths(alive)
         timers = self.used_timers(alive, needed)
         node, timer = _renumbering(needed, len(self.nodes)), _renumbering(timers, len(self.timers))
-        for table, kept in ((self.runs, alive), (self.nodes, needed), (self.timers, timers)):
-            table.keep(kept)
+        for table, used in ((self.runs, alive), (self.nodes, needed), (self.timers, timers)):
+            table.keep(used)
         runs, nodes = self.runs.rows, self.nodes.rows
         runs[:, RUN.node], runs[:, RUN.parts :] = node[runs[:, RUN.node]], timer[runs[:, RUN.parts :]]
         nodes[:, NODE.parent], nodes[:, NODE.timer] = node[nodes[:, NODE.parent]], timer[nodes[:, NODE.timer]]
@@ -233,8 +233,8 @@ def _mark(nodes: Numbers, runs: Numbers, some: Numbers, marks: Mask, above: int)
             node = nodes[node, NODE.parent]
 
 
-def _renumbering(kept: Numbers, size: int) -> Numbers:
+def _renumbering(used: Numbers, size: int) -> Numbers:
     """From old numbers to new ones; -1 stays."""
     number = np.full(size + 1, -1, np.int64)
-    number[kept] = np.arange(len(kept))
+    number[used] = np.arange(len(used))
     return number

@@ -40,13 +40,13 @@ class Answer(NamedTuple):
         of_row = codes[self.rows].astype(np.int64)
         there = np.flatnonzero(of_row >= 0)
         used, index = np.unique(self.whose[there] * len(keys) + of_row[there], return_inverse=True)
-        kept = np.zeros(len(used), np.bool_)
-        kept[index[opens[there]]] = True
+        chosen = np.zeros(len(used), np.bool_)
+        chosen[index[opens[there]]] = True
         whose, which = (numbers.tolist() for numbers in np.divmod(used, max(len(keys), 1)))
         wanted = [(number, *keys[key]) for number, key in zip(whose, which, strict=True)]
-        kept |= np.fromiter(map(known.__contains__, wanted), np.bool_, len(wanted))
-        found[there] = np.where(kept, np.cumsum(kept) - 1, -1)[index]
-        return found, [wanted[number] for number in np.flatnonzero(kept).tolist()]
+        chosen |= np.fromiter(map(known.__contains__, wanted), np.bool_, len(wanted))
+        found[there] = np.where(chosen, np.cumsum(chosen) - 1, -1)[index]
+        return found, [wanted[number] for number in np.flatnonzero(chosen).tolist()]
 
 
 class Asking:

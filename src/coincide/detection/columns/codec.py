@@ -320,28 +320,28 @@ def _check_rows(rows: Rows) -> None:
         damaged(f"values of its table '{shape.name}' are not as many as its rows")
 
 
-def changed(told: Sequence[Relations]) -> Relations:
+def changed(versions: Sequence[Relations]) -> Relations:
     """The state after all changes, taken together: what is large is gone through once, however many they are."""
-    if told[0].since:
+    if versions[0].since:
         damaged("it tells changes to a state that is not there")
-    told = told[max(number for number, some in enumerate(told) if not some.since) :]
-    if len(told) == 1:
-        return told[0]
-    for before, after in pairwise(told):
+    versions = versions[max(number for number, some in enumerate(versions) if not some.since) :]
+    if len(versions) == 1:
+        return versions[0]
+    for before, after in pairwise(versions):
         if after.since != max(before.epoch, 1):  # what knows of no epochs is gone on from with the first
             damaged("changes are missing")
-    rows = {name: _rows_after([some.rows for some in told], name) for name in told[0].rows}
-    refs = np.concatenate([some.refs for some in told])
-    events = joined([some.events for some in told if len(some.events)] or [told[0].events])
+    rows = {name: _rows_after([some.rows for some in versions], name) for name in versions[0].rows}
+    refs = np.concatenate([some.refs for some in versions])
+    events = joined([some.events for some in versions if len(some.events)] or [versions[0].events])
     if (np.diff(refs) <= 0).any():  # what had been left out is told later
         refs, first = np.unique(refs, return_index=True)
         events = events.take(first)
-    return Relations(told[0].kind, rows, refs, events, told[-1].notes, 0, told[-1].epoch)
+    return Relations(versions[0].kind, rows, refs, events, versions[-1].notes, 0, versions[-1].epoch)
 
 
-def _rows_after(told: Sequence[dict[str, Rows]], name: str) -> Rows:
+def _rows_after(versions: Sequence[dict[str, Rows]], name: str) -> Rows:
     """Rows of a table: of each, what was told last."""
-    mine = [rows[name] for rows in told]
+    mine = [rows[name] for rows in versions]
     shape, parts = mine[0].shape, mine[0].parts
     if any(some.parts != parts for some in mine):
         damaged(f"its table '{name}' has other columns")
@@ -353,17 +353,17 @@ def _rows_after(told: Sequence[dict[str, Rows]], name: str) -> Rows:
     else:
         field = next(field for field in shape.fields if field.name == shape.owner)
         assert field.into is not None
-        owners = [rows[field.into] for rows in told]
+        owners = [rows[field.into] for rows in versions]
         owner = np.concatenate([some.columns[field.name] for some in mine])
         gone = [some.freed if shape.grows else mentioned(some) for some in owners]
-    kept = np.flatnonzero(turn >= _last_turns(owner, gone))
+    latest = np.flatnonzero(turn >= _last_turns(owner, gone))
     if shape.owner is None:
-        kept = kept[np.argsort(owner[kept], kind="stable")]
-    columns = {label: np.concatenate([some.columns[label] for some in mine])[kept] for label in mine[0].columns}
-    values = _picked([value for some in mine for value in some.values or ()], kept) if shape.valued else None
+        latest = latest[np.argsort(owner[latest], kind="stable")]
+    columns = {label: np.concatenate([some.columns[label] for some in mine])[latest] for label in mine[0].columns}
+    values = _picked([value for some in mine for value in some.values or ()], latest) if shape.valued else None
     if shape.owner is None:
-        return Rows(shape, owner[kept], columns, max(some.size for some in mine), parts, values=values)
-    return Rows(shape, np.arange(len(kept)), columns, len(kept), parts, values=values)
+        return Rows(shape, owner[latest], columns, max(some.size for some in mine), parts, values=values)
+    return Rows(shape, np.arange(len(latest)), columns, len(latest), parts, values=values)
 
 
 def mentioned(rows: Rows) -> Numbers:

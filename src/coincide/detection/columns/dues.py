@@ -84,8 +84,8 @@ class Dues:
         order = np.lexsort((rows, due))
         due, rows = due[order], rows[order]
         again = (np.diff(due, prepend=due[:1] - 1) == 0) & (np.diff(rows, prepend=rows[:1] - 1) == 0)
-        kept = np.flatnonzero((self.of[rows] == due) & ~again)
-        return Lot(due[kept], rows[kept])
+        current = np.flatnonzero((self.of[rows] == due) & ~again)
+        return Lot(due[current], rows[current])
 
 
 class TableDues:

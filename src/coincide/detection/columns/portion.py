@@ -108,8 +108,8 @@ class Divided:
         """Are there rows that neither belong to keys, nor are shared, nor referred to: as what waits, whichever key it is of?"""
         shapes = self.shapes.values()
         referred = {own.into for shape in shapes for own in (*shape.fields, *shape.part_fields)}
-        kept = {*referred, *self.belonging, *(shape.name for shape in shapes if shape.use or shape.owner is not None)}
-        others = self.shapes.keys() - kept
+        reached = {*referred, *self.belonging, *(shape.name for shape in shapes if shape.use or shape.owner is not None)}
+        others = self.shapes.keys() - reached
         return any(self.tables[name].numbers.data.nbytes or len(self.later.net.rows[name]) for name in others)
 
     @cached_property
@@ -214,12 +214,12 @@ def _later(written: _Written, shapes: dict[str, Shape], changes: Sequence[bytes]
     empty = {table.name: _no_rows(shapes[table.name], table) for table in written.tables}
     notes = {name: codec.unpack(packed) for name, packed in written.notes.items()}
     before = Relations(written.kind, empty, NOTHING, events_from(b""), notes, 0, written.epoch)
-    told = [codec.read(tuple(shapes.values()), written.kind, data) for data in changes]
-    if not all(some.since for some in told):
+    versions = [codec.read(tuple(shapes.values()), written.kind, data) for data in changes]
+    if not all(some.since for some in versions):
         return None
-    later = _Later(codec.changed([before, *told]), empty)
+    later = _Later(codec.changed([before, *versions]), empty)
     for name, shape in shapes.items():
-        owners = [some.rows[name if shape.owner is None else _owners(shape)] for some in told]
+        owners = [some.rows[name if shape.owner is None else _owners(shape)] for some in versions]
         gone = [rows.freed if shape.owner is not None and shape.grows else codec.mentioned(rows) for rows in owners]
         later.gone[name] = distinct(np.concatenate([NOTHING, *gone]))
     return later
@@ -293,9 +293,9 @@ class _Portion:
         elif self.whole.ascends(name, column):
             places = _all_places(mine, wanted)
         else:
-            kept = np.zeros(self.rows[into].size, np.bool_)
-            kept[wanted] = True
-            places = np.flatnonzero(kept[mine])
+            chosen = np.zeros(self.rows[into].size, np.bool_)
+            chosen[wanted] = True
+            places = np.flatnonzero(chosen[mine])
         self._take(name, places, np.flatnonzero(are_among(net, wanted)))
 
     def _take_all(self, name: str) -> None:
@@ -359,8 +359,8 @@ class _Portion:
         return Rows(shape, numbers, columns, size, table.parts, values=values)
 
     def _values(self, table: _Table, net: Rows, places: Numbers, later: Numbers, order: Numbers) -> list[Any]:
-        told = net.values or []
-        values = [*_raw(table, places), *(told[row] for row in later.tolist())]
+        changed = net.values or []
+        values = [*_raw(table, places), *(changed[row] for row in later.tolist())]
         return [values[row] for row in order.tolist()]
 
     def _events(self, rows: Iterable[Rows]) -> tuple[Numbers, EventTable]:

@@ -364,8 +364,8 @@ def _places(array: pa.Array | None, rows: int, foreign: Mapping[int, Place]) -> 
         damaged("its events have no places")
     width = array.type.list_size
     places = np.ascontiguousarray(_whole(array.flatten()).reshape(rows, width)) if width >= 3 else damaged("a place is not one")
-    told = np.array([(place[0], -1, place[3]) for place in foreign.values()], np.int64).reshape(-1, 3)
-    if not np.array_equal(places[list(foreign), :3], told):
+    heads = np.array([(place[0], -1, place[3]) for place in foreign.values()], np.int64).reshape(-1, 3)
+    if not np.array_equal(places[list(foreign), :3], heads):
         damaged("a place is not one")
     generation = places[:, 2].copy()
     generation[list(foreign)] = 0

@@ -126,7 +126,7 @@ class CorrelationPlan(PlanOfOne):
         from coincide.detection.correlation.kernel.kernel import Kernel
 
         key = None if self.partition is None else self.partition[0]
-        return Kernel(self.program, self.detector.order, fed=self.inputs.detections, key=key, trees=self._trees)
+        return Kernel(self.program, self.detector.order, detected=self.inputs.detections, key=key, trees=self._trees)
 
     @property
     def manner(self) -> str:

@@ -88,11 +88,11 @@ class KernelState:
         self.states[0] = 0
         if len(self.slots) < self.swept:
             return
-        kept = np.flatnonzero(np.any(self.states, axis=1))
-        self.states = self.states[np.append(0, kept)]
-        self.slots.keep(kept)
+        moved = np.flatnonzero(np.any(self.states, axis=1))
+        self.states = self.states[np.append(0, moved)]
+        self.slots.keep(moved)
         self.touched, self.renewed = [], True
-        self.swept = max(MANY_KEYS, 2 * len(kept))
+        self.swept = max(MANY_KEYS, 2 * len(moved))
 
 
 class Kernel:

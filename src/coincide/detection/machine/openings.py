@@ -190,13 +190,13 @@ class OpenMonitors(MonitorPlan):
         live = [0] * len(self.group.programs)
         for program, _ in united:
             live[program] += 1
-        kept = {
+        likely = {
             place: starts
             for place, starts in united.items()
             if state.seen < SOON or live[place[0]] <= LIVE or state.assumed[place[0]] in starts
         }
-        state.columns = [self._column(*place) for place in kept]
-        state.starts = list(kept.values())
+        state.columns = [self._column(*place) for place in likely]
+        state.starts = list(likely.values())
 
     def begin(self, state: Opened) -> Opened:
         """What there is now is the beginning."""

@@ -30,23 +30,23 @@ def _least_by(better: Callable[[Any, Any], bool]) -> Fold:
 MIXED = ("mixed", None, None)
 
 
-def _better(kept: Any, key: Value, value: Value, better: Callable[[Any, Any], bool]) -> Any:
+def _better(best: Any, key: Value, value: Value, better: Callable[[Any, Any], bool]) -> Any:
     """(kind, key, value) of the row kept: the first one with the best key. Kinds that are mixed, or lists, give nothing."""
     if key is None:
-        return kept
+        return best
     kind = "float" if is_number(key) else type(key).__name__  # the name that snapshots of earlier releases have
-    if not isinstance(key, Single) or (kept is not None and kept[0] != kind):
+    if not isinstance(key, Single) or (best is not None and best[0] != kind):
         return MIXED
-    return (kind, key, value) if kept is None or better(key, kept[1]) else kept
+    return (kind, key, value) if best is None or better(key, best[1]) else best
 
 
-def _sum(kept: tuple[int, float], value: Value) -> tuple[int, float]:
-    return (kept[0] + 1, kept[1] + float(value)) if is_number(value) else kept
+def _sum(total: tuple[int, float], value: Value) -> tuple[int, float]:
+    return (total[0] + 1, total[1] + float(value)) if is_number(value) else total
 
 
 def _flag(both: Callable[[bool, bool], bool]) -> Fold:
-    def add(kept: bool | None, value: Value) -> bool | None:
-        return kept if not isinstance(value, bool) else value if kept is None else both(kept, value)
+    def add(flag: bool | None, value: Value) -> bool | None:
+        return flag if not isinstance(value, bool) else value if flag is None else both(flag, value)
 
     return Fold(None, add, lambda kept: kept)
 

@@ -70,16 +70,16 @@ class RowRegister:
 
     start: Any = ()
 
-    def taken(self, kept: Any, trial: Trial, event: Event) -> Any:
-        if trial.variable not in self.members or (self.first and len(kept) > self.back):
-            return kept
-        added = (*kept, (trial.position, trial.variable if self.labelled else None))
+    def taken(self, stored: Any, trial: Trial, event: Event) -> Any:
+        if trial.variable not in self.members or (self.first and len(stored) > self.back):
+            return stored
+        added = (*stored, (trial.position, trial.variable if self.labelled else None))
         return added if self.first else added[-1 - self.back :]
 
-    def locate(self, kept: Any, back: int) -> tuple[int, int | None] | None:
-        if len(kept) <= back:
+    def locate(self, stored: Any, back: int) -> tuple[int, int | None] | None:
+        if len(stored) <= back:
             return None
-        found: tuple[int, int | None] = kept[back] if self.first else kept[-1 - back]
+        found: tuple[int, int | None] = stored[back] if self.first else stored[-1 - back]
         return found
 
 
@@ -98,11 +98,11 @@ class FoldRegister:
     def _operands(self) -> list[Evaluate]:
         return [RowCompiler().compile(o) for o in self.node.operands]
 
-    def taken(self, kept: Any, trial: Trial, event: Event) -> Any:
+    def taken(self, stored: Any, trial: Trial, event: Event) -> Any:
         if trial.variable not in self.node.members:
-            return kept
+            return stored
         at = AtRow(event, self.names[trial.variable], trial)
-        return FOLDS[self.node.function].add(kept, *(operand(at) for operand in self._operands))
+        return FOLDS[self.node.function].add(stored, *(operand(at) for operand in self._operands))
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class TraceRegister:
 
     start: Any = ()
 
-    def taken(self, kept: Any, trial: Trial, event: Event) -> Any:
-        return (*kept, trial.variable)
+    def taken(self, stored: Any, trial: Trial, event: Event) -> Any:
+        return (*stored, trial.variable)
 
 
 Register = RowRegister | FoldRegister | TraceRegister
@@ -147,7 +147,7 @@ class Conditions:
         return self._numbers[register]
 
     def taken(self, registers: Registers, trial: Trial, event: Event) -> Registers:
-        return tuple(r.taken(kept, trial, event) for r, kept in zip(self.registers, registers, strict=True))
+        return tuple(r.taken(stored, trial, event) for r, stored in zip(self.registers, registers, strict=True))
 
     def read_by(self, variables: frozenset[int]) -> tuple[int, ...]:
         """The registers that the conditions of these variables read."""

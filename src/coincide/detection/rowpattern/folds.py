@@ -62,13 +62,13 @@ def _any(function: str, operands: list[Column], match: Any, counted: Any) -> Col
     """Whatever the arrays cannot hold."""
     start, add, result = FOLDS[function]
     out: list[Value] = []
-    kept, last = start, -1
+    total, last = start, -1
     for row, (number, there) in enumerate(zip(match.tolist(), counted.tolist(), strict=True)):
         if number != last:
-            kept, last = start, number
+            total, last = start, number
         if there:
-            kept = add(kept, *(column.value(row) for column in operands))
-        out.append(result(kept))
+            total = add(total, *(column.value(row) for column in operands))
+        out.append(result(total))
     return column_of(out)
 
 
@@ -113,18 +113,18 @@ def _totals(code: int, match: Any, counted: Any, numbers: Any) -> Any:
 
 @compiled
 def _fill_flags(every: bool, match: Integers, counted: Mask, flags: Integers, out: Integers) -> None:
-    kept, last = -1, -1
+    flag, last = -1, -1
     for row in range(len(match)):
         if match[row] != last:
-            kept, last = -1, match[row]
+            flag, last = -1, match[row]
         if counted[row] and flags[row] >= 0:
-            if kept < 0:
-                kept = flags[row]
+            if flag < 0:
+                flag = flags[row]
             elif every:
-                kept = min(kept, flags[row])
+                flag = min(flag, flags[row])
             else:
-                kept = max(kept, flags[row])
-        out[row] = kept
+                flag = max(flag, flags[row])
+        out[row] = flag
 
 
 def _flags(every: bool, match: Any, counted: Any, flags: Any) -> Any:

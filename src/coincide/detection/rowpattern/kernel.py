@@ -97,8 +97,8 @@ class Kernel:
                 table = table.take(rows)
         where = self.query.source.where
         if where is not None and len(table):
-            kept = np.flatnonzero(truth_of(lowered(where), _Fields(table, None), len(table)))
-            table = table if len(kept) == len(table) else table.take(kept)
+            selected = np.flatnonzero(truth_of(lowered(where), _Fields(table, None), len(table)))
+            table = table if len(selected) == len(table) else table.take(selected)
         return table if len(table) else None
 
     def _stepped(self, memory: Memory, new: EventTable | None, passed: int, closing: bool) -> EventBatch:
@@ -172,10 +172,10 @@ def _turns(segments: Segments, order: Numbers, known: int) -> Numbers:
     return np.where(segments.anew >= 0, order[np.maximum(segments.anew, 0)], turns)
 
 
-def _behind(kept: EventTable, new: EventTable) -> EventTable:
+def _behind(stored: EventTable, new: EventTable) -> EventTable:
     """New rows after those that were kept, which stand in the order of their partitions."""
-    order = np.argsort(kept.place_matrix()[:, 1], kind="stable")
-    merged = merged_tables([kept, new])
+    order = np.argsort(stored.place_matrix()[:, 1], kind="stable")
+    merged = merged_tables([stored, new])
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
     return merged.take(np.concatenate((back, np.arange(len(order), len(merged)))))
@@ -229,9 +229,9 @@ class _Emission:
         matches, moments = matches.take(sorted_by), moments.take(sorted_by)
         shown = self.kernel.columnar.shown(matches)
         columns = self._columns(shown)
-        given, kept = self._selected(columns, len(shown))
-        if kept is not None:
-            shown = Shown(shown.matches, shown.flat, shown.match[kept], shown.current[kept])
+        given, selected = self._selected(columns, len(shown))
+        if selected is not None:
+            shown = Shown(shown.matches, shown.flat, shown.match[selected], shown.current[selected])
         if not len(shown):
             return EMPTY
         lo, hi, origins = self._stamps(shown)
@@ -270,15 +270,15 @@ class _Emission:
 
     def _selected(self, columns: dict[str, Column], length: int) -> tuple[dict[str, Column], Numbers | None]:
         """What SELECT gives out of them, and which rows WHERE leaves; None: all."""
-        query, kept = self.kernel.query, None
+        query, selected = self.kernel.query, None
         if query.where is not None:
-            kept = np.flatnonzero(truth_of(lowered(query.where), columns, length))
-            columns = {name: column.take(kept) for name, column in columns.items()}
-            length = len(kept)
+            selected = np.flatnonzero(truth_of(lowered(query.where), columns, length))
+            columns = {name: column.take(selected) for name, column in columns.items()}
+            length = len(selected)
         if query.items is None:
             own = {m.name for m in self.clause.measures}
-            return {n: c for n, c in columns.items() if n not in ENVELOPE_OF_ROW or n in own}, kept
-        return {item.name: values_of(lowered(item.value), columns, length) for item in query.items}, kept
+            return {n: c for n, c in columns.items() if n not in ENVELOPE_OF_ROW or n in own}, selected
+        return {item.name: values_of(lowered(item.value), columns, length) for item in query.items}, selected
 
     # Stamps and origins
 

@@ -73,13 +73,13 @@ class Match:
     def fold(self, key: int, node: Folded, operands: Sequence[Evaluate], names: Sequence[str]) -> Value:
         """An aggregate over the visible rows; each row is taken in once."""
         function = FOLDS[node.function]
-        kept, results = self._folds.setdefault(key, ([function.start], [function.result(function.start)]))
+        totals, results = self._folds.setdefault(key, ([function.start], [function.result(function.start)]))
         positions, count = self.positions(node.members), self.visible(node.members, node.final)
-        while len(kept) <= count:
-            position = positions[len(kept) - 1]
+        while len(totals) <= count:
+            position = positions[len(totals) - 1]
             at = AtRow(self.rows.row(self.start + position), names[self.labels[position]], self)
-            kept.append(function.add(kept[-1], *(operand(at) for operand in operands)))
-            results.append(function.result(kept[-1]))
+            totals.append(function.add(totals[-1], *(operand(at) for operand in operands)))
+            results.append(function.result(totals[-1]))
         return results[count]
 
 

@@ -114,8 +114,8 @@ class Memory:
 
     def put(self, before: Open, keys: Sequence[Key], left: Left, new: EventTable | None) -> None:
         """What is left of partitions that were open, and of new ones; the keys are those of all."""
-        known, kept = len(before.numbers), len(before.events)
-        rows, self.live = self.partitions.rows, self.live - kept
+        known, stored = len(before.numbers), len(before.events)
+        rows, self.live = self.partitions.rows, self.live - stored
         self.exact = self.exact and (self.due == FOREVER or not (rows[before.numbers, ROW.due] == self.due).any())
         numbers = np.concatenate((before.numbers, np.full(len(keys) - known, -1)))
         self._forget(np.setdiff1d(np.arange(known), left.stay), before)
@@ -124,7 +124,7 @@ class Memory:
         for number in added.tolist():
             self.numbers[keys[number]] = int(numbers[number])
             self.partitions.values[int(numbers[number])] = keys[number]
-        stay, events = numbers[left.stay], self._numbered(before.events, left.rows, kept, new)
+        stay, events = numbers[left.stay], self._numbered(before.events, left.rows, stored, new)
         turns = self.partitions.rows[stay, ROW.turn]
         begin = np.flatnonzero(left.begin)
         turns[begin] = self.turns + np.arange(len(begin))
@@ -138,12 +138,12 @@ class Memory:
             del self.numbers[before.keys[number]]
         self.partitions.free(before.numbers[gone])
 
-    def _numbered(self, known: Numbers, rows: Numbers, kept: int, new: EventTable | None) -> Numbers:
+    def _numbered(self, known: Numbers, rows: Numbers, stored: int, new: EventTable | None) -> Numbers:
         """Rows as events; new ones are stored."""
         if new is None:
             return known[rows]
-        is_new = rows >= kept
-        wanted, index = numbered(rows[is_new] - kept, len(new))
+        is_new = rows >= stored
+        wanted, index = numbered(rows[is_new] - stored, len(new))
         events = np.empty(len(rows), np.int64)
         events[~is_new], events[is_new] = known[rows[~is_new]], len(self.store) + index
         self.store.add(new, wanted)

@@ -151,8 +151,8 @@ class RowPatternPlan(PlanOfOne):
 
     def _without_clock(self, state: State) -> State:
         """It may be told the time with rows only, and need it for none."""
-        told = self.timed or self._interpreter.known != "at once"
-        return state if told else replace(state, passed=states.NEVER)
+        needs_time = self.timed or self._interpreter.known != "at once"
+        return state if needs_time else replace(state, passed=states.NEVER)
 
     def tells_changes(self, state: State) -> bool:
         return not self._interpreted

@@ -274,13 +274,13 @@ class Chains(Group):
 
     def add(self, unit: Unit, oldest: int) -> None:
         self.last = unit.hi
-        kept = [chain if chain and chain[0].hi >= oldest else () for chain in self.chains]
-        before = [(), *kept]
+        chains = [chain if chain and chain[0].hi >= oldest else () for chain in self.chains]
+        before = [(), *chains]
         here = [
             (*chain, unit) if place in unit.rules and (chain or not n) else None
             for n, (place, chain) in enumerate(zip(self.places, before, strict=True))
         ]
-        self.chains = [chain if longer is None else longer for chain, longer in zip(kept, here, strict=False)]
+        self.chains = [chain if longer is None else longer for chain, longer in zip(chains, here, strict=False)]
         self.complete = here[-1] or ()
 
     def tested(self) -> float | None:

@@ -57,11 +57,12 @@ def compiled_state(program: Program, state: State) -> Memory:
     return memory
 
 
-def _stored(kept: Sequence[Trace], fields: Sequence[str]) -> EventTable:
-    lo, hi = (np.array([getattr(t, end) for t in kept], np.int64) for end in ("lo", "hi"))
-    shown = {name: column_of([t.shown[n] for t in kept]).to_arrow() for n, name in enumerate(fields)}
-    places = np.tile(np.array(STANDING_IN, np.int64), (len(kept), 1))
-    return EventTable(lo, hi, {"id": pa.nulls(len(kept), pa.string()), **shown}, 0, places, origins_of([t.origin for t in kept]))
+def _stored(traces: Sequence[Trace], fields: Sequence[str]) -> EventTable:
+    lo, hi = (np.array([getattr(t, end) for t in traces], np.int64) for end in ("lo", "hi"))
+    shown = {name: column_of([t.shown[n] for t in traces]).to_arrow() for n, name in enumerate(fields)}
+    places = np.tile(np.array(STANDING_IN, np.int64), (len(traces), 1))
+    ids = pa.nulls(len(traces), pa.string())
+    return EventTable(lo, hi, {"id": ids, **shown}, 0, places, origins_of([t.origin for t in traces]))
 
 
 # To the interpreter's.

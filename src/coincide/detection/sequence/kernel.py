@@ -203,8 +203,8 @@ class Kernel:
         if not self.program.query.pipes or not len(made):
             return made
         passes = self.interpreter.output.passes
-        kept = [e for e in made.events if passes(memory, Kept(e.lo, e.hi, e.attributes, e.origin))]
-        return EventBatch(kept) if kept else EMPTY
+        passed = [e for e in made.events if passes(memory, Kept(e.lo, e.hi, e.attributes, e.origin))]
+        return EventBatch(passed) if passed else EMPTY
 
 
 def _find_slots(memory: Memory, keyed: Keyed, begins: bool, known: dict[int, Numbers]) -> None:

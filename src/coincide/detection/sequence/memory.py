@@ -206,10 +206,10 @@ def _sweep_keys(memory: Memory, now: int, maxspan: int | None) -> None:
     memory.left_keys = len(memory.numbers)
 
 
-def _renumbering(kept: Numbers, size: int) -> Numbers:
+def _renumbering(used: Numbers, size: int) -> Numbers:
     """From old numbers to new ones; -1 stays."""
     number = np.full(size + 1, -1, np.int64)
-    number[kept] = np.arange(len(kept))
+    number[used] = np.arange(len(used))
     return number
 
 

@@ -165,9 +165,9 @@ class SequencePlan(PlanOfOne):
                 pending, due = waiting.pending, waiting.timer.due
                 what = "complete but for what must not come"
                 yield Unfinished(self.name, key, what, pending.first, due, pending.trace.origin)
-            if kept := [trace for taken in own.taken for _, trace in taken]:
-                since, origin = min(trace.lo for trace in kept), [each for trace in kept for each in trace.origin]
-                yield Unfinished(self.name, key, f"{counted(len(kept), 'event')} kept", since, origin=tuple(sorted(set(origin))))
+            if traces := [trace for taken in own.taken for _, trace in taken]:
+                since, origin = min(trace.lo for trace in traces), {each for trace in traces for each in trace.origin}
+                yield Unfinished(self.name, key, f"{counted(len(traces), 'event')} kept", since, origin=tuple(sorted(origin)))
 
 
 def plans(detectors: Sequence[Detector]) -> list[DetectorPlan]:

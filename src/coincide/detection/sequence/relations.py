@@ -81,10 +81,10 @@ def _places(memory: Memory, waits: Rows) -> Rows:
 
 def _kept_detections(memory: Memory, since_last: bool) -> Rows:
     """Always all, as they are few."""
-    kept = [(pipe, written_detection(one)) for pipe, some in enumerate(memory.kept) for one in some]
-    freed = np.arange(len(kept), memory.written_kept) if since_last else np.zeros(0, np.int64)
-    size, pipes = max(len(kept), memory.written_kept), np.array([pipe for pipe, _ in kept], np.int64)
-    return Rows(KEPT, np.arange(len(kept)), {"pipe": pipes}, size, 0, freed, [one for _, one in kept])
+    written = [(pipe, written_detection(one)) for pipe, some in enumerate(memory.kept) for one in some]
+    freed = np.arange(len(written), memory.written_kept) if since_last else np.zeros(0, np.int64)
+    size, pipes = max(len(written), memory.written_kept), np.array([pipe for pipe, _ in written], np.int64)
+    return Rows(KEPT, np.arange(len(written)), {"pipe": pipes}, size, 0, freed, [one for _, one in written])
 
 
 # From bytes.
@@ -163,12 +163,12 @@ class _Reader:
         self._check(own["rank"] >= 0, "a timer has no place among the keys of a row")
         link(memory.keys.rows, memory.waits.rows, rows.numbers)
         memory.n.due = own["due"].min(initial=FOREVER)
-        told = self.rows["places"]
-        waits = told.columns["wait"]
+        places = self.rows["places"]
+        waits = places.columns["wait"]
         placed = rows.numbers[own["placed"] == 1]
         self._check(np.isin(own["placed"], (0, 1)) & (len(waits) == len(placed)), "timers are not where they should be")
         self._check(np.array_equal(np.sort(waits), placed), "timers are not where they should be")
-        memory.places = dict(zip(waits.tolist(), map(timer_place_of, told.values or []), strict=True))
+        memory.places = dict(zip(waits.tolist(), map(timer_place_of, places.values or []), strict=True))
         due = [place[0] for place in memory.places.values()]
         self._check(memory.waits.rows[waits, WAIT.due] == due, "timers are not where they should be")
 
@@ -184,7 +184,7 @@ class _Reader:
         pipes = len(self.program.query.pipes)
         self._check(len(passed) == pipes and (passed >= 0).all(), "it has another number of pipes")
         memory.passed, memory.written_kept = passed.tolist(), rows.size
-        kept = msgspec.convert(rows.values or [], list[WrittenKept])
-        for pipe, one in zip(rows.columns["pipe"].tolist(), kept, strict=True):
+        written = msgspec.convert(rows.values or [], list[WrittenKept])
+        for pipe, one in zip(rows.columns["pipe"].tolist(), written, strict=True):
             self._check(0 <= pipe < pipes, "it has another number of pipes")
             memory.kept[pipe].append(kept_detection(one))

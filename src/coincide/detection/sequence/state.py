@@ -174,8 +174,8 @@ def decode(program: Program, data: bytes) -> State:
     pipes = len(program.query.pipes)
     if len(snapshot.passed) != pipes or len(snapshot.kept) != pipes:
         damaged("it has another number of pipes")
-    kept = [list(map(kept_detection, pipe)) for pipe in snapshot.kept]
-    state = State(snapshot.passed, kept, swept=len(snapshot.keys))
+    detections = [list(map(kept_detection, pipe)) for pipe in snapshot.kept]
+    state = State(snapshot.passed, detections, swept=len(snapshot.keys))
     reader = _Reader(program)
     for written in snapshot.keys:
         key = _key(written.key, len(program.key_names))

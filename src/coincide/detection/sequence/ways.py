@@ -45,13 +45,13 @@ def ways_to(nodes: Any, ends: Numbers) -> Ways:
 
 def shown_table(table: EventTable, fields: Sequence[str]) -> EventTable:
     """Of a batch what sequences keep: the fields that detections show."""
-    kept = {"id": table.fields.get("id", pa.nulls(len(table), pa.string()))}
+    columns = {"id": table.fields.get("id", pa.nulls(len(table), pa.string()))}
     for name in fields:
         if name == TIMESTAMP:
-            kept[name] = table.column("time").to_arrow()
+            columns[name] = table.column("time").to_arrow()
         elif name in table.fields:
-            kept[name] = table.fields[name]
-    return replace(table, fields=kept, hidden=None, origins=table.origin(), _columns={})
+            columns[name] = table.fields[name]
+    return replace(table, fields=columns, hidden=None, origins=table.origin(), _columns={})
 
 
 @dataclass(frozen=True, eq=False)

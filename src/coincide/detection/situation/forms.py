@@ -22,7 +22,7 @@ Question = tuple[str, Expr | None]
 def form_of(resolved: Resolved) -> object | None:
     """None: it is stepped with others as different as it is. What acts at instants of its own, or without an event, has places of
     its own; and partitions of one lifespan that are decided at its end are put in order."""
-    operator, lifespan, told = resolved.operator, resolved.lifespan, resolved.situation.attributes
+    operator, lifespan, attributes = resolved.operator, resolved.lifespan, resolved.situation.attributes
     behaviour, keys = BEHAVIOURS[operator.kind], [_attribute(table) for table in (*resolved.global_keys, *resolved.local_keys)]
     ordered = operator.mode == "deferred" and resolved.local_keys
     if behaviour.ticks or behaviour.delays or lifespan.startup or ordered or None in keys or len(questions(resolved)) > MOST:
@@ -37,7 +37,7 @@ def form_of(resolved: Resolved) -> object | None:
         tuple((types[i.event], i.correlate) for i in lifespan.initiators),
         tuple((types[t.event], t.quantifier, t.termination) for t in lifespan.terminators),
         lifespan.expiration, *keys, len(resolved.local_keys), any(o.override is not None for o in operator.operands),
-        tuple((a.name, a.type, read(None if isinstance(a.expression, Literal) else a.expression)) for a in told),
+        tuple((a.name, a.type, read(None if isinstance(a.expression, Literal) else a.expression)) for a in attributes),
         _kinds(resolved, types, read.names.union(keys)),
     )  # fmt: skip
 

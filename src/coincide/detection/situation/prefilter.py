@@ -92,12 +92,12 @@ class Prefilter:
         wanted = np.array([text in self.tests for text in types.texts] + [False])
         rows = np.flatnonzero(wanted[types.codes] if wanted.any() else wanted[:0])
         codes = types.codes[rows]
-        kept = np.ones(len(rows), np.bool_)
+        passes = np.ones(len(rows), np.bool_)
         for event, tests in self.tests.items():
             if tests and event in types.texts:
                 here = np.flatnonzero(codes == types.texts.index(event))
-                kept[here] = self._any(FittedRows(table, rows[here], self.kinds[event]), tests)
-        return rows if kept.all() else rows[kept]
+                passes[here] = self._any(FittedRows(table, rows[here], self.kinds[event]), tests)
+        return rows if passes.all() else rows[passes]
 
     def _any(self, rows: FittedRows, tests: tuple[Expr | None, ...]) -> Mask:
         found = np.zeros(rows.length, np.bool_)

@@ -45,30 +45,30 @@ class Decision:
         if self.partition.done:
             return []
         assert self.behaviour.found is not None
-        kept = self._new(self.behaviour.found(self))
-        if kept and self.situation.operator.repeat == "once":
-            kept = kept[:1]
+        selections = self._new(self.behaviour.found(self))
+        if selections and self.situation.operator.repeat == "once":
+            selections = selections[:1]
             self.partition.done = True
-        self._consume(kept)
-        return kept
+        self._consume(selections)
+        return selections
 
     def _new(self, found: list[Selection]) -> list[Selection]:
         """AMIT-47: the same selection is never reported twice."""
         deferred_join = self.behaviour.joins and self.arriving is None
         if not (self.situation.keeps_reported or deferred_join):
             return found
-        kept: list[Selection] = []
+        selections: list[Selection] = []
         for selection in found:
             mark = fingerprint(selection)
             if mark not in self.partition.reported:
                 self.partition.reported.add(mark)
-                kept.append(selection)
-        return kept
+                selections.append(selection)
+        return selections
 
-    def _consume(self, kept: list[Selection]) -> None:
+    def _consume(self, selections: list[Selection]) -> None:
         """Each used candidate leaves the list that it was used from, unless it is retained."""
         used: dict[int, dict[int, Event]] = {}
-        for selection in kept:
+        for selection in selections:
             for operand, event in selection:
                 if not self.operands[operand].keeps(event):
                     used.setdefault(operand, {})[id(event)] = event

@@ -50,8 +50,8 @@ def partitions(situations: Sequence[Resolved]) -> dict[str, tuple[str, ...] | No
     for names in {s.component for s in situations if s.component}:
         members = [by_name[name] for name in names]
         common = own[names[0]]
-        kept = common is not None and all(own[name] == common for name in names)
-        if not kept or not all(m.hands_on(key) for m in members if _stays_inside(m, members) for key in common or ()):
+        shared = common is not None and all(own[name] == common for name in names)
+        if not shared or not all(m.hands_on(key) for m in members if _stays_inside(m, members) for key in common or ()):
             own.update(dict.fromkeys(names))
     return own
 

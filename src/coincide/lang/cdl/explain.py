@@ -60,9 +60,9 @@ def connected(names: Names) -> list[list[Attribute]]:
     terms = [(term, group.pos | group.cols | absent) for group in groups(names.cd, names) for term, absent in group.terms]
     equal = [(sources, _equal(term, sources, names)) for term, sources in terms]
     pairs = {pair for _, found in equal for pair in found}
-    kept = [pair for pair in pairs if all(pair in found for used, found in equal if {s for s, _ in pair} <= used)]
+    possible = [pair for pair in pairs if all(pair in found for used, found in equal if {s for s, _ in pair} <= used)]
     classes: list[set[Attribute]] = []
-    for pair in sorted(kept, key=sorted):
+    for pair in sorted(possible, key=sorted):
         touched = [members for members in classes if members & pair]
         classes = [members for members in classes if members not in touched] + [set(pair).union(*touched)]
     return sorted(sorted(members) for members in classes)

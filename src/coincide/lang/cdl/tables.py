@@ -72,12 +72,12 @@ def table(data: Any, key: str) -> Table:
 
 
 def records_table(records: Iterable[Mapping[str, Any]], key: str, columns: Iterable[str] | None = None) -> Table:
-    kept = list(records)
-    known = dict.fromkeys(columns if columns is not None else (name for record in kept for name in record))
+    listed = list(records)
+    known = dict.fromkeys(columns if columns is not None else (name for record in listed for name in record))
     if known:
         check_column(key, known)
     rows: dict[str, dict[str, Value]] = {}
-    for record in kept:
+    for record in listed:
         if (text := key_text(foreign(record.get(key)))) is not None:
             rows.setdefault(text, {column: foreign(value) for column, value in record.items()})
     return Table(rows, frozenset(known) if known else None)

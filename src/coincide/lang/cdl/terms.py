@@ -131,12 +131,12 @@ class _NormalForm:
 
 def _distinct(found: Iterable[Term]) -> list[Term]:
     """A literal counts once; contradictions and terms with the same literals as an earlier one are left out."""
-    kept: dict[frozenset[Literal], Term] = {}
+    terms: dict[frozenset[Literal], Term] = {}
     for term in found:
         literals = dict.fromkeys(term)
         if not any(literal.opposite in literals for literal in literals):
-            kept.setdefault(frozenset(literals), tuple(literals))
-    return list(kept.values())
+            terms.setdefault(frozenset(literals), tuple(literals))
+    return list(terms.values())
 
 
 def literal_sources(literal: Literal, names: Names) -> frozenset[int]:

@@ -27,8 +27,8 @@ def remarks(rule: DetectionRule, title: str) -> Iterator[Diagnostic]:
     never = True not in _outcomes(rule.condition, looked)
     for item in unknown:
         hint = nearest(str(item.attribute), looked.attributes or ())
-        told = f"'{title}' can never match" if never else f"a part of '{title}' is of no use"
-        message = f"{told}: events of its log source have no '{item.attribute}'"
+        verdict = f"'{title}' can never match" if never else f"a part of '{title}' is of no use"
+        message = f"{verdict}: events of its log source have no '{item.attribute}'"
         yield Diagnostic(message, item.span, "warning", hint, "never" if never else "unknown")
 
 

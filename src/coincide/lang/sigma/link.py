@@ -85,7 +85,7 @@ class _Linker:
     def _check_unique(self) -> None:
         names: set[str] = set()
         ids: set[str] = set()
-        kept = []
+        unique = []
         for number, rule in self.rules:
             head, fine = rule.head, True
             if head.name is not None and head.name in names:
@@ -97,8 +97,8 @@ class _Linker:
             if fine:
                 names.update([head.name] if head.name else [])
                 ids.update([head.id] if head.id else [])
-                kept.append((number, rule))
-        self.rules = kept
+                unique.append((number, rule))
+        self.rules = unique
 
     def _unresolved(self) -> set[int]:
         """Correlations that lack something, directly or not."""

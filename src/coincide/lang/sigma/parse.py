@@ -65,13 +65,13 @@ def _head(node: Entries, document: Map) -> Head:
         fail("a rule needs a title or a name", node.span)
     if name is not None and NAME.fullmatch(name.text) is None:
         fail(f"'{name.text}' is not a name", name.span)
-    kept = Entries(tuple(pair for pair in node.pairs if pair[0].text in KEPT), node.span)
+    entries = Entries(tuple(pair for pair in node.pairs if pair[0].text in KEPT), node.span)
     return Head(
         None if title is None else title.text,
         None if name is None else name.text,
         None if identity is None else identity.text,
         None if level is None else level.text,
-        data_of(kept),
+        data_of(entries),
         _about(document),
         node.span,
         None if name is None else name.span,

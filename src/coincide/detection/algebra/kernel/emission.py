@@ -93,12 +93,12 @@ def without_copies(found: Found) -> Found:
     if not len(same):
         return found
     tied = np.unique(np.concatenate((same, same + 1)))
-    kept, seen = np.ones(len(table), np.bool_), set()
+    is_first, seen = np.ones(len(table), np.bool_), set()
     for row, event in zip(tied.tolist(), table.take(tied).events(), strict=True):
         copy = event.lo, event.hi, event.origin, attribute_key(event.attributes), event.source if found.tells_source else None
-        kept[row] = copy not in seen
+        is_first[row] = copy not in seen
         seen.add(copy)
-    return found if kept.all() else replace(found, table=table.take(np.flatnonzero(kept)))
+    return found if is_first.all() else replace(found, table=table.take(np.flatnonzero(is_first)))
 
 
 def key_ranks(slots: Slots, parts: int, slot: Numbers) -> list[str]:

@@ -55,9 +55,9 @@ class Kernel:
     def __init__(self, interpreter: Interpreter, read: frozenset[str] | None) -> None:
         self.interpreter = interpreter
         self.programs: Sequence[Program] = interpreter.programs
-        kept = None if read is None else read | KEPT
+        columns = None if read is None else read | KEPT
         self._made: frozenset[str] = frozenset().union(*(program.made_types for program in self.programs))
-        self.kernels = [_kernel(program, kept, program.name in self._made) for program in self.programs]
+        self.kernels = [_kernel(program, columns, program.name in self._made) for program in self.programs]
         self.families = families(self.kernels)
         self._orders = np.array([-1 if program.order is None else program.order for program in self.programs], np.int64)
         self._exact = any(isinstance(kernel, SequenceKernel) for kernel in self.kernels)

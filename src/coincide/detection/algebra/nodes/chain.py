@@ -278,8 +278,8 @@ class Step(Node):
         state.__dict__["kept"] = _size(state)
 
     def _is_crowded(self, state: StepState) -> bool:
-        kept: int = state.__dict__.get("kept", 0)
-        return _size(state) > 2 * kept + SPARE
+        size: int = state.__dict__.get("kept", 0)
+        return _size(state) > 2 * size + SPARE
 
     def _best_prefixes(self, prefixes: list[Prefix]) -> list[Prefix]:
         """One in all, or for each key that an equality compares; null equals nothing."""

@@ -114,15 +114,15 @@ class Family:
     def _part(self, memory: Memory, kernel: SequenceKernel, own: Numbers) -> Memory:
         p, shape = memory.pools, kernel.shape
         pools = p._replace(waiting=p.waiting[own], registers=p.registers[own], n=np.zeros(1, COUNTERS))
-        kept = np.empty(int(pools.waiting["count"].sum()) * len(shape.operators), OCCURRENCE)
-        kept = kept[: sweep(pools, kernel.table, -UNBOUNDED, kept)]  # nothing is too old then
-        pools.n[0].occurrences = len(kept)
-        there = kept["event"] >= 0
-        used, index = np.unique(kept["event"][there], return_inverse=True)
-        kept["event"][there] = index
+        stored = np.empty(int(pools.waiting["count"].sum()) * len(shape.operators), OCCURRENCE)
+        stored = stored[: sweep(pools, kernel.table, -UNBOUNDED, stored)]  # nothing is too old then
+        pools.n[0].occurrences = len(stored)
+        there = stored["event"] >= 0
+        used, index = np.unique(stored["event"][there], return_inverse=True)
+        stored["event"][there] = index
         chunks = [gathered(memory.events.chunks, used, kernel.columns, placed=False)] if len(used) else []
         empty = empty_pools(len(shape.operators), shape.stores, shape.registers)
-        pools = empty._replace(occurrences=kept, waiting=pools.waiting, registers=pools.registers, n=pools.n)
+        pools = empty._replace(occurrences=stored, waiting=pools.waiting, registers=pools.registers, n=pools.n)
         return Memory(self._slots_of(memory, own)[1], pools, Store(kernel.columns, chunks, placed=False), LITTLE)
 
 
@@ -151,8 +151,8 @@ def _form(kernel: SequenceKernel) -> object | None:
     shape, program = kernel.shape, kernel.program
     if shape.is_timed or shape.tied or shape.conditions or program.made_types:
         return None
-    told = program.given is None, kernel.is_read, program.order is None
-    return *told, program.keys, kernel.columns, len(shape.leaves), shape.stores, shape.registers, kernel.table.tobytes()
+    features = program.given is None, kernel.is_read, program.order is None
+    return *features, program.keys, kernel.columns, len(shape.leaves), shape.stores, shape.registers, kernel.table.tobytes()
 
 
 def is_empty(memory: Memory) -> bool:

@@ -271,15 +271,15 @@ class SequenceKernel:
         """Only what waits, with its parts."""
         p = memory.pools
         size = int(p.waiting["count"].sum()) * len(self.shape.operators)
-        kept = np.empty(max(size, len(p.occurrences) // 2), OCCURRENCE)
-        count = sweep(p, self.table, now, kept)
+        remaining = np.empty(max(size, len(p.occurrences) // 2), OCCURRENCE)
+        count = sweep(p, self.table, now, remaining)
         known = slice(len(memory.slots))
         used = np.flatnonzero(p.waiting["count"][known].any(axis=1) | (p.registers[known] != UNSET).any(axis=1))
         if 2 * len(used) < len(memory.slots):
             memory.slots.keep(used)
             p = p._replace(waiting=p.waiting[used], registers=p.registers[used])
             memory.dues = None
-        memory.pools = p._replace(occurrences=kept)
+        memory.pools = p._replace(occurrences=remaining)
         memory.pools.n[0].occurrences = count
         memory.renew()
 

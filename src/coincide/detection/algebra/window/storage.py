@@ -45,8 +45,8 @@ def loaded(kernel: WindowKernel, relations: Relations) -> WindowMemory:
     following = relations.notes["next"]
     memory.next = int(following[0]) if len(following) else None
     observed = rows["observed"].columns
-    kept = np.unique(np.stack([observed[name] for name in ("key", "window", "since")]), axis=1)
-    memory.observed = Observed(*kept)
+    distinct = np.unique(np.stack([observed[name] for name in ("key", "window", "since")]), axis=1)
+    memory.observed = Observed(*distinct)
     memory.epoch = max(relations.epoch, 1)
     if same and np.array_equal(event, np.arange(memory.dropped, size)) and np.array_equal(event, members.numbers):
         memory.go_on()

@@ -33,7 +33,7 @@ def _sum_groups(values: Doubles, offsets: Numbers, found: Doubles, parts: Double
 @inner
 def _added(parts: Doubles, count: int, x: float) -> Any:
     """Shewchuk's exact addition: parts that do not overlap, ascending."""
-    kept = 0
+    length = 0
     for i in range(count):
         y = parts[i]
         if abs(x) < abs(y):
@@ -41,11 +41,11 @@ def _added(parts: Doubles, count: int, x: float) -> Any:
         high = x + y
         low = y - (high - x)
         if low != 0.0:
-            parts[kept] = low
-            kept += 1
+            parts[length] = low
+            length += 1
         x = high
-    parts[kept] = x
-    return kept + 1
+    parts[length] = x
+    return length + 1
 
 
 @inner

@@ -268,12 +268,12 @@ class WindowKernel:
     def _retain(self, memory: WindowMemory, rows: Rows, new: Numbers, following: int) -> None:
         memory.next = following
         memory.events.add_from(rows.tables, new)
-        kept = int(np.searchsorted(memory.hi, self.windows.start(following), "right"))
-        if kept and (kept >= len(memory.hi) // 2 or kept > 1 << 16):
-            memory.events.drop(kept)
+        first = int(np.searchsorted(memory.hi, self.windows.start(following), "right"))
+        if first and (first >= len(memory.hi) // 2 or first > 1 << 16):
+            memory.events.drop(first)
             memory.recent = longer(memory.recent, len(memory.slots))
-            memory.recent[memory.slot[:kept]] = True
-            memory.hi, memory.slot, memory.dropped = memory.hi[kept:], memory.slot[kept:], memory.dropped + kept
+            memory.recent[memory.slot[:first]] = True
+            memory.hi, memory.slot, memory.dropped = memory.hi[first:], memory.slot[first:], memory.dropped + first
             if memory.dropped - memory.written[-1] > max(LITTLE, 2 * len(memory.hi)):
                 self._forget_keys(memory)
 

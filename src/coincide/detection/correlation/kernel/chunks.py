@@ -58,11 +58,11 @@ class Chunk:
 
     def only(self, positions: Sequence[Numbers]) -> Chunk:
         """These messages of each source, and no others."""
-        kept = [some if len(at) == len(some) else some.take(at) for some, at in zip(self.messages, positions, strict=True)]
-        rows = distinct(np.concatenate([some.rows for some in kept]), len(self.table))
+        messages = [some if len(at) == len(some) else some.take(at) for some, at in zip(self.messages, positions, strict=True)]
+        rows = distinct(np.concatenate([some.rows for some in messages]), len(self.table))
         table = self.table if len(rows) == len(self) else picked(self.table, rows, ENVELOPE_FIELDS)
-        at = [some.rows if table is self.table else np.searchsorted(rows, some.rows) for some in kept]
-        columns = [{name: compacted(column) for name, column in some.columns.items()} for some in kept]
+        at = [some.rows if table is self.table else np.searchsorted(rows, some.rows) for some in messages]
+        columns = [{name: compacted(column) for name, column in some.columns.items()} for some in messages]
         return Chunk(table, [*map(Messages, [table] * len(at), at, columns)], self.numbers[rows])
 
     def since(self, number: int) -> Chunk:

@@ -283,10 +283,10 @@ class Joiner:
         parents, positions = partners.pairs()
         now = np.maximum(found.now[parents], buffer.now[positions])
         expiry = np.minimum(found.expiry[parents], buffer.expiry[positions])
-        kept = np.flatnonzero((now <= expiry) & self.are_others(found, source, parents, positions))
-        parents, positions = parents[kept], positions[kept]
+        valid = np.flatnonzero((now <= expiry) & self.are_others(found, source, parents, positions))
+        parents, positions = parents[valid], positions[valid]
         pairs = found.take(parents)
-        both = Combinations({**pairs.at, source: positions}, now[kept], expiry[kept], pairs.terms, pairs.known)
+        both = Combinations({**pairs.at, source: positions}, now[valid], expiry[valid], pairs.terms, pairs.known)
         return self._tested(both, source)
 
     def are_others(self, found: Combinations, source: int, parents: Numbers, positions: Numbers) -> Mask:

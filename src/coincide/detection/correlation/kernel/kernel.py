@@ -53,15 +53,15 @@ class KernelState:
 
 
 class Kernel:
-    """Steps one description. `fed` are the classes of messages that come from detectors; by the attribute `key` detection can be
-    divided. `early=False` tests all conditions on complete combinations, for measuring."""
+    """Steps one description. `detected` are the classes of messages that come from detectors; by the attribute `key` detection
+    can be divided. `early=False` tests all conditions on complete combinations, for measuring."""
 
     def __init__(
         self,
         program: Program,
         order: int,
         early: bool = True,
-        fed: frozenset[str] = frozenset(),
+        detected: frozenset[str] = frozenset(),
         key: str | None = None,
         trees: Trees | None = None,
     ) -> None:
@@ -77,13 +77,13 @@ class Kernel:
         self.is_tabled = is_simple  # can its state be written as tables of messages?
         self._keys = (_keys(waiting, {}) if is_simple else None) or {}
         self._others = {s: sorted({o for g in waiting if s in g.pos for o in g.pos} - {s}) for g in waiting for s in g.pos}
-        self._lasting = [self._longest(number, fed) for number in range(len(self.trees.sources))]
+        self._lasting = [self._longest(number, detected) for number in range(len(self.trees.sources))]
         self._classes = frozenset(s.message_class for s in program.sources if s.message_class is not None)
         self._declared = {a.name for some in self.trees.declared for a in some if a.lookup is None}
 
-    def _longest(self, source: int, fed: frozenset[str]) -> int | None:
+    def _longest(self, source: int, detected: frozenset[str]) -> int | None:
         """How long after its time a message is of use; None: for ever."""
-        timely = {s for s, node in enumerate(self.trees.sources) if _is_timely(node, fed)}
+        timely = {s for s, node in enumerate(self.trees.sources) if _is_timely(node, detected)}
         waiting = [selection for selection in self.trees.selections if source in selection.pos and len(selection.pos) > 1]
         due = frozenset(self.program.sources[source].triggers)
         found = [selection.lasting(source, timely, due) for selection in waiting]
@@ -287,8 +287,8 @@ def _keys(groups: Sequence[GroupProgram], chosen: Mapping[int, str]) -> Mapping[
     return None
 
 
-def _is_timely(node: AnySource, fed: frozenset[str]) -> bool:
-    return isinstance(node, TimeEvent) or node.access == "external" or node.message_class not in fed
+def _is_timely(node: AnySource, detected: frozenset[str]) -> bool:
+    return isinstance(node, TimeEvent) or node.access == "external" or node.message_class not in detected
 
 
 def _last(table: EventTable) -> int:

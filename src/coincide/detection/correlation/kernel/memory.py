@@ -87,8 +87,8 @@ class Memory:
         buffer = self.joiner.buffers[source]
         newest = self.joiner.rows(found).max(axis=1)
         there = (buffer.messages.rows[positions] <= newest[parents]) & (buffer.expiry[positions] >= found.now[parents])
-        kept = np.flatnonzero(there & self.joiner.are_others(found, source, parents, positions))
-        return parents[kept], positions[kept]
+        valid = np.flatnonzero(there & self.joiner.are_others(found, source, parents, positions))
+        return parents[valid], positions[valid]
 
     def scope(self, found: Combinations, source: int, parents: Numbers, positions: Numbers) -> Scope:
         """Of pairs."""
@@ -117,8 +117,8 @@ class Memory:
         if special.tree is None:
             return Column(len(found), np.bincount(parents, minlength=len(found)).astype(np.float64))
         column = self.scope(found, special.collection, parents, positions).evaluate(special.tree)
-        kept = np.flatnonzero(~column.is_null)
-        values, ends = column.take(kept).values(), np.searchsorted(parents[kept], np.arange(len(found) + 1)).tolist()
+        present = np.flatnonzero(~column.is_null)
+        values, ends = column.take(present).values(), np.searchsorted(parents[present], np.arange(len(found) + 1)).tolist()
         combine = AGGREGATES[special.name]  # value by value: sums must be the interpreter's to the last bit
         return column_of([combine(values[ends[n] : ends[n + 1]]) for n in range(len(found))])
 

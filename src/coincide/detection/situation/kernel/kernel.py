@@ -87,8 +87,8 @@ class Kernel:
         from coincide.detection.situation.kernel.relations import changes
 
         assert state.tables is not None
-        about, told = encoding.about(self.group), changes(state.tables, everything)
-        return changes_of_several(encoding.KIND, self.group.detectors, about, *told)
+        about, delta = encoding.about(self.group), changes(state.tables, everything)
+        return changes_of_several(encoding.KIND, self.group.detectors, about, *delta)
 
     def decode(self, parts: Mapping[str, bytes]) -> KernelState:
         """Tables of just these situations are taken as they are."""

@@ -228,8 +228,8 @@ def note_events(program: Program, state: Tables, table: EventTable, types: Any, 
                 keeping = situation.operands[operand].definition.keeping
                 if keeping is not None and rows.length:
                     tree, stays = keeping
-                    kept = _mask(tree, rows) == stays
-                    state.keeps[situation.number, first + rows.rows] |= kept.astype(np.int64) << operand
+                    qualifies = _mask(tree, rows) == stays
+                    state.keeps[situation.number, first + rows.rows] |= qualifies.astype(np.int64) << operand
                     work = [a + b for a, b in zip(work, _cost(tree, rows), strict=True)]
     compared: dict[int, tuple[Rows, Column]] = {}
     for (event, tree, kind), number in program.leaves.items():

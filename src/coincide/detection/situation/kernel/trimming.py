@@ -60,22 +60,22 @@ def keep_flags(world: at.World, cell: int, operand: int, several: int) -> None:
             size += 1
             record = world.records[record, at.RECORD.list_after]
     starts.sort()
-    kept, last = 0, NONE
+    count, last = 0, NONE
     for number in range(size):
         if starts[number] < filled and starts[number] != last:
             last = starts[number]
-            world.stream[origin + low + kept] = world.stream[origin + last]
-            starts[kept] = last
-            kept += 1
+            world.stream[origin + low + count] = world.stream[origin + last]
+            starts[count] = last
+            count += 1
     for number in range(-1, world.situations[s, at.SITUATION.operands]):
         record = first_of(world, cell, number)
         while record >= 0:
-            moved = np.searchsorted(starts[:kept], world.records[record, own + at.TAKEN.start])
+            moved = np.searchsorted(starts[:count], world.records[record, own + at.TAKEN.start])
             world.records[record, own + at.TAKEN.start] = filled + moved
             touch(world.records, world.heads[at.OF.records], record)
             record = world.records[record, at.RECORD.list_after]
     world.cells[cell, column + at.STREAM.low] = filled
-    world.cells[cell, column + at.STREAM.filled] = filled + kept
+    world.cells[cell, column + at.STREAM.filled] = filled + count
     world.cells[cell, column + at.STREAM.origin] = origin + low - filled
     world.cells[cell, column + at.STREAM.limit] += filled - low
 
