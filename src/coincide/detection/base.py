@@ -191,148 +191,197 @@ class Policy(Protocol):
     def threshold(self) -> float: ...
 
 
-class DetectorPlan(Protocol):
-    """One or more definitions that are stepped together."""
+class DetectorPlan:
+    """One or more definitions that are stepped together: what each kind of plan has to say, and what holds unless it says
+    otherwise."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        raise NotImplementedError
 
     @property
     def definitions(self) -> tuple[str, ...]:
         """Names of what it detects, in order of definition."""
+        raise NotImplementedError
 
     @property
-    def inputs(self) -> Inputs: ...
+    def inputs(self) -> Inputs:
+        raise NotImplementedError
 
     @property
     def outputs(self) -> frozenset[str]:
         """Types of its detections."""
+        raise NotImplementedError
 
     @property
     def columns(self) -> frozenset[str] | None:
         """Attributes that it reads; None: it cannot tell. What is in no plan's columns need not travel."""
+        raise NotImplementedError
 
     @property
     def makes(self) -> Mapping[str, Attributes]:
         """By the types of its detections, their attributes (and `source`, where they have one)."""
+        raise NotImplementedError
 
-    @property
+    @cached_property
     def produces(self) -> Attributes:
         """The same of all its detections together."""
+        joined: dict[str, dict[Expr, None]] = {}
+        for name, trees in (item for made in self.makes.values() for item in made.items()):
+            joined.setdefault(name, {}).update(dict.fromkeys(trees))
+        return {name: tuple(trees) for name, trees in joined.items()}
 
     @property
     def passes_on(self) -> frozenset[str]:
         """Types of its detections that may have whatever attributes events have."""
+        return frozenset()
 
     @property
     def relevant(self) -> Expr | None:
         """A test of one external event: false or null means that the plan ignores the event for certain. None: no such test."""
+        raise NotImplementedError
 
     @property
     def partition(self) -> tuple[str, ...] | None:
         """Attributes on whose values detection is independent (events with a null among them are ignored, unless its
         detectors say otherwise); None: global."""
+        raise NotImplementedError
 
     @property
     def timed(self) -> bool:
         """Does it set timers? If not, the passing of time changes nothing."""
+        raise NotImplementedError
 
     @property
     def stores_due(self) -> bool:
         """If its state is written as tables, do columns named `due` tell of all its timers?"""
+        return False
 
     @property
     def rests(self) -> bool:
         """Is there nothing to do, nor to note, until an event comes that it reads or the timer is due that it waits for?"""
+        return not self.timed
 
     @property
     def reads_sets(self) -> bool:
         """Does it read attributes with several values, and pass them on? To most they are null."""
+        return False
 
     @property
     def counts_tests(self) -> bool:
         """Do its statistics count tests of events that fail them?"""
+        return False
 
     @property
     def ticking(self) -> Sequence[Ticking]:
         """Its definitions that act of themselves again and again for as long as time goes on."""
+        return ()
 
     @property
     def envelope(self) -> frozenset[str] | None:
         """Optional fields of the envelope that it reads; None: it may read them all."""
+        return None
 
     def tier_reasons(self) -> tuple[str, ...]:
         """Why it has no kernel tier; empty: it has one."""
+        return ()
 
     @property
     def pays_from(self) -> int:
         """The number of events from which on its kernel tier is the faster one."""
+        return LARGE
 
     @property
     def manner(self) -> str:
         """How its kernel tier works, in words: `compiled`, or what it does without waiting for a compiler."""
+        return COMPILED
 
     @property
     def loop(self) -> str:
         """The module whose compiled code its kernel tier begins with; empty: it needs no compiler."""
+        return ""
 
     def kernel(self) -> DetectorPlan:
         """The same plan in the kernel tier."""
+        raise NotImplementedError
 
     @property
     def form(self) -> object | None:
         """What it has in common with plans that its class can step `together` with it. None: it is stepped by itself."""
+        return None
 
     def takes_arrivals(self, delay: int) -> bool:
         """Can its kernel tier consume batches of events as they arrive, none of them so much (microseconds) after its hi?"""
+        return False
 
-    def with_steps(self, steps: int) -> DetectorPlan:
+    def with_steps(self, steps: int) -> Self:
         """With another limit on the steps that it may take; itself if it does not count them."""
+        return self
 
-    def initial(self) -> State: ...
+    def initial(self) -> State:
+        raise NotImplementedError
 
     def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
         """Consume a batch whose rows stand in order of place, firing own timers at their places, then those that are due
         before the clock's bound. Returns the state (which may be the one given, changed) and the detections by place."""
+        raise NotImplementedError
 
-    def pending(self, state: State) -> Pending | None: ...
+    def pending(self, state: State) -> Pending | None:
+        raise NotImplementedError
 
     def encode(self, state: State) -> dict[str, bytes]:
         """Versioned bytes for each definition, by the digest of its text: what is unchanged keeps its state."""
+        raise NotImplementedError
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         """The state from encoded parts; a definition without one starts afresh."""
+        raise NotImplementedError
 
     def tells_changes(self, state: State) -> bool:
         """Can it tell what has changed in the state, at the cost of what was touched?"""
+        return False
 
     def changes(self, state: State, everything: bool = False) -> Changes:
         """What has changed since this was asked last, or all there is, which it may also tell unasked."""
+        raise NotImplementedError
 
     def essence(self, state: State) -> bytes:
         """What the future depends on: states in which this is equal have one future. Where it is not, they may have, too."""
+        raise NotImplementedError
 
     def opened(self, feeds: bool) -> OpenPlan | None:
         """The plan as it begins in the middle of a run, from all states that it may be in; `feeds`: others read what it detects.
         None: they are too many, or not known."""
+        return None
 
     def beginnings(self) -> Iterator[str]:
         """How it begins in the middle of a run, in words."""
+        yield compared(self.definitions)
 
     def statistics(self, state: State) -> Mapping[str, Any]:
         """Numbers that it counts, or numbers by name."""
+        return {}
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         """What has begun and not ended, in a state of the interpreter tier."""
+        return iter(())
 
     def sharing(self) -> str:
         """What its definitions have in common beside the events that they read, in words; nothing to say: empty."""
+        return ""
 
     def memory(self) -> str:
         """What is kept, in words."""
+        waiting = "what it waits for" + (" and its timers" if self.timed else "")
+        return f"{waiting}, {self._for_whom} (warnings tell what may pile up)"
+
+    @property
+    def _for_whom(self) -> str:
+        return "for each value of the key that is not at its start" if self.partition else "in all"
 
     def outline(self) -> Iterator[str]:
         """What it is made of, line by line."""
+        return iter(())
 
 
 class PlanFamily(Protocol):
@@ -352,27 +401,33 @@ class PlanFamily(Protocol):
         """The state of each by itself."""
 
 
-class OpenPlan(DetectorPlan, Protocol):
+class OpenPlan(DetectorPlan):
     """A plan whose parts run from many states at once. `initial` are all of them."""
 
     @property
     def is_complete(self) -> bool:
         """Are all states of all parts known?"""
+        raise NotImplementedError
 
     def begun(self) -> State:
         """At the beginning of the run."""
+        raise NotImplementedError
 
     def assuming(self, assumed: Sequence[bytes]) -> State:
         """From all states, with one for each part that is thought to be the right one."""
+        raise NotImplementedError
 
     def begin(self, state: State) -> State:
         """What there is now is the beginning."""
+        raise NotImplementedError
 
     def ends(self, state: State) -> Sequence[Ends]:
         """Part by part."""
+        raise NotImplementedError
 
     def told(self, state: State) -> Sequence[tuple[int, frozenset[bytes], EventBatch]]:
         """Detections that `step` has not returned, since they depend on the beginning: of which part, and from which states."""
+        raise NotImplementedError
 
 
 def in_tier(
@@ -405,125 +460,65 @@ def paying_sizes(plans: Sequence[DetectorPlan], loaded: Container[str] = sys.mod
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tiered:
+class Tiered(DetectorPlan):
     """What plans of one and of several detectors have in common: two tiers."""
 
     LOOP: ClassVar[str] = ""
-    reads_sets: ClassVar[bool] = False
     tier: str = "interpreter"
-
-    @property
-    def pays_from(self) -> int:
-        return LARGE
 
     @property
     def loop(self) -> str:
         return self.LOOP if self.manner == COMPILED else ""
 
-    @property
-    def manner(self) -> str:
-        return COMPILED
+    def tier_reasons(self) -> tuple[str, ...]:
+        return self._reasons
 
     @property
-    def stores_due(self) -> bool:
-        return False
-
-    @property
-    def rests(self) -> bool:
-        return not self.timed
-
-    @property
-    def counts_tests(self) -> bool:
-        return False
-
-    @property
-    def form(self) -> object | None:
-        return None
-
-    @property
-    def ticking(self) -> Sequence[Ticking]:
+    def _reasons(self) -> tuple[str, ...]:
         return ()
-
-    @property
-    def envelope(self) -> frozenset[str] | None:
-        return None
-
-    def statistics(self, state: State) -> Mapping[str, Any]:
-        return {}
-
-    def unfinished(self, state: State) -> Iterator[Unfinished]:
-        return iter(())
-
-    @property
-    def partition(self) -> tuple[str, ...] | None:
-        raise NotImplementedError
-
-    @property
-    def timed(self) -> bool:
-        raise NotImplementedError
-
-    def sharing(self) -> str:
-        return ""
-
-    def memory(self) -> str:
-        waiting = "what it waits for" + (" and its timers" if self.timed else "")
-        return f"{waiting}, {self._for_whom} (warnings tell what may pile up)"
-
-    def outline(self) -> Iterator[str]:
-        return iter(())
-
-    @property
-    def _for_whom(self) -> str:
-        return "for each value of the key that is not at its start" if self.partition else "in all"
-
-    def tells_changes(self, state: State) -> bool:
-        return False
-
-    def changes(self, state: State, everything: bool = False) -> Changes:
-        raise NotImplementedError
-
-    def with_steps(self, steps: int) -> Self:
-        return self
-
-    def takes_arrivals(self, delay: int) -> bool:
-        return False
-
-    def essence(self, state: State) -> bytes:
-        """As the interpreter has it: numbers of rows in a kernel's tables are of no account."""
-        plain: Any = replace(self, tier="interpreter")
-        own: Any = self
-        parts = plain.encode(plain.essential(plain.decode(own.encode(state))))
-        return msgspec.msgpack.encode(sorted(parts.items()))
-
-    def opened(self, feeds: bool) -> OpenPlan | None:
-        return None
-
-    def beginnings(self) -> Iterator[str]:
-        own: Any = self
-        yield compared(own.definitions)
-
-    def essential(self, state: State) -> State:
-        """A state of the interpreter tier, which may be changed, without what is only counted."""
-        return state
 
     @property
     def _interpreted(self) -> bool:
         return self.tier == "interpreter"
 
+    @cached_property
+    def _runner(self) -> Any:
+        return self._interpreter if self._interpreted else self._kernel
+
     @property
-    def makes(self) -> Mapping[str, Attributes]:
+    def _interpreter(self) -> Any:
         raise NotImplementedError
 
-    @cached_property
-    def produces(self) -> Attributes:
-        joined: dict[str, dict[Expr, None]] = {}
-        for name, trees in (item for made in self.makes.values() for item in made.items()):
-            joined.setdefault(name, {}).update(dict.fromkeys(trees))
-        return {name: tuple(trees) for name, trees in joined.items()}
-
     @property
-    def passes_on(self) -> frozenset[str]:
-        return frozenset()
+    def _kernel(self) -> Any:
+        raise NotImplementedError
+
+    def initial(self) -> State:
+        return self.decode({})
+
+    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
+        result: tuple[State, EventBatch] = self._runner.step(state, batch, clock)
+        return result
+
+    def pending(self, state: State) -> Pending | None:
+        if not self.timed:
+            return None
+        found: Pending | None = state.timers.pending() if self._interpreted else self._kernel.pending(state)
+        return found
+
+    def changes(self, state: State, everything: bool = False) -> Changes:
+        found: Changes = self._runner.changes(state, everything)
+        return found
+
+    def essence(self, state: State) -> bytes:
+        """As the interpreter has it: numbers of rows in a kernel's tables are of no account."""
+        plain: Any = replace(self, tier="interpreter")
+        parts = plain.encode(plain.essential(plain.decode(self.encode(state))))
+        return msgspec.msgpack.encode(sorted(parts.items()))
+
+    def essential(self, state: State) -> State:
+        """A state of the interpreter tier, which may be changed, without what is only counted."""
+        return state
 
     def kernel(self) -> Self:
         """What is known of the plan already is true in both tiers, but for what runs it."""
@@ -555,6 +550,10 @@ class PlanOfOne(Tiered):
     @property
     def inputs(self) -> Inputs:
         return self.detector.inputs
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        return self.detector.partition
 
     @cached_property
     def outputs(self) -> frozenset[str]:

@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from coincide.detection import snapshots
 from coincide.detection.base import (
-    Attributes,
-    Changes,
     Clock,
     DetectorPlan,
     Inputs,
-    OpenPlan,
     Pending,
     State,
-    Ticking,
     Unfinished,
     compared,
 )
@@ -88,94 +85,20 @@ def independent(keys: Sequence[str], limits: Sequence[Limit]) -> tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Wrapped:
-    """What a plan behind limits has of the plan itself."""
+class Wrapped(DetectorPlan):
+    """What a plan behind limits has of the plan itself. The limits have parts of their own in its state."""
 
     plan: DetectorPlan
     limits: tuple[Limit, ...]
 
-    @property
-    def name(self) -> str:
-        return self.plan.name
-
-    @property
-    def definitions(self) -> tuple[str, ...]:
-        return self.plan.definitions
-
-    @property
-    def inputs(self) -> Inputs:
-        return self.plan.inputs
-
-    @property
-    def outputs(self) -> frozenset[str]:
-        return self.plan.outputs
-
-    @property
-    def makes(self) -> Mapping[str, Attributes]:
-        return self.plan.makes
-
-    @property
-    def produces(self) -> Attributes:
-        return self.plan.produces
-
-    @property
-    def passes_on(self) -> frozenset[str]:
-        return self.plan.passes_on
-
-    @property
-    def timed(self) -> bool:
-        return self.plan.timed
-
-    @property
-    def stores_due(self) -> bool:
-        return False  # the limits have parts of their own
-
-    @property
-    def rests(self) -> bool:
-        return self.plan.rests
-
-    @property
-    def reads_sets(self) -> bool:
-        return self.plan.reads_sets
-
-    @property
-    def counts_tests(self) -> bool:
-        return self.plan.counts_tests
-
-    @property
-    def form(self) -> object | None:
-        return None
-
-    @property
-    def ticking(self) -> Sequence[Ticking]:
-        return self.plan.ticking
-
     def tier_reasons(self) -> tuple[str, ...]:
         return self.plan.tier_reasons()
-
-    def takes_arrivals(self, delay: int) -> bool:
-        return False
 
     def initial(self) -> State:
         return LimitedState(self.plan.initial())
 
     def pending(self, state: State) -> Pending | None:
         return self.plan.pending(state.inner)
-
-    @property
-    def pays_from(self) -> int:
-        return self.plan.pays_from
-
-    @property
-    def manner(self) -> str:
-        return self.plan.manner
-
-    @property
-    def loop(self) -> str:
-        return self.plan.loop
-
-    def opened(self, feeds: bool) -> OpenPlan | None:
-        return None
 
     def beginnings(self) -> Iterator[str]:
         yield compared(self.definitions, "limits go by the last event that they let through")
@@ -198,14 +121,16 @@ class Wrapped:
     def outline(self) -> Iterator[str]:
         return self.plan.outline()
 
-    def tells_changes(self, state: State) -> bool:
-        return False
-
-    def changes(self, state: State, everything: bool = False) -> Changes:
-        raise NotImplementedError
-
     def with_steps(self, steps: int) -> Self:
         return replace(self, plan=self.plan.with_steps(steps))
+
+
+AS_THE_PLAN = (
+    *("name", "definitions", "inputs", "outputs", "makes", "produces", "passes_on"),
+    *("timed", "rests", "reads_sets", "counts_tests", "ticking", "pays_from", "manner", "loop"),
+)
+for _name in AS_THE_PLAN:
+    setattr(Wrapped, _name, property(attrgetter(f"plan.{_name}")))
 
 
 @dataclass(frozen=True)

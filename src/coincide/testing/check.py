@@ -100,10 +100,9 @@ def check_portion(rules: Rulebook, ordered: Sequence[Event], cut: int) -> bool:
     stored = graph.divided(changes[0], changes[1:], len(key))
 
     def made(of_all: bool, batch: EventBatch) -> Counter[bytes] | None:
-        if of_all:
-            state = graph.with_changes(changes[0], changes[1:])
-        else:
-            state = None if stored is None else graph.portion(stored, hashes)
+        state = graph.with_changes(changes[0], changes[1:]) if of_all else None
+        if stored is not None and not of_all:
+            state = graph.portion(stored, hashes)
         found = None if state is None else graph.advance(state, batch, ordered[-1].hi + BEHIND).events
         return None if found is None else Counter(msgspec.json.encode(record(detection)) for detection in found)
 

@@ -21,8 +21,6 @@ from coincide.detection.algebra.shape.shapes import Operators
 from coincide.detection.algebra.state import PlanState
 from coincide.detection.base import (
     Attributes,
-    Changes,
-    Clock,
     Detector,
     DetectorPlan,
     Inputs,
@@ -38,7 +36,6 @@ from coincide.lang.ecco.aliases import Aliases
 from coincide.lang.ecco.definition import Filter, Ref, With, trees_of
 from coincide.lang.ecco.lasting import Names
 from coincide.lang.ecco.link import Linked, Setting
-from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE, united_origin
 from coincide.syntax import walk
 
@@ -48,6 +45,7 @@ class AlgebraPlan(PlanOfSeveral):
     """Detectors of one stage. What they refer to is evaluated with them."""
 
     LOOP: ClassVar[str] = "coincide.detection.algebra.sequence.loop"
+    timed: ClassVar[bool] = True
 
     @cached_property
     def _linked(self) -> tuple[Linked, ...]:
@@ -103,10 +101,6 @@ class AlgebraPlan(PlanOfSeveral):
         distinct = tuple(dict.fromkeys(tests))
         return distinct[0] if len(distinct) == 1 else Or(distinct) if distinct else Literal(False)
 
-    @property
-    def timed(self) -> bool:
-        return True
-
     @cached_property
     def ticking(self) -> Sequence[Ticking]:
         """Windows that are counted even when they are empty. With `per`, an empty one is the last (5.5)."""
@@ -117,9 +111,6 @@ class AlgebraPlan(PlanOfSeveral):
             for node in p.nodes
             if not p.keys and isinstance(node, WindowNode) and node.aggregator.fills_empty_windows
         ]
-
-    def tier_reasons(self) -> tuple[str, ...]:
-        return self._reasons
 
     @cached_property
     def _reasons(self) -> tuple[str, ...]:
@@ -137,7 +128,7 @@ class AlgebraPlan(PlanOfSeveral):
     def _kernel(self) -> Any:
         from coincide.detection.algebra.kernel.kernel import Kernel
 
-        return Kernel(self._runner, self.columns)
+        return Kernel(self._interpreter, self.columns)
 
     @property
     def _linked_setting(self) -> Setting:
@@ -145,19 +136,14 @@ class AlgebraPlan(PlanOfSeveral):
         return setting
 
     @cached_property
-    def _runner(self) -> Interpreter:
+    def _interpreter(self) -> Interpreter:
         return Interpreter(self.programs, self._linked_setting, self.detectors[0].order, self.inputs.detections)
 
     def initial(self) -> State:
         return states.fresh(self.programs) if self._interpreted else self._kernel.fresh()
 
-    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        runner = self._runner if self._interpreted else self._kernel
-        result: tuple[State, EventBatch] = runner.step(state, batch, clock)
-        return result
-
     def pending(self, state: State) -> Pending | None:
-        found: Pending | None = (self._runner if self._interpreted else self._kernel).pending(state)
+        found: Pending | None = self._runner.pending(state)
         return found
 
     def encode(self, state: State) -> dict[str, bytes]:
@@ -172,17 +158,13 @@ class AlgebraPlan(PlanOfSeveral):
     def decode(self, parts: Mapping[str, bytes]) -> State:
         from coincide.detection.algebra.tables import Tables, decode, objects_of
 
-        found = decode(self.programs, self._runner.order, parts)
+        found = decode(self.programs, self._interpreter.order, parts)
         if not self._interpreted:
             return self._kernel.taken_up(found)
-        return objects_of(self.programs, self._runner.order, found) if isinstance(found, Tables) else found
+        return objects_of(self.programs, self._interpreter.order, found) if isinstance(found, Tables) else found
 
     def tells_changes(self, state: State) -> bool:
         return not isinstance(state, PlanState)
-
-    def changes(self, state: State, everything: bool = False) -> Changes:
-        found: Changes = self._kernel.changes(state, everything)
-        return found
 
     def essential(self, state: State) -> State:
         """Without what is too old. Detections are told apart by numbers: those that are kept have theirs, whatever the next one

@@ -15,7 +15,7 @@ from coincide.detection.automaton.produces import produced
 from coincide.detection.automaton.program import Program
 from coincide.detection.automaton.state import DetectorState
 from coincide.detection.automaton.support import reasons
-from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
+from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, PlanOfOne, State, Unfinished
 from coincide.detection.eventwise import step_eventwise
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.expr.quantities import counted
@@ -35,6 +35,7 @@ class AutomatonPlan(PlanOfOne):
     made of it."""
 
     LOOP: ClassVar[str] = "coincide.detection.automaton.loop"
+    stores_due: ClassVar[bool] = True
     sides: frozenset[str] = frozenset()
 
     @cached_property
@@ -77,9 +78,6 @@ class AutomatonPlan(PlanOfOne):
         timings = self.program.timings
         return not self._interpreted and all(isinstance(t.time, Duration) and t.time.microseconds > delay for t in timings)
 
-    def tier_reasons(self) -> tuple[str, ...]:
-        return self._reasons
-
     @cached_property
     def _reasons(self) -> tuple[str, ...]:
         return tuple(reasons(self.program))
@@ -102,10 +100,6 @@ class AutomatonPlan(PlanOfOne):
 
         return Family(plans)
 
-    @property
-    def stores_due(self) -> bool:
-        return True
-
     def initial(self) -> State:
         return DetectorState.fresh(len(self.program.automata)) if self._interpreted else self._kernel.fresh()
 
@@ -120,10 +114,6 @@ class AutomatonPlan(PlanOfOne):
                 first, clock, state.timers, lambda _, cause: on_item(batch.events, cause), interpreter.on_timer
             )
         return state, step_eventwise(batch, clock, state.timers, interpreter.on_event, interpreter.on_timer)
-
-    def pending(self, state: State) -> Pending | None:
-        found: Pending | None = state.timers.pending() if self._interpreted else self._kernel.pending(state)
-        return found
 
     def encode(self, state: State) -> dict[str, bytes]:
         from coincide.detection.automaton.objects import relations_of

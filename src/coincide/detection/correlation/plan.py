@@ -10,11 +10,9 @@ from typing import Any, ClassVar
 from coincide.detection.base import (
     Attributes,
     Changes,
-    Clock,
     Copied,
     Detector,
     DetectorPlan,
-    Pending,
     PlanOfOne,
     State,
     Unfinished,
@@ -31,7 +29,6 @@ from coincide.detection.snapshots import damaged
 from coincide.expr.quantities import counted
 from coincide.expr.tree import Call, Compare, Expr, In, Literal, Reference
 from coincide.lang.cdl.definition import Description, EventAttribute, TimeEvent
-from coincide.model.batch import EventBatch
 from coincide.model.compound import COMPOUND_MAKERS
 from coincide.model.event import ENVELOPE
 from coincide.syntax import walk
@@ -49,6 +46,7 @@ class CorrelationPlan(PlanOfOne):
     """One description."""
 
     reads_sets: ClassVar[bool] = True  # and passes them on
+    manner: ClassVar[str] = "over columns"
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -96,10 +94,6 @@ class CorrelationPlan(PlanOfOne):
         kind = Reference("type")
         return Compare("=", kind, names[0]) if len(names) == 1 else In(kind, names)
 
-    @property
-    def partition(self) -> tuple[str, ...] | None:
-        return self.detector.partition
-
     @cached_property
     def timed(self) -> bool:
         return any(isinstance(source, TimeEvent) for source in self._cd.sources)
@@ -128,16 +122,9 @@ class CorrelationPlan(PlanOfOne):
         key = None if self.partition is None else self.partition[0]
         return Kernel(self.program, self.detector.order, detected=self.inputs.detections, key=key, trees=self._trees)
 
-    @property
-    def manner(self) -> str:
-        return "over columns"
-
-    def tier_reasons(self) -> tuple[str, ...]:
-        """What the join tier cannot do."""
-        return self._reasons
-
     @cached_property
     def _reasons(self) -> tuple[str, ...]:
+        """What the join tier cannot do."""
         return reasons(self.program, lambda: self._trees)
 
     @cached_property
@@ -148,16 +135,6 @@ class CorrelationPlan(PlanOfOne):
 
     def initial(self) -> State:
         return states.fresh(self.program) if self._interpreted else self._kernel.fresh()
-
-    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        if self._interpreted:
-            return self._interpreter.step(state, batch, clock)
-        result: tuple[State, EventBatch] = self._kernel.step(state, batch, clock)
-        return result
-
-    def pending(self, state: State) -> Pending | None:
-        pending: Pending | None = state.timers.pending() if self._interpreted else self._kernel.pending(state)
-        return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
         """Where instances follow from messages, these as tables; but for sets and ranges, which columns do not hold."""

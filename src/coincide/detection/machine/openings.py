@@ -13,7 +13,7 @@ from itertools import combinations, pairwise
 
 import msgspec
 
-from coincide.detection.base import Clock, Ends, State, compared
+from coincide.detection.base import Clock, Ends, OpenPlan, State, compared
 from coincide.detection.keys import Key
 from coincide.detection.machine.plan import MonitorPlan
 from coincide.detection.machine.program import MonitorGroup, Program
@@ -98,7 +98,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class OpenMonitors(MonitorPlan):
+class OpenMonitors(MonitorPlan, OpenPlan):
     """Monitors without a key as they run in a range. Where others read what they detect (`feeds`), that is what came of one
     beginning; if not, it is kept apart, by beginnings."""
 

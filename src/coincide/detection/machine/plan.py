@@ -10,13 +10,10 @@ from typing import Any, ClassVar
 
 from coincide.detection.base import (
     Attributes,
-    Changes,
-    Clock,
     Detector,
     DetectorPlan,
     Inputs,
     OpenPlan,
-    Pending,
     PlanOfSeveral,
     State,
     Unfinished,
@@ -29,7 +26,6 @@ from coincide.detection.machine.transducer import Configuration, Transducer
 from coincide.expr.print import expression_text
 from coincide.expr.quantities import counted
 from coincide.expr.tree import Call, Expr, Literal, Or, Reference
-from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE
 from coincide.syntax import walk
 
@@ -41,6 +37,7 @@ class MonitorPlan(PlanOfSeveral):
     """Monitors with one key list, of one stage."""
 
     LOOP: ClassVar[str] = "coincide.detection.machine.loop"
+    timed: ClassVar[bool] = False
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -77,10 +74,6 @@ class MonitorPlan(PlanOfSeveral):
         tests = self.group.tests
         return tests[0] if len(tests) == 1 else Or(tests) if tests else Literal(False)
 
-    @property
-    def timed(self) -> bool:
-        return False
-
     @cached_property
     def group(self) -> MonitorGroup:
         return MonitorGroup(self.detectors)
@@ -89,26 +82,15 @@ class MonitorPlan(PlanOfSeveral):
         """Its order is that of the batch, whatever the times."""
         return not self._interpreted
 
-    def tier_reasons(self) -> tuple[str, ...]:
-        return ()
+    @property
+    def _interpreter(self) -> Interpreter:
+        return Interpreter(self.group)
 
-    @cached_property
-    def _runner(self) -> Any:
-        if self._interpreted:
-            return Interpreter(self.group)
+    @property
+    def _kernel(self) -> Any:
         from coincide.detection.machine.kernel import Kernel
 
         return Kernel(self.group)
-
-    def initial(self) -> State:
-        return self.decode({})
-
-    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        result: tuple[State, EventBatch] = self._runner.step(state, batch, clock)
-        return result
-
-    def pending(self, state: State) -> Pending | None:
-        return None
 
     def encode(self, state: State) -> dict[str, bytes]:
         if not self._interpreted:
@@ -121,10 +103,6 @@ class MonitorPlan(PlanOfSeveral):
 
     def tells_changes(self, state: State) -> bool:
         return not self._interpreted
-
-    def changes(self, state: State, everything: bool = False) -> Changes:
-        found: Changes = self._runner.changes(state, everything)
-        return found
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         return states.decode(self.group, parts) if self._interpreted else self._runner.decode(parts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from coincide.detection.base import Attributes, Changes, Clock, Detector, DetectorPlan, Pending, PlanOfOne, State, Unfinished
+from coincide.detection.base import Attributes, Changes, Detector, DetectorPlan, PlanOfOne, State, Unfinished
 from coincide.detection.keys import key_part
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.detection.rowpattern import state as states
@@ -20,7 +20,6 @@ from coincide.expr.quantities import counted
 from coincide.expr.tree import Compare, Expr, In, Literal, Reference
 from coincide.lang.matchrecognize.definition import Clause, Query
 from coincide.lang.matchrecognize.functions import lowered
-from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE, united_origin
 from coincide.syntax import walk
 
@@ -30,6 +29,7 @@ class RowPatternPlan(PlanOfOne):
     """One query."""
 
     LOOP: ClassVar[str] = "coincide.detection.rowpattern.loop"
+    stores_due: ClassVar[bool] = True
     steps: int = STEPS
 
     @property
@@ -81,10 +81,6 @@ class RowPatternPlan(PlanOfOne):
         types = None if source.where is None else guards(lowered(source.where)).get("type")
         return None if types is None else In(kind, tuple(map(Literal, sorted(types))))
 
-    @property
-    def partition(self) -> tuple[str, ...] | None:
-        return self.detector.partition
-
     @cached_property
     def timed(self) -> bool:
         return self._clause.within is not None or self._interpreter.known == "after its instant"
@@ -111,9 +107,6 @@ class RowPatternPlan(PlanOfOne):
 
         return Kernel(self.program, self._interpreter, self.columns)
 
-    def tier_reasons(self) -> tuple[str, ...]:
-        return self._reasons
-
     @cached_property
     def _reasons(self) -> tuple[str, ...]:
         if self._query.feeders:
@@ -126,20 +119,8 @@ class RowPatternPlan(PlanOfOne):
 
         return reasons(self.program)
 
-    @property
-    def stores_due(self) -> bool:
-        return True
-
     def initial(self) -> State:
         return states.State() if self._interpreted else self._kernel.memory(states.State())
-
-    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        result: tuple[State, EventBatch] = (self._interpreter if self._interpreted else self._kernel).step(state, batch, clock)
-        return result
-
-    def pending(self, state: State) -> Pending | None:
-        pending: Pending | None = state.timers.pending() if self._interpreted else self._kernel.pending(state)
-        return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
         from coincide.detection.rowpattern.memory import from_objects

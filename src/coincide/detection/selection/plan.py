@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from coincide.adapters.mapping import CATEGORY
 from coincide.detection.base import (
     Attributes,
     Changes,
-    Clock,
     Detector,
     DetectorPlan,
     Inputs,
-    Pending,
     PlanOfSeveral,
     State,
     Unfinished,
@@ -31,7 +29,6 @@ from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, In, Literal, Reference
 from coincide.lang.sigma.definition import HIDDEN_NAMES, CorrelationRule, DetectionRule, SameAs, items_of
 from coincide.lang.sigma.link import Linked
-from coincide.model.batch import EventBatch
 from coincide.model.event import ENVELOPE, OWN_TYPE
 
 MANY = 20_000
@@ -41,6 +38,9 @@ MANY = 20_000
 @dataclass(frozen=True)
 class SelectionPlan(PlanOfSeveral):
     """Rules of one stage; what correlations refer to is evaluated with them."""
+
+    timed: ClassVar[bool] = False
+    manner: ClassVar[str] = "over columns"
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -75,10 +75,6 @@ class SelectionPlan(PlanOfSeveral):
         return partitions.pop() if len(partitions) == 1 else None
 
     @property
-    def timed(self) -> bool:
-        return False
-
-    @property
     def envelope(self) -> frozenset[str]:
         return frozenset({"source"})
 
@@ -87,21 +83,16 @@ class SelectionPlan(PlanOfSeveral):
         """The interpreter tries an event with one rule after another."""
         return MANY // (1 + len(self.detectors) // 10)
 
-    @property
-    def manner(self) -> str:
-        return "over columns"
-
-    def tier_reasons(self) -> tuple[str, ...]:
-        return ()
-
     @cached_property
     def program(self) -> Program:
         return Program(self.detectors)
 
-    @cached_property
-    def _runner(self) -> Any:
-        if self._interpreted:
-            return Interpreter(self.program)
+    @property
+    def _interpreter(self) -> Interpreter:
+        return Interpreter(self.program)
+
+    @property
+    def _kernel(self) -> Any:
         from coincide.detection.selection.kernel import Kernel
 
         return Kernel(self.program, self._attributes_read)
@@ -116,13 +107,6 @@ class SelectionPlan(PlanOfSeveral):
 
     def initial(self) -> State:
         return states.fresh(self.program)
-
-    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        result: tuple[State, EventBatch] = self._runner.step(state, batch, clock)
-        return result
-
-    def pending(self, state: State) -> Pending | None:
-        return None
 
     def encode(self, state: State) -> dict[str, bytes]:
         from coincide.detection.selection.relations import whole

@@ -12,10 +12,8 @@ from coincide.detection.base import (
     LARGE,
     Attributes,
     Changes,
-    Clock,
     Detector,
     DetectorPlan,
-    Pending,
     PlanOfOne,
     State,
     Unfinished,
@@ -29,7 +27,6 @@ from coincide.detection.sequence.relevance import relevance
 from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Literal, Reference
 from coincide.lang.eql.definition import FILTER, HIDDEN, TIMESTAMP
-from coincide.model.batch import EventBatch
 
 SOME = 5_000
 """From so many events on, tests over columns pay: they take some tenths of a second to import."""
@@ -44,6 +41,7 @@ class SequencePlan(PlanOfOne):
 
     LOOP: ClassVar[str] = "coincide.detection.sequence.loop"
     reads_sets: ClassVar[bool] = True
+    stores_due: ClassVar[bool] = True
     shared: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What plans that read the same batch have in common."""
 
@@ -71,16 +69,9 @@ class SequencePlan(PlanOfOne):
     def relevant(self) -> Expr | None:
         return relevance(self.program.items)
 
-    @property
-    def partition(self) -> tuple[str, ...] | None:
-        return self.detector.partition
-
     @cached_property
     def timed(self) -> bool:
         return bool(self.program.trailing)
-
-    def tier_reasons(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def manner(self) -> str:
@@ -106,24 +97,12 @@ class SequencePlan(PlanOfOne):
             self.shared["rows"] = SharedRows(self.shared.get("queries", [self.program.query]))
         return Kernel(self.program, self._interpreter, self.shared["rows"])
 
-    @property
-    def stores_due(self) -> bool:
-        return True
-
     def initial(self) -> State:
         if self._interpreted or not self._kernel.compiled:
             return states.fresh(self.program)
         from coincide.detection.sequence.memory import fresh
 
         return fresh(self.program)
-
-    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        result: tuple[State, EventBatch] = (self._interpreter if self._interpreted else self._kernel).step(state, batch, clock)
-        return result
-
-    def pending(self, state: State) -> Pending | None:
-        pending: Pending | None = state.timers.pending() if self._interpreted else self._kernel.pending(state)
-        return pending
 
     def encode(self, state: State) -> dict[str, bytes]:
         from coincide.detection.sequence.relations import whole

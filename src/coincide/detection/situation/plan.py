@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from coincide.detection.base import (
     Attributes,
-    Changes,
-    Clock,
     Copied,
     Detector,
     DetectorPlan,
@@ -33,7 +31,6 @@ from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Literal, Reference
 from coincide.lang.amit.definition import SituationAttribute
 from coincide.lang.amit.resolve import Resolved
-from coincide.model.batch import EventBatch
 from coincide.model.event import united_origin
 
 if TYPE_CHECKING:
@@ -51,6 +48,9 @@ class SituationPlan(PlanOfSeveral):
     """Situations of one stage that are partitioned alike, or that lie on one cycle."""
 
     LOOP: ClassVar[str] = "coincide.detection.situation.kernel.loop"
+    rests: ClassVar[bool] = True
+    counts_tests: ClassVar[bool] = True
+    stores_due: ClassVar[bool] = True
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -93,21 +93,15 @@ class SituationPlan(PlanOfSeveral):
     def group(self) -> Group:
         return Group(self.detectors)
 
-    @cached_property
-    def _runner(self) -> Any:
-        if self._interpreted:
-            return Interpreter(self.group)
+    @property
+    def _interpreter(self) -> Interpreter:
+        return Interpreter(self.group)
+
+    @property
+    def _kernel(self) -> Any:
         from coincide.detection.situation.kernel.kernel import Kernel
 
         return Kernel(self.group)
-
-    @property
-    def rests(self) -> bool:
-        return True
-
-    @property
-    def counts_tests(self) -> bool:
-        return True
 
     def takes_arrivals(self, delay: int) -> bool:
         """No timer may be due already when it is set: of `after`, or of a lifespan that begins with the first event."""
@@ -146,17 +140,6 @@ class SituationPlan(PlanOfSeveral):
 
         return Family(plans)
 
-    @property
-    def stores_due(self) -> bool:
-        return True
-
-    def initial(self) -> State:
-        return self.decode({})
-
-    def step(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        result: tuple[State, EventBatch] = self._runner.step(state, batch, clock)
-        return result
-
     def pending(self, state: State) -> Pending | None:
         found: Pending | None = state.pending()
         return found
@@ -167,10 +150,6 @@ class SituationPlan(PlanOfSeveral):
 
     def tells_changes(self, state: State) -> bool:
         return not self._interpreted and state.tables is not None
-
-    def changes(self, state: State, everything: bool = False) -> Changes:
-        found: Changes = self._runner.changes(state, everything)
-        return found
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
         return encoding.decode(self.group, parts) if self._interpreted else self._runner.decode(parts)
