@@ -279,6 +279,45 @@ def test_what_was_not_touched_is_not_told_again(language: str) -> None:
     assert found == [["a7", "b7"], ["a8", "b8"]][language != "cdl.xml" :]  # in CDL a message may be in several detections
 
 
+SILENCES = """<cd id="silent" version="1" within="1 h"><sources>
+    <source class="a" anchor="A"><attribute name="k" type="string"/></source>
+    <time anchor="T" trigger="A"><relative>10 min</relative></time>
+    <source class="b" anchor="N">
+        <attribute name="k" type="string"><filter operators="equal">A.k</filter></attribute></source></sources>
+    <predicates><predicate name="any" anchor="due">T</predicate><predicate name="none" anchor="open">N</predicate></predicates>
+    <expressions><expression anchor="X">due and open</expression></expressions>
+    <events><event class="silence" trigger="X"/></events></cd>"""
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "kernel"])
+def test_time_events_and_what_is_remembered_are_written_as_messages(tier: str) -> None:
+    graphs = {name: Graph(loads(SILENCES, "cdl.xml").plans(name)) for name in ("interpreter", "kernel")}
+    graph, other = graphs.pop(tier), *graphs.values()
+    state = graph.initial()
+    graph.advance(state, EventBatch([primitive("a", 1, 1, f"a{n}", {"k": f"key {n}"}) for n in range(200)]))
+    graph.advance(state, EventBatch([primitive("b", 500, 500, f"b{n}", {"k": f"key {n}"}) for n in range(3, 200)]))
+    assert graph.tells_changes(state) == (tier == "kernel")
+    data = graph.encode(state)
+    assert b"correlation" in data
+    again = other.decode(data)
+    found = other.finish(again, float("inf"), True).events
+    assert [record(d)["from"] for d in found] == [["a0"], ["a1"], ["a2"]]
+
+
+def test_of_time_events_what_was_not_touched_is_not_told_again() -> None:
+    graph = Graph(loads(SILENCES, "cdl.xml").plans("kernel"))
+    state = graph.initial()
+    graph.advance(state, EventBatch([primitive("a", 1, 1, f"a{n}", {"k": f"key {n}"}) for n in range(2000)]))
+    whole = graph.changes(state, everything=True)
+    graph.advance(state, EventBatch([primitive("b", 3000, 3000, f"b{n}", {"k": f"key {n}"}) for n in range(1, 2000)]))
+    more = graph.changes(state)
+    graph.advance(state, EventBatch([primitive("a", 4000, 4000, "late", {"k": "late"})]))
+    last = graph.changes(state)
+    assert 20 * len(last) < len(whole)
+    found = graph.finish(graph.with_changes(whole, [more, last]), float("inf"), True).events
+    assert [record(d)["from"] for d in found] == [["a0"], ["late"]]
+
+
 @given(st.lists(st.integers(0, 40)), st.sampled_from([41, 10_000]))
 def test_numbers_few_or_many_are_each_there_once(numbers: list[int], size: int) -> None:
     some = np.array(numbers, np.int64)

@@ -138,22 +138,14 @@ class CorrelationPlan(PlanOfOne):
 
     def encode(self, state: State) -> dict[str, bytes]:
         """Where instances follow from messages, these as tables; but for sets and ranges, which columns do not hold."""
-        if not self._is_tabled:
-            objects = state if self._interpreted else self._kernel.objects(state)
-            return {self.detector.digest: encoding.encode(self.program, objects)}
         objects = state if self._interpreted else state.objects
-        compact = self._kernel.compact(objects) if objects is not None else state.compact
+        compact = state.compact if objects is None else None if self._reasons else self._kernel.compact(objects)
         if compact is None:
             return {self.detector.digest: encoding.encode(self.program, objects)}
         return with_tables(self.detector, self._kernel.encode(compact), encoding.TABLES)
 
-    @cached_property
-    def _is_tabled(self) -> bool:
-        """Do instances follow from messages that wait, and is there nothing else to be written?"""
-        return not self._reasons and self._kernel.is_tabled
-
     def tells_changes(self, state: State) -> bool:
-        return not self._interpreted and self._is_tabled and state.compact is not None
+        return not self._interpreted and state.compact is not None
 
     def changes(self, state: State, everything: bool = False) -> Changes:
         data, is_whole = self._kernel.changes(state.compact, everything)
@@ -164,18 +156,21 @@ class CorrelationPlan(PlanOfOne):
         if data is None:
             return self.initial()
         if tables is not None:
-            if not self._is_tabled:
-                damaged("it holds messages only, but instances do not follow from them")
+            self._check_follow()
             found = self._kernel.read(*tables)
             found.compact.renewed |= self.detector.digest not in parts
             return self._kernel.objects(found) if self._interpreted else found
         state, partial = encoding.decode(self.program, data)
         if self._interpreted and not partial:
             return state
-        if partial and not self._is_tabled:
-            damaged("it holds messages only, but instances do not follow from them")
+        if partial:
+            self._check_follow()
         found = self._kernel.state(state, partial)
         return self._kernel.objects(found) if self._interpreted else found
+
+    def _check_follow(self) -> None:
+        if self._reasons:
+            damaged("it holds messages only, but instances do not follow from them")
 
     def unfinished(self, state: State) -> Iterator[Unfinished]:
         for instance in (instance for live in state.live for instance in live.instances.values()):

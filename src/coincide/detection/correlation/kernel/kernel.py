@@ -4,7 +4,7 @@ Without preferences nothing that waits is ever dropped but for its age, so live 
 messages that each source has matched. The state is these messages, as columns; a batch is joined with them and with itself
 (join.py). Time events follow from the messages that set them (times.py), what is remembered is looked through when a
 combination is complete (memory.py). What comes in a form that columns cannot hold (sets and ranges, places with timers in
-them), goes through the interpreter's state; so does what is written down where there is more to it than messages that wait."""
+them), goes through the interpreter's state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from coincide.detection.correlation.kernel.join import Buffer, Combinations, Joi
 from coincide.detection.correlation.kernel.memory import Filled, Memory, nothing, one_after_another
 from coincide.detection.correlation.kernel.rows import Messages, clocks, expiries, match
 from coincide.detection.correlation.kernel.state import Compact
-from coincide.detection.correlation.kernel.times import Moments, both_ways, moments, settings
+from coincide.detection.correlation.kernel.times import NOT_SET, Moments, both_ways, moments, settings
 from coincide.detection.correlation.kernel.trees import Trees
 from coincide.detection.correlation.live import Links
 from coincide.detection.correlation.program import GroupProgram, Program
@@ -74,7 +74,6 @@ class Kernel:
         waiting = [group for group in program.groups if len(group.pos) > 1]
         self._links = [self._linked(group) for group in program.groups]
         is_simple = not self.trees.dues and not any(selection.is_remembering for selection in self.trees.selections)
-        self.is_tabled = is_simple  # can its state be written as tables of messages?
         self._keys = (_keys(waiting, {}) if is_simple else None) or {}
         self._others = {s: sorted({o for g in waiting if s in g.pos for o in g.pos} - {s}) for g in waiting for s in g.pos}
         self._lasting = [self._longest(number, detected) for number in range(len(self.trees.sources))]
@@ -122,12 +121,14 @@ class Kernel:
             for row in all_.messages[time].rows
         }
         over = [place[0] for key, place in times.items() if key not in waits]
-        found.until = max(over, default=-FURTHEST - 1) + 1 if found.due is None else found.due
+        found.until = max(over, default=NOT_SET) + 1 if found.due is None else found.due
         follow = all(times.get(key, place) == place for key, place in waits.items())
-        return follow and found.until > max(over, default=-FURTHEST - 1)
+        return follow and found.until > max(over, default=NOT_SET)
 
     def read(self, base: bytes, later: Sequence[bytes]) -> KernelState:
-        return KernelState(tables.read(self.trees, self.key, base, later))
+        compact = tables.read(self.trees, self.key, base, later)
+        compact.due = self.next_due(compact)
+        return KernelState(compact)
 
     def encode(self, compact: Compact) -> bytes:
         compact.keep(compact.whole(), self._ends)

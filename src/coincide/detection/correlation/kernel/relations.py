@@ -44,7 +44,7 @@ def relations(state: Compact, key: str | None, since_last: bool = False) -> Rela
     kind, shape = [*SHAPES.items()][key is not None]
     rows_told = Rows(shape, numbers, columns, state.count, len(marks), freed, None if key is None else _keys(chunk, key))
     events = replace(chunk.table, fields=fields, _columns={}) if len(numbers) else NOTHING
-    notes = {"events": np.array([state.count])}
+    notes = {"events": np.array([state.count]), "until": np.array([state.until])}
     return Relations(kind, {shape.name: rows_told}, numbers, events, notes, state.epoch if since_last else 0, state.epoch)
 
 
@@ -90,7 +90,11 @@ def read(trees: Trees, key: str | None, base: bytes, later: Sequence[bytes]) -> 
     messages = [_messages(trees.declared[s], s, found.events, table, at, rows.columns[f"matched.{s}"]) for s in range(rows.parts)]
     if (np.diff(clocks(table)) < 0).any():
         damaged("its messages do not stand in order of arrival")
+    if trees.dues and not (table.sortable and np.array_equal(clocks(table), table.place_matrix()[:, 0])):
+        damaged("time events do not follow from its messages")
     state = Compact([Chunk(table, messages, event)], size, epoch=max(found.epoch, 1))
+    until = found.notes.get("until", np.zeros(0, np.int64))
+    state.until = max([state.until, *until.tolist()])
     state.renewed = not (same and np.array_equal(event, rows.numbers) and shape.valued == (key is not None))
     state.written = size
     return state

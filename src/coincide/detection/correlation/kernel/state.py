@@ -17,7 +17,7 @@ from coincide.detection.columns.store import NOTHING
 from coincide.detection.correlation.kernel.chunks import NO_ROWS, Chunk, Ends, Keys, nothing, together
 from coincide.detection.correlation.kernel.join import Buffer, Combinations, Joiner
 from coincide.detection.correlation.kernel.rows import Messages, Numbers, clocks
-from coincide.detection.correlation.kernel.times import Moments, settings
+from coincide.detection.correlation.kernel.times import NOT_SET, Moments, settings
 from coincide.detection.correlation.kernel.trees import Trees
 from coincide.detection.correlation.live import Instance, Links
 from coincide.detection.correlation.program import Program
@@ -45,7 +45,7 @@ class Compact:
     chunks: list[Chunk]  # one at least, and an empty one only if it is alone
     count: int
     now: int = -FURTHEST
-    until: int = -FURTHEST  # time events that are due before it are over
+    until: int = NOT_SET + 1  # time events that are due before it are over
     due: int | None = None  # when the next one is
     epoch: int = 0
     written: int = 0
