@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from coincide.detection import snapshots
-from coincide.detection.base import (
-    Clock,
-    DetectorPlan,
-    Inputs,
-    Pending,
-    State,
-    Unfinished,
-    compared,
-)
+from coincide.detection.base import Clock, DetectorPlan, Inputs, Pending, State, Unfinished, compared
 from coincide.detection.keys import key_part, key_value
 from coincide.expr.scalar import event_field
 from coincide.expr.tree import Compare, Expr, Literal, Or, Reference

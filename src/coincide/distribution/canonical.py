@@ -6,17 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from coincide.lang.opera.definition import (
-    Alternation,
-    Atom,
-    Element,
-    Expression,
-    Item,
-    OwnTimer,
-    Parallel,
-    Timing,
-    Union,
-)
+from coincide.lang.opera.definition import Alternation, Atom, Element, Expression, Item, OwnTimer, Parallel, Timing, Union
 from coincide.lang.opera.print import core_text, set_text
 from coincide.syntax import rebuilt, walk
 

@@ -8,21 +8,7 @@ from itertools import islice, product
 from typing import Any
 
 from coincide.expr.scalar import EventScope, condition
-from coincide.expr.tree import (
-    And,
-    Between,
-    Call,
-    Compare,
-    Expr,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Not,
-    Or,
-    Reference,
-    without_aliases,
-)
+from coincide.expr.tree import And, Between, Call, Compare, Expr, In, IsNull, Like, Literal, Not, Or, Reference, without_aliases
 from coincide.lang.eql.definition import Among, Matching
 from coincide.lang.shared.wants import Resembling
 from coincide.lang.sigma.wants import examples_of

@@ -19,15 +19,7 @@ from coincide.distribution.planning import POLICIES, Planner, make_plan
 from coincide.engines.choice import duration_microseconds
 from coincide.errors import CoincideError, InputError, nearest
 from coincide.network.broker import Message, Subjects
-from coincide.network.descriptions import (
-    ENDING,
-    RESTRICTIONS,
-    documents,
-    graph_of,
-    network_of,
-    places_for,
-    values_of,
-)
+from coincide.network.descriptions import ENDING, RESTRICTIONS, documents, graph_of, network_of, places_for, values_of
 from coincide.network.messages import LARGEST, Announcement, Command, Report
 from coincide.rulebook import Rulebook, loads
 

@@ -8,16 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coincide.detection.algebra.layout import (
-    KEYS,
-    MEMBERS,
-    OBSERVED,
-    OCCURRENCES,
-    REGISTERS,
-    SEQUENCE_KIND,
-    WAITING,
-    WINDOW_KIND,
-)
+from coincide.detection.algebra.layout import KEYS, MEMBERS, OBSERVED, OCCURRENCES, REGISTERS, SEQUENCE_KIND, WAITING, WINDOW_KIND
 from coincide.detection.algebra.nodes.aggregate import WindowState
 from coincide.detection.algebra.nodes.base import Node
 from coincide.detection.algebra.nodes.chain import Match, Step, StepState

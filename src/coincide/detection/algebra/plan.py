@@ -19,17 +19,7 @@ from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons
 from coincide.detection.algebra.shape.shapes import Operators
 from coincide.detection.algebra.state import PlanState
-from coincide.detection.base import (
-    Attributes,
-    Detector,
-    DetectorPlan,
-    Inputs,
-    Pending,
-    PlanOfSeveral,
-    State,
-    Ticking,
-    Unfinished,
-)
+from coincide.detection.base import Attributes, Detector, DetectorPlan, Inputs, Pending, PlanOfSeveral, State, Ticking, Unfinished
 from coincide.expr.quantities import counted
 from coincide.expr.tree import And, Call, Expr, In, Literal, Or, Reference, with_aliases
 from coincide.lang.ecco.aliases import Aliases

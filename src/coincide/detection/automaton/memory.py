@@ -11,14 +11,7 @@ import numpy.typing as npt
 
 from coincide.detection.automaton.layout import KEY, NODE, RUN, TABLES, TIMER
 from coincide.detection.automaton.loop import purge
-from coincide.detection.automaton.pools import (
-    COUNTERS,
-    FAILED_ONE,
-    MADE_ONE,
-    Cells,
-    Pools,
-    relink,
-)
+from coincide.detection.automaton.pools import COUNTERS, FAILED_ONE, MADE_ONE, Cells, Pools, relink
 from coincide.detection.automaton.state import Failures
 from coincide.detection.automaton.tables import EARLY, Tables
 from coincide.detection.columns.compiling import compiled

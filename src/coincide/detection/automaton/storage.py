@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coincide.detection.automaton.layout import (
-    CONFIGURATIONS,
-    ENDED,
-    ENTRIES,
-    KEY,
-    KIND,
-    NAMED,
-    NODE,
-    PLACES,
-    RUN,
-    TIMER,
-)
+from coincide.detection.automaton.layout import CONFIGURATIONS, ENDED, ENTRIES, KEY, KIND, NAMED, NODE, PLACES, RUN, TIMER
 from coincide.detection.automaton.memory import Memory
 from coincide.detection.automaton.relations import configurations_of, failures_of, keys_of, notes_of, now_of, stored
 from coincide.detection.automaton.tables import Tables

@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from coincide.detection.base import (
-    Attributes,
-    Changes,
-    Copied,
-    Detector,
-    DetectorPlan,
-    PlanOfOne,
-    State,
-    Unfinished,
-)
+from coincide.detection.base import Attributes, Changes, Copied, Detector, DetectorPlan, PlanOfOne, State, Unfinished
 from coincide.detection.correlation import encoding
 from coincide.detection.correlation import state as states
 from coincide.detection.correlation.construction import compile_description

@@ -8,16 +8,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar
 
-from coincide.detection.base import (
-    Attributes,
-    Detector,
-    DetectorPlan,
-    Inputs,
-    OpenPlan,
-    PlanOfSeveral,
-    State,
-    Unfinished,
-)
+from coincide.detection.base import Attributes, Detector, DetectorPlan, Inputs, OpenPlan, PlanOfSeveral, State, Unfinished
 from coincide.detection.keys import Key
 from coincide.detection.machine import state as states
 from coincide.detection.machine.interpreter import Interpreter

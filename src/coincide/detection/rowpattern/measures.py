@@ -9,16 +9,7 @@ from typing import Any
 from coincide.detection.rowpattern.aggregates import FOLDS
 from coincide.detection.rowpattern.automaton import Automaton
 from coincide.detection.rowpattern.conditions import Rows
-from coincide.detection.rowpattern.expressions import (
-    FACTS,
-    AtRow,
-    Compiler,
-    Folded,
-    Lookup,
-    RowCompiler,
-    leaves_of,
-    lookups,
-)
+from coincide.detection.rowpattern.expressions import FACTS, AtRow, Compiler, Folded, Lookup, RowCompiler, leaves_of, lookups
 from coincide.expr.scalar import Evaluate
 from coincide.expr.tree import Expr
 from coincide.lang.matchrecognize.definition import Clause, MatchFact

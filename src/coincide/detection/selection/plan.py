@@ -8,16 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from coincide.adapters.mapping import CATEGORY
-from coincide.detection.base import (
-    Attributes,
-    Changes,
-    Detector,
-    DetectorPlan,
-    Inputs,
-    PlanOfSeveral,
-    State,
-    Unfinished,
-)
+from coincide.detection.base import Attributes, Changes, Detector, DetectorPlan, Inputs, PlanOfSeveral, State, Unfinished
 from coincide.detection.parts import is_tables, tables_named, tables_part
 from coincide.detection.selection import state as states
 from coincide.detection.selection.correlating import Correlation

@@ -7,17 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from coincide.detection.base import (
-    COMPILED,
-    LARGE,
-    Attributes,
-    Changes,
-    Detector,
-    DetectorPlan,
-    PlanOfOne,
-    State,
-    Unfinished,
-)
+from coincide.detection.base import COMPILED, LARGE, Attributes, Changes, Detector, DetectorPlan, PlanOfOne, State, Unfinished
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.detection.sequence import state as states
 from coincide.detection.sequence.coverage import reasons

@@ -9,18 +9,7 @@ from coincide.expr.quantities import duration_text
 from coincide.expr.tokens import back_quoted
 from coincide.expr.tree import Expr
 from coincide.lang.amit.attributes import NAME
-from coincide.lang.amit.definition import (
-    EventType,
-    Item,
-    Key,
-    KeyBy,
-    Lifespan,
-    Operand,
-    Operator,
-    Situation,
-    Template,
-    Use,
-)
+from coincide.lang.amit.definition import EventType, Item, Key, KeyBy, Lifespan, Operand, Operator, Situation, Template, Use
 from coincide.lang.amit.operators import OPERATORS, OperatorKind
 from coincide.lang.shared.xml import Element
 from coincide.source import SourceText

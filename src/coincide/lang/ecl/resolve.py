@@ -32,15 +32,7 @@ from coincide.lang.ecl.definition import (
     Transition,
 )
 from coincide.lang.ecl.expand import FIELDS, Expansion
-from coincide.lang.ecl.syntax import (
-    FileSyntax,
-    MachineSyntax,
-    MonitorSyntax,
-    Node,
-    Phrase,
-    PushSyntax,
-    TransitionSyntax,
-)
+from coincide.lang.ecl.syntax import FileSyntax, MachineSyntax, MonitorSyntax, Node, Phrase, PushSyntax, TransitionSyntax
 from coincide.source import SourceText, Span
 
 NO_KEYS = FIELDS - {"source"}

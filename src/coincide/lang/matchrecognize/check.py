@@ -7,14 +7,7 @@ from collections.abc import Iterator
 from coincide.errors import Diagnostic
 from coincide.expr.tree import Reference
 from coincide.lang.matchrecognize.contradictions import is_never_true
-from coincide.lang.matchrecognize.definition import (
-    Alternation,
-    Anchor,
-    Classifier,
-    Query,
-    Repetition,
-    Variable,
-)
+from coincide.lang.matchrecognize.definition import Alternation, Anchor, Classifier, Query, Repetition, Variable
 from coincide.syntax import walk
 
 NAMING = (Reference, Classifier)

@@ -7,16 +7,7 @@ from collections.abc import Iterable, Sequence
 from coincide.adapters.mapping import is_type_name
 from coincide.errors import Diagnostic, RuleError, nearest
 from coincide.expr.tree import Expr, Reference
-from coincide.lang.matchrecognize.definition import (
-    ENVELOPE,
-    Classifier,
-    Clause,
-    Column,
-    Item,
-    MatchFact,
-    Measure,
-    Query,
-)
+from coincide.lang.matchrecognize.definition import ENVELOPE, Classifier, Clause, Column, Item, MatchFact, Measure, Query
 from coincide.source import Span
 from coincide.syntax import walk
 

@@ -11,13 +11,7 @@ from coincide.detection.algebra.kernel.rows import Numbers
 from coincide.detection.algebra.layout import KEYS, OCCURRENCES, REGISTERS, SEQUENCE_KIND, WAITING
 from coincide.detection.algebra.relations import keys_of, turns
 from coincide.detection.algebra.sequence import pools
-from coincide.detection.algebra.sequence.pools import (
-    OCCURRENCE,
-    UNSET,
-    mark_parts,
-    tell_removed,
-    tell_waiting,
-)
+from coincide.detection.algebra.sequence.pools import OCCURRENCE, UNSET, mark_parts, tell_removed, tell_waiting
 from coincide.detection.algebra.sequence.sequences import Memory, SequenceKernel
 from coincide.detection.algebra.shape.shapes import AFTER, LEAF, TIMED, Operator
 from coincide.detection.columns.codec import Relations, Rows, compact
