@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coincide.detection.rowpattern.reach import range_reasons
+from coincide.detection.rowpattern.columnar import range_reasons
 from coincide.errors import CoincideError
 from coincide.lang.matchrecognize.parse import parse_clause
 from coincide.source import SourceText

@@ -12,8 +12,8 @@ from coincide.detection.situation.support import loop_reasons
 from coincide.errors import Diagnostic
 from coincide.lang.amit.arrange import arranged, partitions
 from coincide.lang.amit.definition import File, Situation
-from coincide.lang.amit.forms import printed as printed_as
 from coincide.lang.amit.parse import parse as parse_xml_file
+from coincide.lang.amit.print import print_file as print_xml
 from coincide.lang.amit.print import resolved_text
 from coincide.lang.amit.reads import reads_of
 from coincide.lang.amit.resolve import Resolved, resolve
@@ -40,10 +40,19 @@ class Amit(Language):
 
     def print_file(self, file: File) -> str:
         """In the form that the file was written in."""
-        return printed_as(file, file.form)
+        return self.printed(file, file.form)
 
     def printed(self, file: File, form: str) -> str:
-        return printed_as(file, form)
+        """As `xml`, as `yaml`, or as `python`, where templates are written out."""
+        if form == "yaml":
+            from coincide.lang.amit.print_yaml import print_file as print_yaml
+
+            return print_yaml(file)
+        if form == "python":
+            from coincide.lang.amit.print_python import print_definitions
+
+            return print_definitions(expand([file])[0])
+        return print_xml(file)
 
     def names(self, file: File) -> Iterator[Diagnostic]:
         """Situations that the file itself writes out; what templates make is compared when all files are known."""

@@ -11,12 +11,11 @@ from coincide.detection.correlation.plan import plans as correlation_plans
 from coincide.errors import Diagnostic
 from coincide.lang.cdl.definition import Description, File, TimeEvent
 from coincide.lang.cdl.explain import explained as explained_description
-from coincide.lang.cdl.feeds import check_circles, detected_classes, external_classes
+from coincide.lang.cdl.link import check_circles, detected_classes, external_classes, in_force
 from coincide.lang.cdl.parse import parse as parse_xml_file
 from coincide.lang.cdl.partition import partition_of
 from coincide.lang.cdl.print import print_file as print_xml
 from coincide.lang.cdl.typing import KINDS
-from coincide.lang.cdl.versions import in_force
 from coincide.lang.cdl.wants import wants_of
 from coincide.lang.cdl.warnings import warnings_of
 from coincide.lang.shared.digest import digest_of

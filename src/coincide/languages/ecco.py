@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from coincide.detection.algebra.given import results_of
 from coincide.detection.algebra.plan import plans as algebra_plans
+from coincide.detection.algebra.produces import results_of
 from coincide.detection.algebra.program import CERTAINTY, former_digest
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic, nearest

@@ -11,8 +11,8 @@ from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.detection.machine.plan import plans as machine_plans
 from coincide.errors import Diagnostic
 from coincide.expr.tree import Expr
-from coincide.lang.ecl.definition import DoUnless, File, Machine, Monitor, Output, Predicate, Push
-from coincide.lang.ecl.parse import mentions, outputs
+from coincide.lang.ecl.definition import DoUnless, File, Machine, Monitor, Predicate
+from coincide.lang.ecl.names import mentions, outputs, pushes
 from coincide.lang.ecl.parse import parse as parse_text
 from coincide.lang.ecl.print import definition_text
 from coincide.lang.ecl.print import print_file as print_text
@@ -54,7 +54,7 @@ class Ecl(Language):
     def reads(self, detector: Detector) -> Reads:
         definition: Monitor | Machine = detector.definition
         tests = [*_tests(definition)]
-        outputs = [*_outputs(definition)]
+        outputs = [*pushes(definition)]
         values = [tree for output in outputs for _, tree in output.attributes]
         found = [*keys_of(definition.keys, definition.span)]
         found += [mention for test, refused in tests for mention in mentions_of(test, refused)]
@@ -89,12 +89,6 @@ def _tests(definition: Monitor | Machine) -> Iterator[tuple[Expr, bool]]:
     nodes = list(walk(definition.body))
     refused = {id(inner) for node in nodes if isinstance(node, DoUnless) for inner in walk(node.unless)}
     return ((node.test, id(node) in refused) for node in nodes if isinstance(node, Predicate))
-
-
-def _outputs(definition: Monitor | Machine) -> Iterator[Output]:
-    if isinstance(definition, Machine):
-        return (transition.output for transition in definition.transitions if transition.output is not None)
-    return (node.output for node in walk(definition.body) if isinstance(node, Push))
 
 
 LANGUAGE = Ecl()

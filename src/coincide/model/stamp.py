@@ -18,13 +18,6 @@ class Stamp(NamedTuple):
     lo: int
     hi: int
 
-    def precedes(self, other: Stamp) -> bool:
-        """Strong order: this certainly ended before the other began."""
-        return self.hi < other.lo
-
-    def union(self, other: Stamp) -> Stamp:
-        return Stamp(min(self.lo, other.lo), max(self.hi, other.hi))
-
 
 OrderKey = tuple[int, int, int, int, str]
 """Total order of primitive events: (hi, lo, 0 if the id is a whole number else 1, that number, id)."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from coincide.adapters.files import CompleteFile
 from coincide.errors import Diagnostic, InputError
-from coincide.report.findings import Findings
+from coincide.model.event import record
+from coincide.report.findings import Findings, Hits
 
 ENDINGS = (".html", ".htm", ".json")
 
@@ -23,8 +26,6 @@ def write_report(findings: Findings, path: str, title: str) -> None:
     if Path(path).suffix.lower() == ".json":
         import msgspec
 
-        from coincide.report.data import data
-
         content = msgspec.json.encode(data(findings)) + b"\n"
     else:
         from coincide.report.page import page
@@ -32,3 +33,24 @@ def write_report(findings: Findings, path: str, title: str) -> None:
         content = page(findings, title).encode("utf-8", "replace")
     with CompleteFile(path) as file:
         file.stream.write(content)
+
+
+def data(findings: Findings) -> dict[str, Any]:
+    return {
+        "events": findings.read,
+        "detections": findings.count,
+        "time": None if findings.first is None else [findings.first, findings.last],
+        "rules": [_rule(hits) for hits in findings.hits],
+    }
+
+
+def _rule(hits: Hits) -> dict[str, Any]:
+    span = hits.detector.span
+    return {
+        "type": hits.detector.name,
+        **asdict(hits.about),
+        "place": None if span is None else f"{span.file}:{span.line}",
+        "detections": hits.count,
+        "hosts": dict(hits.hosts.most_common()),
+        "findings": [{**finding.record, "events": [record(event) for event in finding.events]} for finding in hits.shown],
+    }

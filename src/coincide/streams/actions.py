@@ -21,8 +21,8 @@ from coincide.streams.grouping import Grouping, Notice
 from coincide.streams.registry import missing_client
 
 ACTIONS = {
-    "http": "webhook.WebhookAction",
-    "https": "webhook.WebhookAction",
+    "http": "http.WebhookAction",
+    "https": "http.WebhookAction",
     "mailto": "mail.Mail",
     "alertmanager+http": "alertmanager.Alertmanager",
     "alertmanager+https": "alertmanager.Alertmanager",

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from coincide.streams.http import Webhook
-from coincide.streams.webhook import ATTEMPTS
+from coincide.streams.http import ATTEMPTS, Webhook
 
 ENVELOPE = frozenset({"type", "time", "from", "id", "source", "space", "arrival"})
 

@@ -1,4 +1,4 @@
-"""Hypertext: events that a server sends (server-sent events) as a source, webhooks as a sink.
+"""Hypertext: events that a server sends (server-sent events) as a source, webhooks as a sink and as an action.
 
 Credentials are in the environment: SSE_TOKEN for sources, WEBHOOK_TOKEN for sinks (each also as NAME_FILE), and WEBHOOK_SECRET,
 with which webhooks are signed. HTTP_CA, HTTP_CERT and HTTP_KEY name files for TLS."""
@@ -243,3 +243,21 @@ def _is_passing(response: httpx.Response) -> bool:
 def _asked_pause(response: httpx.Response) -> float:
     asked = response.headers.get("retry-after", "")
     return min(float(asked), LONGEST_ASKED) if asked.isdecimal() else 0.0
+
+
+ATTEMPTS = 6
+"""How often it is tried before a detection is given up."""
+
+
+class WebhookAction:
+    """What the sink of the same address does, but not for ever."""
+
+    def __init__(self, url: str) -> None:
+        self._webhook = Webhook(url, ATTEMPTS)
+        self.name = f"'{self._webhook.address.server}'"
+
+    def notify(self, key: str, record: dict[str, Any], line: bytes) -> None:
+        self._webhook.post(line, key)
+
+    def close(self) -> None:
+        self._webhook.close()

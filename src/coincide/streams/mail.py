@@ -18,7 +18,7 @@ import msgspec
 
 from coincide.errors import CoincideError
 from coincide.streams.connection import PATIENCE, Address, BackOff, secret, tls
-from coincide.streams.webhook import ATTEMPTS
+from coincide.streams.http import ATTEMPTS
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

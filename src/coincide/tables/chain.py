@@ -20,9 +20,8 @@ from coincide.errors import Diagnostic, RuleError
 from coincide.expr.tree import Expr, Reference
 from coincide.lang.matchrecognize.definition import MatchFact
 from coincide.lang.matchrecognize.functions import lowered
-from coincide.tables.bytes import from_bytes, to_bytes
 from coincide.tables.query import TableQuery
-from coincide.tables.scan import ScanState, TableScan
+from coincide.tables.scan import ScanState, TableScan, from_bytes, to_bytes
 
 VERSION = 1
 

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from coincide.detection.rowpattern.columnar import Segments
+from coincide.detection.rowpattern.columnar import Segments, rows_around
 from coincide.detection.rowpattern.partition import Program
-from coincide.detection.rowpattern.reach import rows_around
 from coincide.detection.rowpattern.registers import Unfit
 from coincide.detection.rowpattern.skipping import SKIPS
 from coincide.tables.query import TableQuery

@@ -24,7 +24,6 @@ from coincide.detection.snapshots import check_version, damaged, sealed
 from coincide.detection.snapshots import opened as unsealed
 from coincide.lang.matchrecognize.print import print_query
 from coincide.model.bounds import Word
-from coincide.tables.bytes import from_bytes, to_bytes
 from coincide.tables.query import TableQuery
 
 Numbers = npt.NDArray[np.int64]
@@ -199,3 +198,18 @@ def _empty(schema: pa.Schema) -> pa.Table:
 def _unkeyed(count: int) -> pa.Table:
     """A table without columns has as many rows as it is said to have."""
     return pa.table({"": pa.nulls(count)}).select([])
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
+        table = reader.read_all()
+    table.validate(full=True)
+    return table

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import msgspec
 
 from coincide.detection.algebra import state as states
-from coincide.detection.algebra.given import given
 from coincide.detection.algebra.interpreter import Interpreter
 from coincide.detection.algebra.nodes.aggregate import WindowNode
 from coincide.detection.algebra.nodes.prefix import Prefix
 from coincide.detection.algebra.occurrence import SPACE_FIELDS, Occurrence
+from coincide.detection.algebra.produces import given
 from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.shape.coverage import may_have_kernel, reasons
 from coincide.detection.algebra.shape.shapes import Operators

@@ -168,9 +168,9 @@ def _advance(p: Pools, c: Cells, one: int, entry: int, slot: int, event: Consume
     new = allocate(p, slot)
     target, sets = c.entries[entry].target, c.entries[entry].sets
     runs[new, RUN.configuration], runs[new, RUN.node], runs[new, RUN.bound], runs[new, RUN.sets] = target, node, bound, sets
-    kept = c.configurations[target].domain & ~sets
+    carried = c.configurations[target].domain & ~sets
     for t in range(timings(p)):
-        timer = p.runs[one, RUN.parts + t] if one >= 0 and kept >> t & 1 else -1
+        timer = p.runs[one, RUN.parts + t] if one >= 0 and carried >> t & 1 else -1
         p.runs[new, RUN.parts + t] = timer if timer != event.timer else -1
     other = nodes[node, NODE.runs]
     while other >= 0:

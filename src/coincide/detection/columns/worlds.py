@@ -100,6 +100,12 @@ def share(typing: Any, arrays: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def borrowed(typing: Any, arrays: Any) -> Any:
+    """The same of arrays that no function replaces: nothing is owned, so nothing has to be collected in the end."""
+    return record_of(arrays, owned=False)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def collected(typing: Any, world: Any) -> Any:
     """The arrays as they are now, with all rights."""
     arrays = Tuple([kind for _, kind in world.fields])

@@ -4,7 +4,7 @@ Nothing here knows of events or of time zones: what rows are, and when a match i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -477,3 +477,19 @@ def _rewritten(tree: Expr, rewrite: Any) -> Expr:
     """Top down: what stands inside a lookup is not looked at."""
     new: Expr = rewrite(tree)
     return new if new is not tree else rebuilt(tree, lambda child: _rewritten(child, rewrite))
+
+
+def range_reasons(program: Program) -> Iterator[str]:
+    """Why the rows of a query cannot be cut into ranges of time; nothing: they can."""
+    if program.clause.within is None:
+        yield "without WITHIN a match may be as long as the table"
+    if program.conditions.uses_number:
+        yield "a condition reads MATCH_NUMBER(), which depends on all matches before"
+    yield from reasons(program)
+
+
+def rows_around(program: Program) -> tuple[int, int]:
+    """So many rows before the first and after the last that a match may take must be there, too; one at least after it, which
+    tells that the table does not end there."""
+    ahead = [program.measures.look_ahead, *(look_ahead_of(test) for test in program.conditions.tests)]
+    return program.back, max(1, *ahead)

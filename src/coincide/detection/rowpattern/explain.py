@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from coincide.detection.base import Detector
 from coincide.detection.rowpattern.automaton import MATCH, Way
-from coincide.detection.rowpattern.columnar import look_ahead_of
+from coincide.detection.rowpattern.columnar import look_ahead_of, range_reasons, rows_around
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Program
-from coincide.detection.rowpattern.reach import range_reasons, rows_around
 from coincide.expr.quantities import duration_text
 from coincide.lang.matchrecognize.definition import Anchor, Query, Repetition
 from coincide.syntax import walk

@@ -145,10 +145,10 @@ MIXING = -7046029254386353131
 
 
 @inner
-def _entry(heads: Numbers, entries: Numbers, kept: int, mark: int, state: int, row: int, bits: Numbers, relevant: Mask) -> int:
+def _entry(heads: Numbers, entries: Numbers, used: int, mark: int, state: int, row: int, bits: Numbers, relevant: Mask) -> int:
     """The number of the entry for a state at a row with these slots, as far as they may still be read: one of those kept, or the
     next, which is then written; -1: there is no room. Heads of another mark are those of another start."""
-    if kept < REMEMBERED and (2 * kept >= len(heads) or kept >= len(entries)):
+    if used < REMEMBERED and (2 * used >= len(heads) or used >= len(entries)):
         return -1
     mixed = (state * 1_000_003 + row) * MIXING
     for slot in range(len(bits)):
@@ -163,12 +163,12 @@ def _entry(heads: Numbers, entries: Numbers, kept: int, mark: int, state: int, r
         if same:
             return entry  # type: ignore[no-any-return]
         at = (at + 1) & (len(heads) - 1)
-    if kept < REMEMBERED:
-        heads[at, 0], heads[at, 1] = mark, kept
-        entries[kept, 0], entries[kept, 1] = state, row
+    if used < REMEMBERED:
+        heads[at, 0], heads[at, 1] = mark, used
+        entries[used, 0], entries[used, 1] = state, row
         for slot in range(len(bits)):
-            entries[kept, slot + 2] = bits[slot]
-    return kept
+            entries[used, slot + 2] = bits[slot]
+    return used
 
 
 @inlined
@@ -190,7 +190,7 @@ def _search(
     closed, times, within, seen, ways, rows = given.closed, given.times, given.within, work.seen, work.ways, work.rows
     states, coded, bound = len(automaton.variable), work.slots.shape[1] > 0, times[s] + within
     seen[0], seen[1], seen[2], seen[3] = s, 0, 0, -1
-    steps = kept = 0
+    steps = remembered = 0
     top = _pushed(ways, rows, 0, automaton.offsets[states], automaton.offsets[states + 1], s)
     while top > 0:
         top -= 1
@@ -218,10 +218,10 @@ def _search(
         own = work.slots[depth + 1 if coded else 0]
         seen[0] = max(seen[0], row)
         if coded:
-            entry = _entry(work.heads, work.entries, kept, mark, state, row, work.bits[depth], code.relevant[state])
+            entry = _entry(work.heads, work.entries, remembered, mark, state, row, work.bits[depth], code.relevant[state])
             if entry < 0:
                 return NO_ROOM
-            if entry < kept:
+            if entry < remembered:
                 continue
             take(code.groups, code.members, code.columns, work.slots[depth], own, taker, row)
         elif work.tried[place] == mark:
@@ -233,7 +233,7 @@ def _search(
         steps += 1
         if steps > budget:
             return TOO_LONG
-        kept = min(kept + 1, REMEMBERED)
+        remembered = min(remembered + 1, REMEMBERED)
         work.tried[place] = mark
         if _holds(taker, row, own, low, high, number, given, code, work):
             work.path[row - s] = state

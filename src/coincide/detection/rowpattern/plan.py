@@ -11,9 +11,9 @@ from coincide.detection.base import Attributes, Changes, Detector, DetectorPlan,
 from coincide.detection.keys import key_part
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.detection.rowpattern import state as states
-from coincide.detection.rowpattern.examples import example
 from coincide.detection.rowpattern.interpreter import Interpreter
 from coincide.detection.rowpattern.partition import Program
+from coincide.detection.rowpattern.produces import example
 from coincide.detection.rowpattern.search import STEPS
 from coincide.expr.guards import guards
 from coincide.expr.quantities import counted

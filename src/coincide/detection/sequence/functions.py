@@ -9,8 +9,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from coincide.expr.patterns import lowered
-from coincide.lang.eql.functions import network_of
-from coincide.lang.eql.spelling import spelled
+from coincide.lang.eql.functions import network_of, spelled
 from coincide.model.numbers import number_of_text
 
 Plain = int | float | str | bool | None

@@ -16,12 +16,11 @@ from coincide.detection.columns.tables import distinct
 from coincide.detection.eventwise import Cause, step_eventwise
 from coincide.detection.sequence import loop
 from coincide.detection.sequence.conversion import compiled_state, interpreted
-from coincide.detection.sequence.coverage import reasons
 from coincide.detection.sequence.emission import Emission, Fired, Made
 from coincide.detection.sequence.interpreter import Interpreter
 from coincide.detection.sequence.keyed import NO_KEYS, Keyed, plain_numbers
 from coincide.detection.sequence.memory import Memory, begin, firing_places, make_room, retain, slots_of, take_due, with_slots
-from coincide.detection.sequence.program import Program
+from coincide.detection.sequence.program import Program, reasons
 from coincide.detection.sequence.rowset import SharedRows
 from coincide.detection.sequence.state import Kept, State
 from coincide.detection.sequence.ways import Ways, ways_to

@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 from coincide.detection.base import COMPILED, LARGE, Attributes, Changes, Detector, DetectorPlan, PlanOfOne, State, Unfinished
 from coincide.detection.parts import changes_of, tables_of, with_tables
 from coincide.detection.sequence import state as states
-from coincide.detection.sequence.coverage import reasons
 from coincide.detection.sequence.interpreter import Interpreter
-from coincide.detection.sequence.program import Program
+from coincide.detection.sequence.program import Program, reasons
 from coincide.detection.sequence.relevance import relevance
 from coincide.expr.quantities import counted
 from coincide.expr.tree import Expr, Literal, Reference

@@ -144,3 +144,8 @@ def _joined(values: Plains) -> Value:
 
 def is_field(tree: Expr) -> bool:
     return isinstance(tree, Reference) and tree.name not in READ
+
+
+def reasons(query: Query) -> tuple[str, ...]:
+    """Why the compiled loop cannot do a query; empty: it can."""
+    return (f"it is a {query.kind}",) if query.kind in (SAMPLE, JOIN) else ()

@@ -11,7 +11,7 @@ from typing import TypeGuard
 from coincide.detection.sequence.program import CATEGORY, is_field
 from coincide.expr.tree import And, Compare, Expr, HasOne, Literal, Or, Reference, Resembles
 from coincide.lang.eql.definition import Among, Filter, Item, Matching
-from coincide.lang.eql.spelling import spelled
+from coincide.lang.eql.functions import spelled
 from coincide.model.event import Value
 from coincide.model.numbers import number_of, number_of_text
 

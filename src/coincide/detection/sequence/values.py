@@ -16,7 +16,7 @@ from coincide.expr.patterns import like, lowered, matches_whole
 from coincide.expr.tree import And, Arithmetic, Call, Compare, Expr, Literal, Negate, Not, Or, Reference
 from coincide.lang.eql.conditions import instant_text, instant_value
 from coincide.lang.eql.definition import TIMESTAMP, Among, Matching
-from coincide.lang.eql.spelling import spelled
+from coincide.lang.eql.functions import spelled
 from coincide.model.compound import ValueList, ValueSet
 from coincide.model.event import Event, Value
 from coincide.model.stamp import MILLISECOND

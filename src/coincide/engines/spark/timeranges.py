@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from coincide.adapters.mapping import DEFAULT
-from coincide.detection.rowpattern.reach import range_reasons
+from coincide.detection.rowpattern.columnar import range_reasons
 from coincide.engines.spark.instants import instant
 from coincide.engines.spark.packing import balanced_buckets
 from coincide.engines.spark.tablework import arrow_schema, plainly_named, quoted

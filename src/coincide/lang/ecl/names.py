@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coincide.errors import Diagnostic, RuleError
 from coincide.expr.tree import Compare, Expr, In, Literal, Reference
-from coincide.lang.ecl.definition import File, Machine, Monitor, Output, Predicate, Push
-from coincide.source import SourceText, Span
+from coincide.lang.ecl.definition import Machine, Monitor, Output, Predicate, Push
 from coincide.syntax import walk
-
-
-def check_names(files: Sequence[tuple[SourceText, File]]) -> None:
-    """Monitors and machines of all files share one name space."""
-    first: dict[str, Span | None] = {}
-    for _, file in files:
-        for detector in file.detectors:
-            if detector.name in first:
-                hint = f"it is defined at {first[detector.name]}"
-                raise RuleError(Diagnostic(f"monitor '{detector.name}' is already defined", detector.span, hint=hint))
-            first[detector.name] = detector.span
 
 
 def predicates(detector: Monitor | Machine) -> Iterator[Predicate]:

@@ -12,7 +12,7 @@ from coincide.expr.parse import ExpressionParser, ExpressionWording
 from coincide.expr.quantities import QuantityError, count_of
 from coincide.expr.tokens import EXPRESSION_KEYWORDS, EXPRESSION_OPERATORS, Parser, Token, Tokens
 from coincide.lang.ecl.definition import File
-from coincide.lang.ecl.names import check_names, mentions, outputs
+from coincide.lang.ecl.names import mentions, outputs
 from coincide.lang.ecl.resolve import resolve
 from coincide.lang.ecl.syntax import (
     FileSyntax,
@@ -26,7 +26,7 @@ from coincide.lang.ecl.syntax import (
 )
 from coincide.source import SourceText, room_for_recursion
 
-__all__ = ["RESERVED", "check_names", "is_reserved", "mentions", "outputs", "parse"]
+__all__ = ["RESERVED", "is_reserved", "mentions", "outputs", "parse"]
 
 LISTS = ("accumulate", "select", "sequential", "parallel")
 REPETITIONS = ("persist", "repeat", "loop")

@@ -10,8 +10,7 @@ from coincide.expr.quantities import QuantityError, number_of
 from coincide.expr.tokens import Parser, Token
 from coincide.expr.tree import And, Arithmetic, Call, Compare, Expr, Literal, Negate, Not, Or, Reference
 from coincide.lang.eql.definition import TIMESTAMP, Among, Matching
-from coincide.lang.eql.functions import SIGNATURES, network_of
-from coincide.lang.eql.spelling import spelled
+from coincide.lang.eql.functions import SIGNATURES, network_of, spelled
 from coincide.lang.eql.tokens import KEYWORDS, EqlTokens, field_name, text_value
 from coincide.model.numbers import number_of_text
 from coincide.model.stamp import parse_instant

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
+from coincide.expr.functions import number_text
+from coincide.model.numbers import number_of
+
 Network = IPv4Network | IPv6Network
 
 
@@ -44,3 +47,12 @@ def network_of(text: str) -> Network | None:
         return ip_network(text, strict=False)
     except ValueError:
         return None
+
+
+def spelled(value: object) -> str | None:
+    """A text is itself; numbers and booleans as JSON writes them, whole numbers without a fraction."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return number_text(number_of(value) if isinstance(value, int) else value) if isinstance(value, (int, float)) else None

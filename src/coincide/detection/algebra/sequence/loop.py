@@ -51,15 +51,15 @@ from coincide.detection.algebra.shape.shapes import (
     WITHOUT,
 )
 from coincide.detection.columns.compiling import compiled, inlined, inner
-from coincide.detection.columns.lending import lent
 from coincide.detection.columns.records import Numbers, Records
+from coincide.detection.columns.worlds import borrowed
 
 
 @compiled
 def run(pools: Pools, operators: Records, given: Groups, room: Rooms, timed: bool, waiting: Numbers, limit: int) -> Any:
     """All groups from the next one on, with what is due in their slots before them; then what is due before `limit` in slots that
     are `waiting`. Stops where there is no room. Slots have nothing to do with each other."""
-    p, groups = lent(pools), lent(given)
+    p, groups = borrowed(pools), borrowed(given)
     while p.n[0].group < len(groups.starts) - 1:
         first, end = groups.starts[p.n[0].group], groups.starts[p.n[0].group + 1]
         slot, now = groups.slot[first], groups.hi[first]

@@ -9,10 +9,10 @@ import numpy as np
 from coincide.detection.algebra.shape.shapes import ABSENT, AFTER, DELAYED, NEVER, SILENT, WITHOUT
 from coincide.detection.columns import linked
 from coincide.detection.columns.compiling import compiled, inlined, inner
-from coincide.detection.columns.lending import lent
 from coincide.detection.columns.linked import put_after, rows_of, take_out
 from coincide.detection.columns.operations import of_two
 from coincide.detection.columns.records import Doubles, Mask, Numbers, Records, record
+from coincide.detection.columns.worlds import borrowed
 
 OCCURRENCE = record("lo hi left right event operator before after")
 """`event` is a leaf's, by number; `before` and `after` are its neighbours in the list that it waits in."""
@@ -112,7 +112,7 @@ def next_due(p: Pools, operators: Records, slot: int) -> Any:
 @compiled
 def dues(pools: Pools, operators: Records, slots: Numbers, found: Numbers) -> None:
     """Of each of these slots."""
-    p = lent(pools)
+    p = borrowed(pools)
     for i in range(len(slots)):
         found[i] = next_due(p, operators, slots[i])
 
@@ -308,9 +308,9 @@ def last_hi(occurrences: Records, o: np.record, x: np.record) -> Any:
 
 
 @compiled
-def sweep(pools: Pools, operators: Records, now: int, kept: Records) -> Any:
-    """Writes occurrences that wait, and their parts, to `kept`, and links them there; what is too old goes. How many."""
-    p = lent(pools)
+def sweep(pools: Pools, operators: Records, now: int, copies: Records) -> Any:
+    """Writes occurrences that wait, and their parts, to `copies`, and links them there; what is too old goes. How many."""
+    p = borrowed(pools)
     count = 0
     for slot in range(p.waiting.shape[0]):
         for k in range(len(operators)):
@@ -324,8 +324,8 @@ def sweep(pools: Pools, operators: Records, now: int, kept: Records) -> Any:
                 own.first, own.last, own.count = -1, -1, 0
                 while one >= 0:
                     if waits_for_time or not too_old(p.occurrences, operators[k], one, now):
-                        count, moved = _copied(p, one, kept, count)
-                        append(kept, p.waiting[slot], store + side, moved)
+                        count, moved = _copied(p, one, copies, count)
+                        append(copies, p.waiting[slot], store + side, moved)
                     one = p.occurrences[one].after
     return count
 
@@ -336,21 +336,21 @@ def _stores(o: np.record) -> Any:
 
 
 @inner
-def _copied(p: Pools, one: int, kept: Records, count: int) -> Any:
+def _copied(p: Pools, one: int, copies: Records, count: int) -> Any:
     """With all its parts; parts that others share are copied for each."""
     root = count
-    kept[count] = p.occurrences[one]
+    copies[count] = p.occurrences[one]
     count += 1
     at = root
     while at < count:
-        if kept[at].left >= 0:
-            right = kept[at].right
-            kept[count] = p.occurrences[kept[at].left]
-            kept[at].left = count
+        if copies[at].left >= 0:
+            right = copies[at].right
+            copies[count] = p.occurrences[copies[at].left]
+            copies[at].left = count
             count += 1
             if right >= 0:
-                kept[count] = p.occurrences[right]
-                kept[at].right = count
+                copies[count] = p.occurrences[right]
+                copies[at].right = count
                 count += 1
         at += 1
     return count, root
