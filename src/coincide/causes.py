@@ -386,7 +386,7 @@ def _chosen(test: Expr, aliases: Sequence[str], events: Sequence[Event]) -> dict
 
 
 def _closes(end: Event, detection: Event, detector: Detector) -> bool:
-    """Was it an event that is none of those that it was built from, such as the end of a lifespan, that completed it?"""
+    """Was it an event other than those that it was built from, such as the end of a lifespan, that completed it?"""
     read = detector.inputs.external
     return end.id is not None and end.hi == detection.hi and (read is None or end.type in read)
 

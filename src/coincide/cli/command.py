@@ -114,7 +114,7 @@ def field_mapping(given: Given) -> FieldMapping:
         from coincide.rulebook import known_mapping
 
         mapping = load_mapping(known_mapping(file))
-    said = {
+    fields = {
         "type": given.type_field,
         "time": given.time_field,
         "id": given.id_field,
@@ -123,7 +123,7 @@ def field_mapping(given: Given) -> FieldMapping:
         "constant_type": given.type,
     }
     types = {**mapping.column_types, **_column_types(given.types)}
-    return replace(mapping, types=tuple(types.items()), **{name: value for name, value in said.items() if value is not None})
+    return replace(mapping, types=tuple(types.items()), **{name: value for name, value in fields.items() if value is not None})
 
 
 def _column_types(options: list[str]) -> dict[str, str]:

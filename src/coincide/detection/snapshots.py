@@ -22,7 +22,7 @@ from coincide.model.event import LEVELS, NAMED, Event, Place, Value, carries_key
 from coincide.model.stamp import OrderKey, order_key
 
 SEAL = b"coincide\x01"
-"""What earlier releases wrote has none: it begins with the head of an array, which is no letter."""
+"""What earlier releases wrote has none: it begins with the head of an array, which is not a letter."""
 DIGEST = 16
 
 KINDS = range(4)

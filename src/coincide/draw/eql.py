@@ -55,9 +55,9 @@ def _together(query: Query) -> tuple[list[Node], list[Arrow]]:
 
 def _with_until(query: Query, nodes: list[Node], arrows: list[Arrow]) -> tuple[list[Node], list[Arrow]]:
     if query.until is not None:
-        begun = next(arrow.target for arrow in arrows if arrow.target != "start")
+        first = next(arrow.target for arrow in arrows if arrow.target != "start")
         nodes.append(Node("until", "condition", f"until {category_text(query.until.filter.category)}", _notes(query.until)))
-        arrows.append(Arrow("until", begun, "weak", ("drops what is pending",)))
+        arrows.append(Arrow("until", first, "weak", ("drops what is pending",)))
     return nodes, arrows
 
 

@@ -206,9 +206,9 @@ class _Place:
 
 def _rest(phrase: str, before: str) -> str:
     """What is missing of several words that belong together, where the first of them stand already."""
-    parts, said = phrase.split(), _WORDS.findall(before.lower())
+    parts, typed = phrase.split(), _WORDS.findall(before.lower())
     for count in range(len(parts) - 1, 0, -1):
-        if said[-count:] == [part.lower() for part in parts[:count]]:
+        if typed[-count:] == [part.lower() for part in parts[:count]]:
             return " ".join(parts[count:])
     return phrase
 

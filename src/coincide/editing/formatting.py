@@ -52,7 +52,7 @@ class Parts:
 
 
 def formatted(source: SourceText) -> str:
-    """Raises RuleError where the text is no rules, or where the printer would lose what stands in it."""
+    """Raises RuleError where the text does not hold rules, or where the printer would lose what stands in it."""
     name = language_name(source.name)
     if name == "matchrecognize":
         from coincide.lang.matchrecognize.layout import layout
@@ -147,7 +147,7 @@ def _xml_parts(source: SourceText) -> Parts:
     found: list[Statement] = []
     comments: list[Stretch] = []
     counts: Counter[str] = Counter()
-    depth, begun, inside = 0, 0, [0, len(source.text)]
+    depth, start, inside = 0, 0, [0, len(source.text)]
     for tag in TAG.finditer(source.text):
         if tag["comment"] is not None:
             comments.append(Stretch(tag.start(), tag.end()))
@@ -155,13 +155,13 @@ def _xml_parts(source: SourceText) -> Parts:
             continue
         alone = tag["given"].endswith("/")
         if depth == 1 and not tag["close"]:
-            begun = tag.start()
+            start = tag.start()
             counts[tag["name"]] += 1
         if depth == 0:
             inside[0] = tag.end()
         depth += -1 if tag["close"] else not alone
-        if depth == 1 and begun and (tag["close"] or alone):
-            found.append(Statement((tag["name"], counts[tag["name"]]), begun, tag.end()))
+        if depth == 1 and start and (tag["close"] or alone):
+            found.append(Statement((tag["name"], counts[tag["name"]]), start, tag.end()))
         if depth == 0:
             inside[1] = tag.start()
     return Parts(tuple(found), tuple(comments), Stretch(*inside), "  ")

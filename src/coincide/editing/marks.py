@@ -45,7 +45,7 @@ class Mark(NamedTuple):
 
 @lru_cache(maxsize=2048)
 def marks_of(source: SourceText) -> tuple[Mark, ...]:
-    """In the order of the text; none overlaps another. A file that is none of ours has none."""
+    """In the order of the text; none overlaps another. A file that is not one of ours has none."""
     if not may_be_rules(source):
         return ()
     marker: Callable[[SourceText], Iterable[Mark]] = import_module(

@@ -15,10 +15,10 @@ ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&apos;": "'"
 
 def expression_marks(text: str, start: int, known: Mapping[str, Role]) -> Iterator[Mark]:
     """Of a text that stands at `start`; `known` are names that may stand before a dot, or alone."""
-    meant = text
+    plain = text
     for entity, character in ENTITIES.items():
-        meant = meant.replace(entity, character.ljust(len(entity)))
-    walk = _PhraseWalk(list(lexed(SourceText("", meant), ours(), HASH)), known)
+        plain = plain.replace(entity, character.ljust(len(entity)))
+    walk = _PhraseWalk(list(lexed(SourceText("", plain), ours(), HASH)), known)
     for mark in (*walk.types(), *walk.marks()):
         yield mark._replace(start=mark.start + start, end=mark.end + start)
 

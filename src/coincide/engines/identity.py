@@ -83,8 +83,8 @@ class Keys:
             self._saved_size = self._saved_size - ENTRY if self._saved_size else None
 
     def _keys(self, contents: Iterable[bytes]) -> Iterator[str]:
-        for said in contents:
-            content = blake2b(said, digest_size=DIGEST).digest()
+        for data in contents:
+            content = blake2b(data, digest_size=DIGEST).digest()
             number = self._met.get(content, 0)
             self._remember(content, number + 1)
             yield blake2b(content + number.to_bytes(8, "big"), digest_size=8).hexdigest()

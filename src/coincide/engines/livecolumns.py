@@ -33,7 +33,7 @@ class CountedColumns:
 
     @classmethod
     def of(cls, table: EventTable) -> CountedColumns | None:
-        """None: they are no such events."""
+        """None: they are not such events."""
         if not len(table) or (ids := _numbers(table.fields["id"])) is None or HEARTBEAT in table.column("type").texts:
             return None
         return cls(table, int(ids[0]), int(ids[-1])) if bool((ids[1:] > ids[:-1]).all()) else None

@@ -1,4 +1,4 @@
-"""States as they are written, and what is said of bytes that are none."""
+"""States as they are written, and what is said of bytes that are not states."""
 
 from __future__ import annotations
 

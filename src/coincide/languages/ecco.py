@@ -22,8 +22,7 @@ from coincide.lang.ecco.parse import parse as parse_text
 from coincide.lang.ecco.print import linked_text
 from coincide.lang.ecco.print import print_file as print_text
 from coincide.lang.ecco.wants import wants_of
-from coincide.lang.ecco.warnings import unbounded, unbounded_duplicates
-from coincide.lang.ecco.warnings import warnings as definition_warnings
+from coincide.lang.ecco.warnings import unbounded, unbounded_duplicates, warnings_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, keys_of, mentions_of
 from coincide.lang.shared.wants import Wants
 from coincide.languages.base import Language
@@ -76,7 +75,7 @@ class Ecco(Language):
         known: Mapping[str, Linked] = {item.name: item for item in items}
         foreign: frozenset[str] = frozenset().union(*(item.foreign for item in items))
         lasting = Names({name: item.definition for name, item in known.items()}, foreign)
-        found = [warning for item in items for warning in definition_warnings(item.definition, lasting)]
+        found = [warning for item in items for warning in warnings_of(item.definition, lasting)]
         found += [warning for item in items for warning in unbounded(item.definition, item.setting.options.policies, lasting)]
         found += [warning for item in items for warning in _unknown_zones(item.definition)]
         return found + (list(unbounded_duplicates(items[0].setting.duplicates)) if items else [])

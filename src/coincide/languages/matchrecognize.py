@@ -9,12 +9,12 @@ from functools import partial
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
 from coincide.expr.tree import Between, Compare, In, Like
-from coincide.lang.matchrecognize.check import endless_faults, query_warnings, streaming_warnings
 from coincide.lang.matchrecognize.definition import HELD, Column, File, OrderKey, Query
 from coincide.lang.matchrecognize.parse import parse as parse_text
 from coincide.lang.matchrecognize.print import print_file as print_text
 from coincide.lang.matchrecognize.print import print_query
 from coincide.lang.matchrecognize.wants import wants_of
+from coincide.lang.matchrecognize.warnings import endless_faults, streaming_warnings, warnings_of
 from coincide.lang.shared.reads import ATTRIBUTE, TYPE, Mention, Reads, is_attribute, mentions_of
 from coincide.lang.shared.wants import Wants
 from coincide.languages.base import Language
@@ -80,7 +80,7 @@ class MatchRecognize(Language):
         return endless_faults(detector.definition)
 
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
-        return [warning for detector in detectors for warning in query_warnings(detector.definition)]
+        return [warning for detector in detectors for warning in warnings_of(detector.definition)]
 
 
 def _detector(query: Query) -> Detector:

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from coincide.detection.automaton.partition import partition
 from coincide.detection.automaton.plan import plans as automaton_plans
-from coincide.detection.automaton.warnings import definition_warnings
+from coincide.detection.automaton.warnings import warnings_of
 from coincide.detection.base import Detector, DetectorPlan, Inputs
 from coincide.errors import Diagnostic
 from coincide.expr.tree import Reference
@@ -80,7 +80,7 @@ class Opera(Language):
         return automaton_plans(detectors)
 
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
-        return [warning for d in detectors for warning in definition_warnings(d.definition)]
+        return [warning for d in detectors for warning in warnings_of(d.definition)]
 
     def reads(self, detector: Detector) -> Reads:
         definition: Definition = detector.definition

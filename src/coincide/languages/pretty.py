@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coincide.detection.automaton.starts import start_can_fail
-from coincide.detection.automaton.warnings import definition_warnings
+from coincide.detection.automaton.warnings import warnings_of
 from coincide.detection.base import Detector
 from coincide.errors import Diagnostic
 from coincide.lang.opera.definition import File
@@ -30,7 +30,7 @@ class Pretty(Opera):
         return [[replace(d, language=self.name, printed_in=d.language) for d in some] for some in super().detectors(files)]
 
     def warnings(self, detectors: Sequence[Detector]) -> list[Diagnostic]:
-        found = [(d.definition, warning) for d in detectors for warning in definition_warnings(d.definition)]
+        found = [(d.definition, warning) for d in detectors for warning in warnings_of(d.definition)]
         return [replace(warning, message=with_phrases(warning.message, definition)) for definition, warning in found]
 
 

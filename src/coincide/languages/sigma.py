@@ -12,13 +12,13 @@ from coincide.errors import Diagnostic
 from coincide.lang.shared.about import About
 from coincide.lang.shared.reads import ATTRIBUTE, KEY, Mention, Reads, is_attribute
 from coincide.lang.shared.wants import Wants
-from coincide.lang.sigma.check import remarks
 from coincide.lang.sigma.definition import CorrelationRule, DetectionRule, File, items_of
 from coincide.lang.sigma.link import Linked, linked_files
 from coincide.lang.sigma.mapping import mapping_of
 from coincide.lang.sigma.parse import parse as parse_text
 from coincide.lang.sigma.print import print_file as print_text
 from coincide.lang.sigma.wants import wants_of
+from coincide.lang.sigma.warnings import remarks
 from coincide.languages.base import Language
 from coincide.source import SourceText
 

@@ -37,8 +37,8 @@ class Settings:
 
 def settings_of(given: object, base: Path) -> Settings:
     """Whatever an editor or a file says; what is not a setting is passed over."""
-    said: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-    events, mapping = said.get("events"), said.get("mapping")
+    options: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    events, mapping = options.get("events"), options.get("mapping")
     listed = [events] if isinstance(events, str) else events if isinstance(events, list) else []
     samples = tuple(path for path in listed if isinstance(path, str) and path)
     return Settings(samples, mapping if isinstance(mapping, str) and mapping else None, base)

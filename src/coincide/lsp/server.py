@@ -79,9 +79,9 @@ class Server(LanguageServer):
 
     def configured(self, given: object) -> None:
         base = Path(self.workspace.root_path) if self.workspace.root_path else Path()
-        said = given.get("coincide", given) if isinstance(given, dict) else given
-        if said:  # some editors tell that they have no settings, after they have given those of the start
-            self.folders.settings = settings_of(said, base)
+        options = given.get("coincide", given) if isinstance(given, dict) else given
+        if options:  # some editors tell that they have no settings, after they have given those of the start
+            self.folders.settings = settings_of(options, base)
 
 
 def path_of(uri: str) -> str:

@@ -246,6 +246,6 @@ def page() -> str:
 def _operation(path: str, method: str, what: Json) -> str:
     rows = [(p["name"], p["description"]) for p in what.get("parameters", ())]
     rows += [("body", ", ".join(what["requestBody"]["content"]))] if "requestBody" in what else []
-    rows += [(status, said["description"]) for status, said in what["responses"].items()]
+    rows += [(status, response["description"]) for status, response in what["responses"].items()]
     table = "".join(f"<tr><td><code>{escape(name)}</code><td>{escape(meaning)}" for name, meaning in rows)
     return f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(what['summary'])}</p><table>{table}</table>"

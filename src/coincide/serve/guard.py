@@ -74,7 +74,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun = time.monotonic()
+        started = time.monotonic()
         status: list[int] = []
 
         async def watched(message: Message) -> None:
@@ -91,7 +91,7 @@ class Guard:
         answered = status[0] if status else 0
         self.metrics.requests[scope["method"], str(answered)] += 1
         if answered >= 400:
-            took = round((time.monotonic() - begun) * 1000, 1)
+            took = round((time.monotonic() - started) * 1000, 1)
             client = (scope.get("client") or ("",))[0]
             log("request", level="warning", method=scope["method"], path=scope["path"], status=answered, ms=took, client=client)
 

@@ -197,7 +197,7 @@ class Service:
         pause = LOOK
         while not self.ended:
             self.posted.closed.wait(pause)
-            begun = time.thread_time()
+            started = time.thread_time()
             try:
                 with self._changing:
                     rules = None if self.stopping else self.files.changed()
@@ -205,7 +205,7 @@ class Service:
                         self._change(rules)
             except CoincideError as error:
                 log("rules refused", level="error", message=str(error))
-            pause = max(LOOK, SPARED * (time.thread_time() - begun))
+            pause = max(LOOK, SPARED * (time.thread_time() - started))
 
     # What there is to see.
 

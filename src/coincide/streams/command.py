@@ -36,8 +36,8 @@ class CommandAction:
         except OSError as error:
             raise CoincideError(str(error.strerror)) from error
         if ended.returncode:
-            said = ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            raise CoincideError(f"it ended with {ended.returncode}" + (f" ({said})" if said else ""))
+            message = ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise CoincideError(f"it ended with {ended.returncode}" + (f" ({message})" if message else ""))
 
     def close(self) -> None:
         pass

@@ -327,7 +327,7 @@ class SqlSink(Sink):
             "time": time[-1] if isinstance(time, list) else time,
             "record": made.line.decode().rstrip(),
         }
-        return {name: _cell(row.get(name)) for name in self._table.columns.keys()}  # noqa: SIM118 - columns are no mapping
+        return {name: _cell(row.get(name)) for name in self._table.columns.keys()}  # noqa: SIM118 - columns are not a mapping
 
     def _new_table(self) -> sa.Table:
         schema, _, bare = self.database.table_name.rpartition(".")

@@ -6,9 +6,9 @@ from typing import Any
 
 from coincide.detection.rowpattern.search import STEPS
 from coincide.errors import CoincideError, Diagnostic, RuleError, nearest, warn
-from coincide.lang.matchrecognize.check import query_warnings
 from coincide.lang.matchrecognize.definition import Query
 from coincide.lang.matchrecognize.parse import parse_clause, parse_query
+from coincide.lang.matchrecognize.warnings import warnings_of
 from coincide.source import SourceText
 
 
@@ -59,7 +59,7 @@ def _run(query: Query, table: Any, time: str | None, steps: int) -> Any:
         raise CoincideError("steps must be at least 1")
     if isinstance(table, list) and not table:  # no records, no columns to hold the query against
         return []
-    warn(query_warnings(query))
+    warn(warnings_of(query))
     arrow, back = table_of_frame(table)
     arrow = with_nested(arrow, query)
     return back(TableQuery(query, arrow.schema, time, steps).run(arrow))

@@ -76,7 +76,7 @@ class Kernel:
         return merged(made)
 
     def _interpreted(self, state: State, batch: EventBatch, clock: Clock) -> tuple[State, EventBatch]:
-        """Places with timers in them are no plain numbers, and single arrivals come one by one: few events as a rule."""
+        """Places with timers in them are not plain numbers, and single arrivals come one by one: few events as a rule."""
         objects = self.objects(state)
         interpreter = Interpreter(self.program, objects)
         return objects, step_eventwise(batch, clock, objects.timers, interpreter.on_event, interpreter.on_timer)

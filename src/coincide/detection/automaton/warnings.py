@@ -12,7 +12,7 @@ from coincide.lang.opera.print import core_text, set_text
 from coincide.ordering import unheard_sources
 
 
-def definition_warnings(definition: Definition) -> Iterator[Diagnostic]:
+def warnings_of(definition: Definition) -> Iterator[Diagnostic]:
     for name, message in _messages(definition):
         yield Diagnostic(message, definition.span, "warning", name=name)
 

@@ -175,7 +175,7 @@ class Kernel:
         return made
 
     def _interpreted(self, state: KernelState, batch: EventBatch, clock: Clock) -> tuple[KernelState, EventBatch]:
-        """Places with timers in them are no plain numbers: detections of other languages, few as a rule."""
+        """Places with timers in them are not plain numbers: detections of other languages, few as a rule."""
         columns, made = Interpreter(self.group).step(state.columns(), batch, clock)
         return self.state(columns), made
 

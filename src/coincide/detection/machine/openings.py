@@ -118,7 +118,7 @@ class OpenMonitors(MonitorPlan, OpenPlan):
         return [program.transducer.start for program in self.group.programs]
 
     def decode(self, parts: Mapping[str, bytes]) -> State:
-        """From all states: what is known of them is no part of a snapshot."""
+        """From all states: what is known of them is not part of a snapshot."""
         return self._begun(self._states, self._at_start)
 
     def encode(self, state: State) -> dict[str, bytes]:

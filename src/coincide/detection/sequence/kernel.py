@@ -65,7 +65,7 @@ class Kernel:
 
     def step(self, state: Either, batch: EventBatch, clock: Clock) -> tuple[Either, EventBatch]:
         if clock.arrival is not None or (len(batch) and batch.table.foreign_places is not None):
-            # arrivals come one by one, and places with timers in them are no plain numbers: few events as a rule
+            # arrivals come one by one, and places with timers in them are not plain numbers: few events as a rule
             return self.interpreter.step(self.objects(state), batch, clock)
         if not self.compiled:
             return self._step_rows(self.objects(state), batch, clock)

@@ -331,7 +331,7 @@ class TextField:
 
 
 def _is_order(test: Test) -> bool:
-    """With a number that stands between the same doubles as among all numbers; what is no number has no order with it."""
+    """With a number that stands between the same doubles as among all numbers; what is not a number has no order with it."""
     match test.tree:
         case Compare(op=op, left=Reference(), right=Literal(value=value)):
             return op in ORDERS and type(value) in (int, float) and abs(value) < EXACT  # type: ignore[arg-type]

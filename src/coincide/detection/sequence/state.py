@@ -169,7 +169,7 @@ def kept_detection(k: WrittenKept) -> Kept:
 
 
 def decode(program: Program, data: bytes) -> State:
-    """Raises Damaged for what is no state of this query."""
+    """Raises Damaged for what is not a state of this query."""
     snapshot = decoded(data, Snapshot, VERSION)
     pipes = len(program.query.pipes)
     if len(snapshot.passed) != pipes or len(snapshot.kept) != pipes:

@@ -25,7 +25,7 @@ WORD = 64
 
 
 def relations_of(group: Group, state: SituationState) -> Relations | None:
-    """None: tables cannot hold it. Places with timers in them are no plain numbers, and recurring timers are marked."""
+    """None: tables cannot hold it. Places with timers in them are not plain numbers, and recurring timers are marked."""
     spans = _spans(state)
     events = _events(spans)
     tabular = all(place[1] == 0 for place in events) and _are_known(group, state)

@@ -108,8 +108,8 @@ class SituationPlan(PlanOfSeveral):
         if self._interpreted or self.loop_reasons():
             return False
         after = [s.operator.interval for s in self.group.situations if s.behaviour.delays]
-        begun = [x.definition.expiration for x in self.group.lifespans if x.definition.startup]
-        return all(interval > delay for interval in (*after, *(e.interval for e in begun if e is not None)))
+        at_startup = [x.definition.expiration for x in self.group.lifespans if x.definition.startup]
+        return all(interval > delay for interval in (*after, *(e.interval for e in at_startup if e is not None)))
 
     def tier_reasons(self) -> tuple[str, ...]:
         """None: in the kernel tier rows that concern nobody are left out over columns, whatever the definition."""

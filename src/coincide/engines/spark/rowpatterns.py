@@ -30,8 +30,8 @@ from coincide.engines.spark.tablework import (
 from coincide.engines.spark.timeranges import TimeRanges, reasons_against
 from coincide.errors import CoincideError, Diagnostic, RuleError, warn
 from coincide.expr.tree import Reference
-from coincide.lang.matchrecognize.check import query_warnings, streaming_warnings
 from coincide.lang.matchrecognize.definition import Query
+from coincide.lang.matchrecognize.warnings import streaming_warnings, warnings_of
 from coincide.source import SourceText
 from coincide.syntax import walk
 from coincide.tables.foreign import fitted_query, parsed
@@ -113,7 +113,7 @@ def matched(frame: DataFrame, source: SourceText, options: Options) -> DataFrame
 
 def streamed(frame: DataFrame, source: SourceText, options: Options) -> TableStream:
     query, whole = _prepared(frame, source)
-    warn([*query_warnings(query), *streaming_warnings(query)])
+    warn([*warnings_of(query), *streaming_warnings(query)])
     table = TableQuery(query, arrow_schema(whole.schema), options.time, options.steps)
     columns = [name for name in whole.columns if _is_read(query, name, options.time)]
     return table_stream(whole, table, columns, source, options, frame.columns)
@@ -123,7 +123,7 @@ def _matched_batch(frame: DataFrame, source: SourceText, options: Options) -> Da
     query, whole = _prepared(frame, source)
     if not query.clause.order and options.time is None:
         raise RuleError(Diagnostic("MATCH_RECOGNIZE on Spark needs ORDER BY", query.clause.pattern_span, hint="or time="))
-    warn(query_warnings(query))
+    warn(warnings_of(query))
     table = TableQuery(query, arrow_schema(whole.schema), options.time, options.steps)
     found = _found_in(whole, table, source, options.ranges)
     if not options.rejects:

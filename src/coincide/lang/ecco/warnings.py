@@ -101,7 +101,7 @@ def unbounded_duplicates(rules: tuple[DuplicatesRule, ...]) -> Iterator[Diagnost
 # What hardly means what it says
 
 
-def warnings(definition: Definition, names: Names) -> Iterator[Diagnostic]:
+def warnings_of(definition: Definition, names: Names) -> Iterator[Diagnostic]:
     bounded = {id(core(n.operand, LOOKED_THROUGH)) for n in walk(definition.body) if isinstance(n, Within)}
     for node in walk(definition.body):
         check = _CHECKS.get(type(node))

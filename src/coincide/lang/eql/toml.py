@@ -124,13 +124,13 @@ def _assigned(text: str, query: str) -> Iterator[list[int]]:
         if len(quote) == 3 and text.startswith("\n", start):
             start += 1  # a newline right behind the quotes does not count
         offsets: list[int] = []
-        meant = ""
+        decoded = ""
         for character, offset in _characters(text, start, quote[0] == "'"):
-            if len(meant) >= len(query):
+            if len(decoded) >= len(query):
                 break
-            meant += character
+            decoded += character
             offsets += [offset] * len(character)
-        if meant == query:
+        if decoded == query:
             offsets.append(offsets[-1] + 1 if offsets else start)
             yield offsets
 

@@ -60,11 +60,11 @@ class Line:
 
 
 def layout(source: SourceText) -> str:
-    """Raises RuleError where the text is no rules."""
-    meant = parse(source)
+    """Raises RuleError where the text does not hold rules."""
+    parsed = parse(source)
     words, rest = _words(source)
     made = "\n".join([*_laid_out(words), *rest]) + "\n"
-    return made if parse(SourceText(source.name, made)) == meant else source.text
+    return made if parse(SourceText(source.name, made)) == parsed else source.text
 
 
 def _words(source: SourceText) -> tuple[list[Word], list[str]]:
@@ -96,7 +96,7 @@ def _laid_out(words: Sequence[Word]) -> Iterator[str]:
 def _lines(words: Sequence[Word]) -> Iterator[Line]:
     """Where lines begin. Words of the clause are names elsewhere: which they are is told by what stands around them."""
     depth, inside = 0, -1  # brackets that are open, and how many are within MATCH_RECOGNIZE
-    begun = -1  # where no clause begins yet: the word behind MEASURES is an item, whatever it says
+    no_clause_until = -1  # the word behind MEASURES is an item, whatever it says
     for at, word in enumerate(words):
         if at == 0 or (depth == 0 and words[at - 1].is_one(";")):
             yield Line(at, 0, apart=True)
@@ -106,10 +106,10 @@ def _lines(words: Sequence[Word]) -> Iterator[Line]:
             if word.is_one(")"):
                 inside = -1
                 yield Line(at, 0)
-            elif at > begun and not words[at - 1].is_one(",", ".", "as", "by"):
+            elif at > no_clause_until and not words[at - 1].is_one(",", ".", "as", "by"):
                 phrase = next((p for p in CLAUSES if _follows(words, at, p)), None)
                 if phrase is not None:
-                    begun = at + (phrase[0] in LISTS)
+                    no_clause_until = at + (phrase[0] in LISTS)
                     _raise(words[at : at + len(phrase)])
                     yield Line(at, 2)
         if word.is_one("(") and inside < 0 and words[at - 1].is_one("match_recognize"):

@@ -1,7 +1,7 @@
 """Equality conditions find partners by their hash: for `where x.k = y.k` not everything that is stored need be looked at.
 
 What is found is tested like everything else, so an index only leaves out what would fail. It is made from the store whenever
-it is needed, and is no part of what a snapshot keeps."""
+it is needed, and is not part of what a snapshot keeps."""
 
 from __future__ import annotations
 

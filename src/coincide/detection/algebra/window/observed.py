@@ -93,6 +93,6 @@ def _since(observed: Observed, every: Numbers, seen: Numbers, goes_on: Mask, wid
     since = np.full(len(every), np.iinfo(np.int64).min)
     since[np.searchsorted(every, keys)] = observed.since[order][first]
     by_slot = np.lexsort((every // width, every % width))
-    begun = np.maximum.accumulate(np.where(goes_on[by_slot], 0, np.arange(len(by_slot))))
-    since[by_slot] = since[by_slot][begun]
+    starts = np.maximum.accumulate(np.where(goes_on[by_slot], 0, np.arange(len(by_slot))))
+    since[by_slot] = since[by_slot][starts]
     return since

@@ -209,9 +209,9 @@ class Joiner:
         order = sorted(self.selection.pos, key=lambda s: len(self.buffers[s]))
         for number, seed in enumerate(order):
             ends = {s: self.buffers[s].old if s in order[:number] else len(self.buffers[s]) for s in order}
-            begun = self.single(seed, np.arange(self.buffers[seed].old, ends[seed]))
-            if len(begun) and all(ends[s] for s in order):
-                yield from self._completed(begun, ends)
+            seeds = self.single(seed, np.arange(self.buffers[seed].old, ends[seed]))
+            if len(seeds) and all(ends[s] for s in order):
+                yield from self._completed(seeds, ends)
 
     def _completed(self, found: Combinations, ends: dict[int, int]) -> Iterator[Combinations]:
         missing = [s for s in self.selection.pos if s not in found.at]
@@ -244,8 +244,8 @@ class Joiner:
     def single(self, source: int, positions: Numbers) -> Combinations:
         """Messages on their own."""
         buffer, terms = self.buffers[source], np.ones((len(positions), len(self.selection.terms)), np.bool_)
-        begun = Combinations({source: positions}, buffer.now[positions], buffer.expiry[positions], terms, {})
-        return self._tested(begun, source)
+        found = Combinations({source: positions}, buffer.now[positions], buffer.expiry[positions], terms, {})
+        return self._tested(found, source)
 
     def extended(self, found: Combinations, source: int, end: int) -> Iterator[Combinations]:
         """With one more message each, of the first `end` of its source; in parts, where there are too many."""

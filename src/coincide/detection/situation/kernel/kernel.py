@@ -132,7 +132,7 @@ class Kernel:
         return bool(state.objects.fresh) and state.objects.late
 
     def _compiled(self, state: KernelState, batch: EventBatch, clock: Clock) -> bool:
-        """Can the loop take it? Then the state is made numbers. Places with timers in them are no plain numbers."""
+        """Can the loop take it? Then the state is made numbers. Places with timers in them are not plain numbers."""
         if self._program is None or clock.arrival is not None or not all(part.table.sortable for part in batch.parts):
             return False
         if state.tables is not None:

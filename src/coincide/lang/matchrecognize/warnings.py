@@ -14,7 +14,7 @@ NAMING = (Reference, Classifier)
 """What names a variable or subset in an expression."""
 
 
-def query_warnings(query: Query) -> list[Diagnostic]:
+def warnings_of(query: Query) -> list[Diagnostic]:
     return [*_never_reached(query), *_repeated(query), *_never_true(query), *_unused_subsets(query)]
 
 
