@@ -20,6 +20,7 @@ from coincide import spark as on_spark
 from coincide.rulebook import loads
 
 ROWS, KEYS = 1_000_000, 10_000
+WARM = "import sys; from coincide.cli.main import entry; sys.argv[1:] = ['warm']; entry()"
 RULES = {"a monitor": (ONE, "ecl"), "with timers (Opera)": (TIMED, "ce")}
 
 
@@ -30,7 +31,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as cache:
                 environment = {**os.environ, "XDG_CACHE_HOME": cache}
                 if state != "nothing compiled":
-                    subprocess.run([sys.executable, "-m", "coincide", "warm"], env=environment, check=True, capture_output=True)
+                    subprocess.run([sys.executable, "-c", WARM], env=environment, check=True, capture_output=True)
                 command = [sys.executable, "-m", "benchmarks.spark_cold", label]
                 done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
                 figures[state] = done.stdout.strip()
