@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from coincide.detection.base import Unfinished
     from coincide.engines.holdings import Holding
     from coincide.rulebook import Rulebook
+    from coincide.streams.checkpoints import Checkpoint
 
 DESCRIPTION = """\
 Show what a kept state holds: open lifespans, matches in progress, timers, by rule and key.
@@ -82,17 +83,23 @@ def _holdings(path: Path, book: Rulebook | None) -> list[Holding]:
         return stream_holdings(path, book)
     with readable(str(path)):
         path.stat()
+    checkpoint = _last_checkpoint(path) if path.is_dir() else None
     if book is None:
         raise InputError(f"give the rules that '{path}' is of, too: coincide state {path} RULES")
-    if not path.is_dir():
-        with readable(str(path)):
-            return snapshot_holdings(path.read_bytes(), book)
+    if checkpoint is not None:
+        return checkpoint_holdings(checkpoint.state, checkpoint.changes, book)
+    with readable(str(path)):
+        return snapshot_holdings(path.read_bytes(), book)
+
+
+def _last_checkpoint(path: Path) -> Checkpoint:
+    from coincide.errors import InputError
     from coincide.streams.checkpoints import last_checkpoint
 
     checkpoint = last_checkpoint(path)
     if checkpoint is None:
         raise InputError(f"'{path}' holds no checkpoints")
-    return checkpoint_holdings(checkpoint.state, checkpoint.changes, book)
+    return checkpoint
 
 
 def _text(holdings: Sequence[Holding], limit: int) -> Iterator[str]:

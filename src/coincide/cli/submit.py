@@ -34,7 +34,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--conf", metavar="NAME=VALUE", action="append", default=[], help="a setting of Spark; may be given again"
     )
-    text = "the package to send along (`make package` makes one; default: made of what is running)"
+    text = "the package to send along (`make package` makes one; default: made of what is running, with --print coincide.zip)"
     parser.add_argument("--zip", metavar="FILE", type=Path, help=text)
     parser.add_argument("--print", action="store_true", help="print the command instead of running it")
     arguments(parser)
@@ -51,15 +51,14 @@ def submit(given: Given) -> int:
         *given.rules, sigma_mapping=given.sigma_mapping or given.mapping
     )  # what is wrong with them is told here, not by a cluster
     given.rules = [file.name for file in rule_files(given.rules)]  # Spark sends files, not folders
+    if given.print:
+        print(shlex.join(_command(given, given.zip or Path("coincide.zip"))))
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         package = given.zip or Path(folder) / "coincide.zip"
-        command = _command(given, package)
-        if given.print:
-            print(shlex.join(command))
-            return 0
         if given.zip is None:
             archive(package)
-        return subprocess.run(command, env=_environment(), check=False).returncode
+        return subprocess.run(_command(given, package), env=_environment(), check=False).returncode
 
 
 def _command(given: Given, package: Path) -> list[str]:
