@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,11 +118,11 @@ def test_what_a_job_before_the_run_shows_is_told_at_once(spark: Any) -> None:
     ]
 
 
-def told_after(frame: Any) -> list[str]:
-    """What is told once an action on the frame is done: Spark notes that a little later."""
+def told_after(made: Callable[[], Any]) -> list[str]:
+    """What is told once an action on a frame is done: Spark notes that a little later."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        frame.collect()
+        made().collect()
         for _ in range(600):
             telling.tell_what_is_over()
             if not telling._waiting:
@@ -135,9 +136,36 @@ def test_a_type_that_never_came_is_told_without_a_report(spark: Any) -> None:
     rows = spark.createDataFrame(ROWS, SCHEMA)
     telling._waiting.clear()
     found = detect(loads(KEYED.replace("logout", "logut")), rows)
-    assert told_after(found) == ["rules.ecl:1:70: warning: no event that the rules could use had the type 'logut'"]
-    assert told_after(found) == []
-    assert told_after(detect(loads(KEYED), rows)) == []
+    assert told_after(lambda: found) == ["rules.ecl:1:70: warning: no event that the rules could use had the type 'logut'"]
+    assert told_after(lambda: found) == []
+    assert told_after(lambda: detect(loads(KEYED), rows)) == []
+
+
+OTHER = "monitor other by n = repeat { push(x) { login } }"
+FREE = "monitor free = repeat { push(y) { sequential { login, logut } } }"
+PLENTY = [("login" if n % 3 else "logout", f"2026-03-01T00:00:{n // 10:02}.{n % 10}Z", "eve", float(n)) for n in range(600)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "rows", "ranges", "types"),
+    [
+        pytest.param(KEYED.replace("logout", "logut") + OTHER, ROWS, None, ["logut"], id="several groups"),
+        pytest.param(KEYED + OTHER + FREE, ROWS, None, ["logut"], id="one of them without a key"),
+        pytest.param(KEYED + "monitor next = repeat { push(z) { found and logut } }", ROWS, None, ["logut"], id="stages"),
+        pytest.param(
+            KEYED, [("logon", "2026-03-01T00:00:00Z", "eve", 1.0)], None, ["login", "logout"], id="no type that matches"
+        ),
+        pytest.param(KEYED, [], None, ["login", "logout"], id="no rows"),
+        pytest.param(FREE, PLENTY, 3, ["logut"], id="ranges of time"),
+        pytest.param(FREE + OTHER, ROWS, 3, ["logut"], id="ranges that are not cut"),
+        pytest.param(FREE, ROWS[:1], 3, ["logut"], id="too little to cut"),
+    ],
+)
+def test_types_are_missed_wherever_rules_run(spark: Any, rules: str, rows: Any, ranges: int | None, types: list[str]) -> None:
+    telling._waiting.clear()
+    told = told_after(lambda: detect(loads(rules), spark.createDataFrame(rows, SCHEMA), ranges=ranges))
+    words = "warning: no event that the rules could use had the type "
+    assert [message.partition(words)[2] for message in told if words in message] == [f"'{name}'" for name in types]
 
 
 def test_rejected_rows_as_rows(spark: Any) -> None:

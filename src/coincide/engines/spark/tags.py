@@ -45,8 +45,7 @@ class Tagging:
     def exchanged(self) -> DataFrame:
         """The layout's columns and the tag, all rows of a group and key in one partition. Groups that judge each event by itself
         have no key: alone they take rows where these are. If there are several stages, how rows are spread goes along."""
-        rows = self._tagged()
-        rows = self._with_marks(rows if self.watch is None else self.watch(rows, self._wire("type")))
+        rows = self._with_marks(self._watched(self._tagged()))
         if self.stages > 1:
             return rows.repartition(TAG, SPREAD)
         if len(self.groups) > 1:
@@ -58,7 +57,7 @@ class Tagging:
     def plain(self) -> DataFrame:
         """The layout's columns of the rows that any group wants, where they are."""
         rows = self.source.frame.filter(reduce(or_, [pushdown.wanted(self.source, plans, group) for group, plans in self.groups]))
-        return rows.select(*self.source.wire_columns(self.layout))
+        return self._watched(rows.select(*self.source.wire_columns(self.layout)))
 
     def _tagged(self) -> DataFrame:
         wanted = [pushdown.wanted(self.source, plans, group) for group, plans in self.groups]
@@ -73,8 +72,9 @@ class Tagging:
         copies = rows.select(*columns, F.explode(F.array(*tags)).alias("for")).filter(F.col("for").isNotNull())
         return copies.select(*self._own_columns(), F.col("for")[TAG].alias(TAG), F.col("for")[SPREAD].alias(SPREAD))
 
-    def _wire(self, name: str) -> Column:
-        return F.col(self.layout.wire[self.layout.fields.index(name)])
+    def _watched(self, rows: DataFrame) -> DataFrame:
+        kind = F.col(self.layout.wire[self.layout.fields.index("type")])
+        return rows if self.watch is None else self.watch(rows, kind)
 
     def _own_columns(self) -> list[Column]:
         """A column is null in the copies for groups that do not read it."""

@@ -38,16 +38,16 @@ class Watch:
     def __init__(self, unmet: Unmet) -> None:
         self._unmet = unmet
         self._names = sorted(unmet.names(TYPE))
-        self._observation = Observation()
         self._line = calling_line()
 
     def on(self, rows: DataFrame, kind: Column) -> DataFrame:
         """The rows, whose types are looked at when they go by: after all that is made of them, since Spark compiles what comes
         before an observation, and what follows, each by itself."""
         # Spark Connect notes nothing that another thread could ask for.
-        if self in _waiting or not 0 < len(self._names) <= TYPES or not hasattr(rows, "_jdf"):
+        if not 0 < len(self._names) <= TYPES or not hasattr(rows, "_jdf"):
             return rows
         noted = [F.max(kind == name).alias(f"n{number}") for number, name in enumerate(self._names)]
+        self._observation = Observation()  # where ranges of time were tried in vain, rows are looked at once more
         observed = rows.observe(self._observation, *noted)
         _wait_for(self)
         return observed
@@ -58,8 +58,9 @@ class Watch:
         return over
 
     def tell(self) -> None:
-        noted = self._observation.get
-        missing = [name for number, name in enumerate(self._names) if not noted[f"n{number}"]]
+        none = not self._observation._jo.getRow().length()  # Spark saw that no row came, and forgot what had looked at them
+        noted = {} if none else self._observation.get
+        missing = [name for number, name in enumerate(self._names) if not noted.get(f"n{number}")]
         for diagnostic in self._unmet.unused(missing):
             text = diagnostic.render().removeprefix("warning: ")
             warnings.warn_explicit(text, DataWarning, *self._line, registry=_told)
@@ -67,7 +68,8 @@ class Watch:
 
 def _wait_for(watch: Watch) -> None:
     with _lock:
-        _waiting.append(watch)
+        if watch not in _waiting:
+            _waiting.append(watch)
         if not _threads:
             _threads.append(Thread(target=_look, name="coincide-telling", daemon=True))
             _threads[0].start()
