@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import fsum
 from pathlib import Path
 
@@ -162,10 +163,18 @@ def test_of_a_state_that_was_stored_what_is_touched_is_read(monkeypatch: pytest.
     read: list[int] = []
     unit = relations._unit
     monkeypatch.setattr(relations, "_unit", lambda correlation, hi, stored: read.append(hi) or unit(correlation, hi, stored))
-    again = graph.decode(graph.encode(state))
-    graph.advance(again, EventBatch([primitive("log", 600, 600, "e", {"o": "fail", "u": "user7"})]))
+    again = graph.decode(graph.changes(state, everything=True))
+    later = [
+        primitive("log", 600, 600, "e", {"o": "fail", "u": "user7"}),
+        primitive("log", 601, 601, "f", {"o": "fail", "u": "x"}),
+    ]
+    for each in (state, again):
+        graph.advance(each, EventBatch(later))
     assert read == [7]
-    graph.encode(again)
+    assert graph.encode(again) == graph.encode(state)
+    assert graph.changes(again, everything=True) == graph.changes(state, everything=True)
+    assert read == [7]  # what nobody has asked for is written as it was
+    assert Counter(map(str, graph.unfinished(again))) == Counter(map(str, graph.unfinished(state)))
     assert sorted(read) == [*range(500)]
 
 

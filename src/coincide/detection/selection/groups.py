@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from coincide.detection.selection.units import Part
 from coincide.detection.selection.windows import Group
@@ -10,6 +11,12 @@ from coincide.detection.selection.windows import Group
 Key = tuple[Part, ...]
 MANY = 1024
 """So many groups may be there before anybody looks for those that are over."""
+
+
+class Source(Protocol):
+    """Groups as they were written."""
+
+    def group(self, row: int) -> Group: ...
 
 
 class Groups:
@@ -21,7 +28,7 @@ class Groups:
         self._many = MANY
         self._known: dict[Key, Group] = {}
         self._stored: dict[Key, int] = {}  # where they are read, if they are asked for
-        self._read: Callable[[int], Group]
+        self.source: Source | None = None
         self.following = 0
         self.epoch = 0
         self.touched: dict[int, Key] = {}
@@ -37,10 +44,21 @@ class Groups:
             self.known(key)
         return self._known
 
+    @property
+    def read(self) -> dict[Key, Group]:
+        """Those that were asked for, or are new."""
+        return self._known
+
+    @property
+    def unread(self) -> list[int]:
+        """Where the others are in their source, in order."""
+        return sorted(self._stored.values())
+
     def known(self, key: Key) -> Group | None:
         """The group of a key, if it has one."""
         if (place := self._stored.pop(key, None)) is not None:
-            self._known[key] = self._read(place)
+            assert self.source is not None
+            self._known[key] = self.source.group(place)
         return self._known.get(key)
 
     def at(self, key: Key) -> Group:
@@ -74,9 +92,9 @@ class Groups:
         self.epoch += 1
         self.touched, self.over = {}, []
 
-    def restored(self, groups: dict[Key, int], read: Callable[[int], Group], following: int, epoch: int) -> None:
+    def restored(self, groups: dict[Key, int], source: Source, following: int, epoch: int) -> None:
         """To a state that was told. What nobody asks for is never read."""
-        self._stored, self._read = groups, read
+        self._stored, self.source = groups, source
         self.following, self.epoch = following, epoch
         self._many = max(MANY, 2 * len(groups))
 

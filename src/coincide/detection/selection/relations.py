@@ -5,6 +5,7 @@ Where all units of a window count, only new ones are told, and from which on the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import itemgetter
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from coincide.detection.columns.codec import Relations, Rows, decode, encode, owned_rows
 from coincide.detection.columns.store import NOTHING
-from coincide.detection.columns.tables import KEYED, Numbers, Shape
+from coincide.detection.columns.tables import KEYED, Numbers, Shape, are_among
 from coincide.detection.selection.correlating import Correlation
 from coincide.detection.selection.groups import Groups, Key
 from coincide.detection.selection.state import Values, key_of, unit_of
@@ -55,13 +56,17 @@ def changes(correlation: Correlation, groups: Groups, everything: bool) -> bytes
 
 
 def _all(groups: Groups) -> dict[int, Key]:
-    return {group.number: key for key, group in groups.by_key.items()}
+    """But what nobody has asked for since it was read, if it can be written as it was."""
+    unchanged = isinstance(groups.source, _Stored) and groups.source.is_whole
+    return {group.number: key for key, group in (groups.read if unchanged else groups.by_key).items()}
 
 
 def _relations(correlation: Correlation, groups: Groups, touched: Mapping[int, Key], since_last: bool) -> Relations:
     named = [(key, group) for _, key in sorted(touched.items()) if (group := groups.known(key)) is not None]
     freed = np.sort(np.array(groups.over, np.int64)) if since_last else EMPTY
     rows = {"groups": _groups(named, groups.following, freed), "units": _units(correlation, named, since_last)}
+    if not since_last and isinstance(groups.source, _Stored) and (unread := groups.unread):
+        rows = {name: _joined(rows[name], more) for name, more in groups.source.rows(unread).items()}
     return Relations(KIND, rows, EMPTY, NOTHING, {}, groups.epoch if since_last else 0, groups.epoch)
 
 
@@ -78,6 +83,19 @@ def _units(correlation: Correlation, named: Sequence[tuple[Key, Group]], since_l
     rows = owned_rows(_shape(correlation), dict(zip(("group", "number", "hi"), flat.T, strict=True)))
     rows.values = [_stored(unit) for _, _, unit in found]
     return rows
+
+
+def _joined(some: Rows, others: Rows) -> Rows:
+    """In the order of groups."""
+    columns = {name: np.concatenate((column, others.columns[name])) for name, column in some.columns.items()}
+    owners = columns.get("group")
+    order = np.argsort(np.concatenate((some.numbers, others.numbers)) if owners is None else owners, kind="stable")
+    columns = {name: column[order] for name, column in columns.items()}
+    values = [*(some.values or []), *(others.values or [])]
+    picked = [values[row] for row in order.tolist()]
+    if owners is not None:
+        return replace(owned_rows(some.shape, columns), values=picked)
+    return replace(some, numbers=np.concatenate((some.numbers, others.numbers))[order], columns=columns, values=picked)
 
 
 def _stored(unit: Unit) -> StoredUnit:
@@ -97,24 +115,32 @@ def read(correlation: Correlation, groups: Groups, base: bytes, later: Sequence[
     relations = decode((GROUPS, _shape(correlation)), KIND, base, *later)
     rows = relations.rows["groups"]
     keys = msgspec.convert(rows.values or [], list[tuple[StoredSingle, ...]])
-    stored = _Stored(correlation, rows, relations.rows["units"])
+    stored = _Stored(correlation, rows, relations.rows["units"], not later)
     found = {key_of(correlation, key): row for row, key in enumerate(keys)}
     if len(found) < len(keys):
         damaged("two groups have one key")
-    groups.restored(found, stored.group, rows.size, max(relations.epoch, 1))
+    groups.restored(found, stored, rows.size, max(relations.epoch, 1))
 
 
 class _Stored:
     """Groups as they were written. Each is read and checked when it is asked for: a worker that has just started reads what it
-    needs of many."""
+    needs of many. If it is not `is_whole`, some units were told twice, or have left."""
 
-    def __init__(self, correlation: Correlation, groups: Rows, units: Rows) -> None:
+    def __init__(self, correlation: Correlation, groups: Rows, units: Rows, is_whole: bool) -> None:
         self.correlation = correlation
+        self.is_whole = is_whole
         self.groups = groups
         self.units = units
         owners = units.columns["group"]
         self.order = np.lexsort((units.columns["number"], owners))
         self.begins, self.ends = (np.searchsorted(owners[self.order], groups.numbers, side) for side in ("left", "right"))
+
+    def rows(self, of: Sequence[int]) -> dict[str, Rows]:
+        """Some groups, which are in these rows, and their units, as they are."""
+        wanted = np.zeros(len(self.groups), np.bool_)
+        wanted[of] = True
+        groups = self.groups.select(wanted)
+        return {"groups": groups, "units": self.units.select(are_among(self.units.columns["group"], groups.numbers))}
 
     def group(self, row: int) -> Group:
         with reading_state():

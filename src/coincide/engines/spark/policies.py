@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
+from coincide.collecting import spare_what_is_kept
 from coincide.engines.instance import IN_ORDER, StabilityPolicy
 from coincide.engines.policies import policies_of
 from coincide.engines.spark import pushdown
@@ -102,6 +103,7 @@ class ArrivalProcessor(StatefulProcessor):  # type: ignore[misc]
         self.timing = job.timing
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_what_is_kept()
         self._handle = handle
         self._state = handle.getValueState("arrivals", "data binary")
         self._silence = handle.getValueState("silence", "data binary")

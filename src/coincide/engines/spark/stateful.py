@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
+from coincide.collecting import spare_what_is_kept
 from coincide.engines.spark.bucket import Arrived, Bucket, Outcome
 from coincide.engines.spark.division import Division
 from coincide.engines.spark.marks import read_marks
@@ -60,6 +61,7 @@ class Processor(StatefulProcessor):  # type: ignore[misc]
         return PASSED if self.more else RESULT
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_what_is_kept()
         self._handle = handle
         self._meta = handle.getValueState("meta", "data binary")
         self._segments = handle.getMapState("segments", "number int", "data binary")
