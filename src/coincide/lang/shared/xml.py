@@ -101,8 +101,9 @@ class _Reader:
         except expat.ExpatError as error:
             reason, byte = expat.errors.messages.get(error.code, "cannot be read"), self.parser.ErrorByteIndex
         else:
-            assert self.root is not None
-            return self.root
+            root, self.root = self.root, None  # the parser and its handlers hold one another
+            assert root is not None
+            return root
         self._refuse(reason, self._character(byte))
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:

@@ -235,6 +235,8 @@ class Kernel:
         replaced, added = {common_name(self.programs): common_part(state)}, {}
         for program, kernel, memory in zip(self.programs, self.kernels, state.memories, strict=True):
             whole = everything or memory.renewed
+            if not whole and not memory.stirred:
+                continue
             relations = _relations(kernel, memory, not whole)
             memory.epoch = relations.epoch = memory.epoch + 1
             memory.go_on()

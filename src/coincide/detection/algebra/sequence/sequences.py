@@ -57,6 +57,7 @@ class Memory:
     written: tuple[int, int] = (0, 0)
     touched: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
     renewed: bool = True
+    stirred: bool = True  # may anything have changed since it was written last?
 
     def go_on(self) -> None:
         """All is written: what comes from now on is what changes."""
@@ -64,7 +65,7 @@ class Memory:
         n.written, n.removed, n.last_removed = n.occurrences, 0, -1
         self.written = len(self.slots), len(self.events)
         self.touched = np.zeros(len(self.slots), np.bool_)
-        self.renewed = False
+        self.renewed = self.stirred = False
 
     def renew(self) -> None:
         """Numbers are others than those that were written."""
@@ -131,13 +132,16 @@ class SequenceKernel:
             memory.slots.of([()])
             memory.pools = _with_slots(memory.pools, 1)
             memory.pools.registers[0] = start
-            memory.dues = None
+            memory.dues, memory.stirred = None, True
         base = len(memory.events)
         concerned = any(len(rows.of_type(leaf.type)) for leaf in self.shape.leaves)
+        if not concerned and not self.shape.is_timed:
+            return None
         groups = self._groups(memory, rows, base) if concerned else NOTHING
         due = self._dues(memory).before(rows.limit)
         if not len(groups.event) and not len(due):
             return None
+        memory.stirred = True
         known = int(memory.pools.n[0].occurrences)
         if self.shape.reads_detections:
             self._code(memory, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class WindowMemory:
     was), how many keys, members (those that have been `dropped` among them) and observations there were, and how many had been
     dropped; `renewed`: all has changed since."""
 
+    stirred: ClassVar[bool] = True  # time alone closes windows
     slots: Slots
     events: Store
     slot: Numbers = field(default_factory=NOTHING.copy)
