@@ -1,7 +1,8 @@
 """Kernels that are compiled beside the runs that want them.
 
-A compiler takes up to half a minute, once on a machine. A run that meets a kernel for the first time begins in the interpreter; a
-process of low priority compiles, and lives on if the run is over before it: the next one finds its work."""
+A compiler takes some seconds, for Amit up to half a minute, once on a machine. A run that meets a kernel for the first time
+begins in the interpreter; a process of low priority compiles, and lives on if the run is over before it: the next one finds its
+work."""
 
 from __future__ import annotations
 

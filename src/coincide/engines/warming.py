@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+from coincide.collecting import without_collecting
 from coincide.detection.columns.stamps import is_compiled
 from coincide.engines.embedded import Engine
 from coincide.folders import cache_directory
@@ -61,14 +62,14 @@ EVENTS, BATCH, KEYS = 6_000, 1_000, 40
 
 def warm_all() -> None:
     """Has all kernels compiled."""
-    with _alone():
+    with _alone(), without_collecting():
         for _, book in _examples():
             _run(book)
 
 
 def warm(loops: Collection[str]) -> None:
     """Has these loops compiled, and whatever else their models compile, unless somebody has done so meanwhile."""
-    with _alone():
+    with _alone(), without_collecting():
         missing = [loop for loop in loops if not is_compiled(loop)]
         for loop, book in _examples():
             if loop in missing:

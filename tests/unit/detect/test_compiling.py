@@ -20,6 +20,19 @@ HEAVY = """
 import sys
 print("numba.np.linalg" in sys.modules)
 """
+NESTED = """
+from coincide.detection.columns.compiling import compiled, inner
+@inner
+def below(n):
+    return 1 if n < 2 else n * below(n - 1)
+@inner
+def between(n):
+    return below(n) + 1
+@compiled
+def run(n):
+    return between(n) + below(n)
+print(run(5), sum(run.stats.cache_hits.values()))
+"""
 MIDDLE = "from deep.two import value\n"
 INNER = """
 import numba
@@ -50,6 +63,14 @@ def test_a_change_in_a_file_that_is_imported_by_another(tmp_path: Path) -> None:
     assert answer(here, cache) == ["2", "1"]
     write(here, 2)
     assert answer(here, cache) == ["3", "0"]
+
+
+def test_what_only_compiled_code_calls_is_part_of_what_calls_it(tmp_path: Path) -> None:
+    here, cache = tmp_path / "here", tmp_path / "cache"
+    write(here, 1)
+    (here / "outer.py").write_text(NESTED)
+    assert answer(here, cache) == ["241", "0"]
+    assert answer(here, cache) == ["241", "1"]
 
 
 def test_a_copy_of_the_same_files_need_not_compile(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator, _CacheLocator
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.runtime import rtsys
 
 from coincide.detection.columns.stamps import archive_of, kernel_folder, source_stamp
@@ -76,6 +78,34 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         return (*super()._index_key(signature, codegen), source_stamp(file) if file.exists() else "")
 
 
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that only compiled code calls. It becomes part of what calls it, to be optimised and translated
+    there: done on its own, too, that would be repeated for each level of calls above it, for the same result."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    @property
+    def codegen(self) -> _Part:
+        """Who asks for it wants to set what machine code needs that raises Python's errors."""
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        pass
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    def compile_extra(self, function: Any) -> Any:
+        self.state.library = _Part(self.state.targetctx.codegen(), function.__qualname__)
+        return super().compile_extra(function)
+
+
 def _drop_unused(folder: Path) -> None:
     versions = sorted((p for p in folder.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime)
     for path in versions[:-VERSIONS]:
@@ -95,7 +125,7 @@ def compiled(function: F, allocates: bool = False) -> F:
 def inner(function: F, allocates: bool = False, everywhere: bool = False) -> F:
     """For what only compiled code calls: nothing is made for Python to call it by, which would take its time. `everywhere`: it
     becomes part of all that calls it. A call hands over all arrays, so for a few lines it costs more than they do."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": everywhere}
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": everywhere, "pipeline_class": _PartCompiler}
     made: F = numba.njit(nogil=True, _nrt=allocates, **options)(function)
     return made
 
