@@ -118,13 +118,13 @@ class ForeignPlaces(Sequence[Place]):
 class EventTable:
     """Columns of a batch. `fields` holds type, id, source, space and the attributes; one that is absent is null.
 
-    External events: `first` is the consumption number of the first row; there are no `places` and `origins`.
+    External events: `first` is the consumption number of the first row, or those of all; there are no `places` and `origins`.
     Detections: `places` has a row each: hi of the root, its number, the generation, then the path, padded with -1."""
 
     lo: Instants
     hi: Instants
     fields: Columns
-    first: int = 0
+    first: int | Rows = 0
     given_places: Places | LazyPlaces | None = None
     origins: Origins | None = None
     foreign_places: Sequence[Place] | None = None  # places with timers in them, which are not plain numbers
@@ -198,7 +198,8 @@ class EventTable:
         if self.given_places is not None or self.origins is not None or self.hidden is not None:
             return self.take(np.arange(first, min(end, len(self))))
         lo, fields = self.lo[first:end], changed(self.fields, lambda array: array.slice(first, max(0, end - first)))
-        return EventTable(lo, lo if self.hi is self.lo else self.hi[first:end], fields, self.first + first)
+        numbers = self.first[first:end] if isinstance(self.first, np.ndarray) else self.first + first
+        return EventTable(lo, lo if self.hi is self.lo else self.hi[first:end], fields, numbers)
 
     def narrowed(self, rows: Rows, names: Iterable[str]) -> EventTable:
         """Few rows out of many, for a reader of these fields: the others are made if somebody asks."""
@@ -237,7 +238,11 @@ class EventTable:
         places = self.places
         if places is not None:
             return places[rows]
-        return np.array((self.hi[rows], self.first + rows, np.zeros(len(rows), np.int64))).T
+        return np.array((self.hi[rows], self.numbers_of(rows), np.zeros(len(rows), np.int64))).T
+
+    def numbers_of(self, rows: Rows) -> Rows:
+        """The consumption numbers of some rows, which are external events."""
+        return self.first[rows] if isinstance(self.first, np.ndarray) else self.first + rows
 
     @property
     def generation(self) -> npt.NDArray[np.int64]:

@@ -172,15 +172,19 @@ def picked(table: EventTable, rows: Numbers, columns: frozenset[str] | None, pla
     if not placed:
         return _without_places(table, rows, columns)
     fields = {name: table.fields[name] for name in table.fields if columns is None or name in columns}
-    if len(rows) == len(table) and table.given_places is None and table.origins is None and "id" in fields:
+    external = table.given_places is None and table.origins is None and "id" in fields
+    if len(rows) == len(table) and external:
         return EventTable(table.lo, table.hi, fields, table.first)
     if len(rows) < len(table):
         index = pa.array(rows)
         fields = {name: array.take(index) for name, array in fields.items()}
+    lo = table.lo[rows]
+    hi = lo if table.hi is table.lo else table.hi[rows]
+    if external:
+        return EventTable(lo, hi, fields, table.numbers_of(rows))
     foreign = None if table.foreign_places is None else tuple(table.foreign_places[row] for row in rows.tolist())
-    places, external = table.place_rows(rows), table.origins is None and "id" in fields
-    origins = None if external else table.origin().take(rows)
-    return EventTable(table.lo[rows], table.hi[rows], fields, given_places=places, origins=origins, foreign_places=foreign)
+    origins = None if table.origins is None and "id" in fields else table.origin().take(rows)
+    return EventTable(lo, hi, fields, given_places=table.place_rows(rows), origins=origins, foreign_places=foreign)
 
 
 def _without_places(table: EventTable, rows: Numbers, columns: frozenset[str] | None) -> EventTable:
@@ -191,9 +195,13 @@ def _without_places(table: EventTable, rows: Numbers, columns: frozenset[str] | 
     origins = None if table.origins is None else table.origins.take(rows)
     if 8 * len(rows) > len(table) and rows[-1] - rows[0] + 1 == len(rows):
         here = slice(int(rows[0]), int(rows[-1]) + 1)
-        return EventTable(table.lo[here], table.hi[here], {n: a[here] for n, a in fields.items()}, origins=origins)
+        lo = table.lo[here]
+        hi = lo if table.hi is table.lo else table.hi[here]
+        return EventTable(lo, hi, {n: a[here] for n, a in fields.items()}, origins=origins)
     index = pa.array(rows)
-    return EventTable(table.lo[rows], table.hi[rows], {n: a.take(index) for n, a in fields.items()}, origins=origins)
+    lo = table.lo[rows]
+    hi = lo if table.hi is table.lo else table.hi[rows]
+    return EventTable(lo, hi, {n: a.take(index) for n, a in fields.items()}, origins=origins)
 
 
 def joined(tables: Sequence[EventTable], placed: bool = True) -> EventTable:
@@ -202,15 +210,24 @@ def joined(tables: Sequence[EventTable], placed: bool = True) -> EventTable:
         return tables[0]
     names = dict.fromkeys(name for t in tables for name in t.fields)
     fields = {name: _field(name, tables) for name in names}
-    lo, hi = np.concatenate([t.lo for t in tables]), np.concatenate([t.hi for t in tables])
+    lo = np.concatenate([t.lo for t in tables])
+    hi = lo if all(t.hi is t.lo for t in tables) else np.concatenate([t.hi for t in tables])
     origins = None if all(t.origins is None for t in tables) else _origins([t.origin() for t in tables])
     if not placed:
         return EventTable(lo, hi, fields, origins=origins)
+    if origins is None and all(t.given_places is None for t in tables):
+        return EventTable(lo, hi, fields, _joined_numbers(tables))
     foreign = None
     if any(t.foreign_places is not None for t in tables):
         foreign = tuple(place for t in tables for place in t.place_tuples())
     places = aligned_places([t.place_matrix() for t in tables])
     return EventTable(lo, hi, fields, 0, places, origins, foreign)
+
+
+def _joined_numbers(tables: Sequence[EventTable]) -> int | Numbers:
+    """The numbers of external events; of those that have them one after another, the first says all."""
+    numbers = np.concatenate([t.numbers_of(np.arange(len(t))) for t in tables])
+    return int(numbers[0]) if len(numbers) and (np.diff(numbers) == 1).all() else numbers
 
 
 def _field(name: str, tables: Sequence[EventTable]) -> pa.Array:

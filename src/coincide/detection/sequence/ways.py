@@ -51,7 +51,7 @@ def shown_table(table: EventTable, fields: Sequence[str]) -> EventTable:
             columns[name] = table.column("time").to_arrow()
         elif name in table.fields:
             columns[name] = table.fields[name]
-    return replace(table, fields=columns, hidden=None, origins=table.origin(), _columns={})
+    return replace(table, fields=columns, hidden=None, _columns={})
 
 
 @dataclass(frozen=True, eq=False)
