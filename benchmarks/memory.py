@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from benchmarks.measure import show
 from benchmarks.snapshots import RULES, batch
@@ -45,6 +46,7 @@ BOUNDED = {
 def settled() -> int:
     """Bytes in use, after what is free was given back."""
     gc.collect()
+    pa.default_memory_pool().release_unused()
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     return resident()
 

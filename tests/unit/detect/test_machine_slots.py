@@ -49,9 +49,10 @@ def test_keys_are_made_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) 
         assert slots.of(keys)[codes].tolist() == [codes[0] + 1, codes[1] + 1, codes[0] + 1, codes[3] + 1]
         slots.keep(np.sort(codes[[0, 3]] + 1))
         assert len(slots) == 2
-    assert {*slots.by_key} == {(1.0, "x"), (0.0, "y")}
-    assert slots.keys[1:] == [*slots.by_key]
-    assert slots.of([(2.0, (True,)), (1.0, "x")]).tolist() == [3, slots.by_key[1.0, "x"]]
+    by_key = dict(zip(slots.known, slots.known.numbers().tolist(), strict=True))
+    assert {*by_key} == {(1.0, "x"), (0.0, "y")}
+    assert {*by_key.values()} == {1, 2}
+    assert slots.of([(2.0, (True,)), (1.0, "x")]).tolist() == [3, by_key[1.0, "x"]]
 
 
 def test_of_a_column_that_is_coded_texts_have_its_codes() -> None:

@@ -153,7 +153,7 @@ def _parameters(memory: Memory, table: EventTable, moments: Moments, found: Foun
         arrays = {parameter: table.column(attribute).singles.take(found.cause).to_arrow() for attribute, parameter in pairs}
     else:
         slots, index = np.unique(found.slot, return_inverse=True)
-        some = [memory.key(slot) for slot in slots.tolist()]
+        some = memory.names(slots)
         columns = [column_of([key_value(k[n]) for k in some]) for n in range(len(pairs))]
         arrays = {parameter: column.take(index).to_arrow() for (_, parameter), column in zip(pairs, columns, strict=True)}
     if found.bound.all():
@@ -173,12 +173,11 @@ def _computed(memory: Memory, moments: Moments, found: Found) -> tuple[Found, di
     events, of = moments.events(paths.events), memory.tables.program.attributes.of
     parameters = [parameter for _, parameter in key(memory.tables.program)]
     distinct: Kept = {}
-    for number, (cause, slot, bound) in enumerate(
-        zip(found.cause.tolist(), found.slot.tolist(), found.bound.tolist(), strict=True)
-    ):
+    keys = memory.names(found.slot)
+    for number, (cause, own, bound) in enumerate(zip(found.cause.tolist(), keys, found.bound.tolist(), strict=True)):
         some = slice(paths.offsets[number], paths.offsets[number + 1])
         matched = [events[event] for event in paths.events[some].tolist()]
-        bindings: Assignment = frozenset(zip(parameters, memory.key(slot), strict=True)) if bound else frozenset()
+        bindings: Assignment = frozenset(zip(parameters, own, strict=True)) if bound else frozenset()
         match = Match(tuple(matched), bindings, _aliases(memory, matched, paths.aliases[some].tolist()))
         if (attributes := of(match)) is not None:
             distinct.setdefault((cause, match.places, json_text(attributes)), (number, attributes))

@@ -69,7 +69,7 @@ class Family(Kernel):
         numbers = np.array([self.tables.class_of(leaves) for leaves in kinds.tolist()], np.int64)
         cells = self.tables.cells()
         opens = (cells.cells["kind"][:, 1::2][cells.starts] != STAY).any(axis=0)[numbers][of_row]
-        codes, keys = answer.keyed(*self._coded(table), opens, memory.numbers)
+        codes, keys = answer.keyed(*self._coded(table), opens, memory.keys.known)
         slots, read = memory.slots(keys), np.flatnonzero(codes >= 0)
         if not len(read):
             return NOTHING, None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from coincide.detection.automaton.layout import KEY, NODE, RUN, TABLES, TIMER
+from coincide.detection.automaton.layout import KEY, KEYS, NODE, NODES, OF, RUN, RUNS, TABLES, TIMER, TIMERS
 from coincide.detection.automaton.loop import purge
 from coincide.detection.automaton.pools import COUNTERS, FAILED_ONE, MADE_ONE, Cells, Pools, relink
 from coincide.detection.automaton.state import Failures
@@ -17,6 +16,7 @@ from coincide.detection.automaton.tables import EARLY, Tables
 from coincide.detection.columns.compiling import compiled
 from coincide.detection.columns.dues import NEVER, TableDues
 from coincide.detection.columns.heaps import ENTRY
+from coincide.detection.columns.known import KeyedTable
 from coincide.detection.columns.records import Mask
 from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import UNASKED, Table, distinct, longer
@@ -41,12 +41,12 @@ class Memory:
         self.shared = shared
         self.timings = len(tables.program.timings)
         self.heads = np.array([[0, -1, 0, UNASKED]] * len(TABLES), np.int64)
-        widths = (0, 0, 0, self.timings)
-        self.all = tuple(Table(shape, parts, head=head) for shape, parts, head in zip(TABLES, widths, self.heads, strict=True))
-        self.keys, self.timers, self.nodes, self.runs = self.all
+        self.keys = KeyedTable(KEYS, head=self.heads[OF.keys])
+        self.timers, self.nodes = Table(TIMERS, head=self.heads[OF.timers]), Table(NODES, head=self.heads[OF.nodes])
+        self.runs = Table(RUNS, self.timings, head=self.heads[OF.runs])
+        self.all = self.keys, self.timers, self.nodes, self.runs
         self.dues = TableDues(self.runs, self._due)
         self.store = Store(columns)
-        self.numbers: dict[Key, int] = {}  # of keys
         self.lists = np.zeros((0, 0), np.int64)
         self.queue, self.made, self.failed = (np.zeros(0, kind) for kind in (ENTRY, MADE_ONE, FAILED_ONE))
         self.scratch, self.counters = np.zeros(0, np.int64), np.zeros(1, COUNTERS)
@@ -63,16 +63,16 @@ class Memory:
         self.written = (0, 0, 0, 0)
         self.renewed = True
 
-    def key(self, slot: int) -> Key:
+    def names(self, slots: Numbers) -> list[Key]:
         """The values of the parameters."""
-        return cast(Key, self.keys.values[slot][self.shared :])
+        return [key[self.shared :] for key in self.keys.values_at(slots)]
 
     def whose(self, slots: Numbers) -> Numbers:
         """Of which detector each of some keys is."""
         if not self.shared:
             return np.zeros(len(slots), np.int64)
-        values = self.keys.values
-        return np.array([values[slot][0] for slot in slots.tolist()], np.int64)
+        some, index = np.unique(slots, return_inverse=True)
+        return np.array([key[0] for key in self.keys.values_at(some)], np.int64)[index]
 
     @property
     def pools(self) -> Pools:
@@ -108,17 +108,10 @@ class Memory:
 
     def slots(self, keys: Sequence[Key]) -> Numbers:
         """The numbers of these keys, and room for all configurations in each."""
-        known = self.numbers
-        found = list(map(known.get, keys))
-        if None in found:
-            new = [key for key in keys if key not in known]
-            rows = self.keys.add(len(new))
-            self.keys.rows[rows, KEY.ended], self.keys.rows[rows, KEY.live] = 0, 0
-            for row, key in zip(rows.tolist(), new, strict=True):
-                known[key], self.keys.values[row] = row, key
-            found = list(map(known.get, keys))
+        found, new = self.keys.with_keys(keys)
+        self.keys.rows[new, KEY.ended], self.keys.rows[new, KEY.live] = 0, 0
         self._widen()
-        return np.array(found, np.int64)
+        return found
 
     def _widen(self) -> None:
         shape = len(self.keys.rows), max(2 * len(self.tables.configurations), self.lists.shape[1])
@@ -204,7 +197,6 @@ class Memory:
         number = _renumbering(np.flatnonzero(used), len(used))
         self.keys.keep(np.flatnonzero(used))
         self.runs.rows[:, RUN.key] = number[self.runs.rows[:, RUN.key]]
-        self.numbers = {key: row for row, key in enumerate(self.keys.values)}
 
     def _sweep_store(self, base: int) -> None:
         events, setters = self.nodes.column("event"), self.timers.column("event")

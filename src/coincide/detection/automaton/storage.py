@@ -126,9 +126,9 @@ def loaded(tables: Tables, relations: Relations, columns: frozenset[str]) -> Mem
         damaged("a run is of another kind of rule")
     if size:
         memory.store.chunks = [spread(relations.events, relations.refs, size)]
-    _read_keys(memory, relations)
+    lacking = _read_keys(memory, relations)
     _read_nodes(memory, relations)
-    _read_runs(memory, relations)
+    _read_runs(memory, relations, lacking)
     memory.failures[0], memory.now = failures_of(tables.program, relations), now_of(relations)
     cells = tables.cells()
     memory.slots([])
@@ -139,15 +139,15 @@ def loaded(tables: Tables, relations: Relations, columns: frozenset[str]) -> Mem
     return memory
 
 
-def _read_keys(memory: Memory, relations: Relations) -> None:
+def _read_keys(memory: Memory, relations: Relations) -> Numbers:
+    """Those that have not all values are told."""
     rows = relations.rows["keys"]
     memory.keys.rows[rows.numbers, KEY.ended] = 0
-    for number, key in zip(rows.numbers.tolist(), keys_of(memory.tables.program, relations), strict=True):
-        memory.keys.values[number] = key
-        if None not in key:
-            memory.numbers[key] = number
+    keys = keys_of(memory.tables.program, relations)
+    memory.keys.known.put(keys, rows.numbers)
     ended = relations.rows["ended"].columns
     np.bitwise_or.at(memory.keys.rows[:, KEY.ended], ended["key"], 1 << ended["start"])
+    return rows.numbers[[None in key for key in keys]]
 
 
 def _read_nodes(memory: Memory, relations: Relations) -> None:
@@ -181,7 +181,7 @@ def _complete(nodes: Numbers, numbers: Numbers) -> None:
             nodes[node, NODE.depth] = nodes[parent, NODE.depth] + 1
 
 
-def _read_runs(memory: Memory, relations: Relations) -> None:
+def _read_runs(memory: Memory, relations: Relations, lacking: Numbers) -> None:
     """Every run has a key with all values, and has used all parameters or none."""
     rows, numbers, tables = memory.runs.rows, relations.rows["runs"].numbers, memory.tables
     for written, (automaton, choices, state, used) in enumerate(configurations_of(tables.program, relations)):
@@ -197,7 +197,6 @@ def _read_runs(memory: Memory, relations: Relations) -> None:
     busy = np.zeros(len(memory.keys), np.bool_)
     busy[rows[numbers, RUN.key]] = True
     busy |= memory.keys.column("ended") > 0
-    if any(None in memory.keys.values[number] for number in np.flatnonzero(busy).tolist()):
+    if busy[lacking].any():
         damaged("a run is of another kind of rule")
-    open_keys = [n for n in memory.keys.live().tolist() if None in memory.keys.values[n]]
-    memory.keys.free(np.array(open_keys, np.int64))
+    memory.keys.free(lacking)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.keys import Codes
+from coincide.detection.columns.known import KnownKeys
 from coincide.detection.columns.tables import distinct, taken
 from coincide.detection.keys import Key
 from coincide.model.column import Column
@@ -32,7 +33,7 @@ class Answer(NamedTuple):
     whose: Numbers
     bits: Numbers
 
-    def keyed(self, codes: Codes, keys: Sequence[Key], opens: Mask, known: Container[Key]) -> tuple[Numbers, list[Key]]:
+    def keyed(self, codes: Codes, keys: Sequence[Key], opens: Mask, known: KnownKeys) -> tuple[Numbers, list[Key]]:
         """Keys of definitions, which begin with the number of the definition; and which of them is that of each row as a
         definition reads it. None (-1) where a part is null, and of rows that do not open anything if none of the key does and it
         is not known. `codes` are the numbers of keys of all rows."""
@@ -43,8 +44,8 @@ class Answer(NamedTuple):
         chosen = np.zeros(len(used), np.bool_)
         chosen[index[opens[there]]] = True
         whose, which = (numbers.tolist() for numbers in np.divmod(used, max(len(keys), 1)))
-        wanted = [(number, *keys[key]) for number, key in zip(whose, which, strict=True)]
-        chosen |= np.fromiter(map(known.__contains__, wanted), np.bool_, len(wanted))
+        wanted = [(float(number), *keys[key]) for number, key in zip(whose, which, strict=True)]
+        chosen |= known.of(wanted) >= 0
         found[there] = np.where(chosen, np.cumsum(chosen) - 1, -1)[index]
         return found, [wanted[number] for number in np.flatnonzero(chosen).tolist()]
 

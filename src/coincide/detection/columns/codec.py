@@ -147,7 +147,7 @@ def rows_of(table: Table, since_last: bool) -> Rows:
 def rows_at(table: Table, numbers: Numbers, freed: Numbers | None = None) -> Rows:
     """Rows with these numbers."""
     columns = {name: table.rows[numbers, column] for name, _, column in table.shape.written(table.parts)}
-    values = [table.values[number] for number in numbers.tolist()] if table.shape.valued else None
+    values = table.values_at(numbers) if table.shape.valued else None
     return Rows(table.shape, numbers, columns, len(table), table.parts, numbers[:0] if freed is None else freed, values)
 
 

@@ -138,6 +138,14 @@ def longer(array: Any, size: int, fill: int = 0) -> Any:
     return out
 
 
+def lengthened(array: Any, size: int) -> Any:
+    """The array with so many rows, and not more: room for some is in what it is a view of, and takes no memory until then."""
+    if size <= len(array):
+        return array
+    whole = array if array.base is None else array.base
+    return longer(whole, size)[:size]
+
+
 @dataclass
 class Table:
     """Rows, and their head. `values` has one for each row of a shape that asks for them."""
@@ -170,6 +178,13 @@ class Table:
     def _nothing(self) -> Any:
         return np.zeros(0, self._kind)
 
+    @property
+    def _lists_values(self) -> bool:
+        return self.shape.valued
+
+    def values_at(self, numbers: Numbers) -> list[Any]:
+        return [self.values[number] for number in numbers.tolist()]
+
     def live(self) -> Numbers:
         return np.flatnonzero(self.rows[: len(self), FREE] == IN_USE)
 
@@ -200,7 +215,7 @@ class Table:
         numbers = np.concatenate((np.array(taken, np.int64), np.arange(first, end)))
         self.rows[numbers[len(taken) :]] = -1
         self.rows[numbers, FREE] = IN_USE
-        if self.shape.valued:
+        if self._lists_values:
             self.values += [None] * (end - first)
         self.touch(numbers)
         return numbers
@@ -222,9 +237,8 @@ class Table:
         self.touch(numbers)
         self.rows[numbers, FREE] = np.concatenate(([self.head[FIRST_FREE]], numbers[:-1]))
         self.head[FIRST_FREE] = numbers[-1]
-        if self.shape.valued:
-            for number in numbers.tolist():
-                self.values[number] = None
+        for number in numbers.tolist() if self.values else ():
+            self.values[number] = None
 
     def changed(self) -> Numbers:
         """Rows written in this epoch, free ones among them."""
@@ -240,8 +254,8 @@ class Table:
         self.renewals += 1
         self.rows[:, EPOCH], self.rows[:, FREE] = 0, IN_USE
         self.head[:] = len(numbers), -1, 0, self.head[NOW]
-        if self.shape.valued:
-            self.values = [self.values[number] for number in numbers.tolist()]
+        if self.values:
+            self.values = self.values_at(numbers)
 
     def place(self, size: int, numbers: Numbers) -> None:
         """Rows with these numbers, of so many, are in use; to be filled by who knows what is in them."""
@@ -253,7 +267,7 @@ class Table:
         unused = np.flatnonzero(self.rows[:size, FREE] != IN_USE)
         self.rows[unused, FREE] = np.append(unused[1:], -1)
         self.head[:] = size, unused[0] if len(unused) else -1, 0, self.head[NOW]
-        if self.shape.valued:
+        if self._lists_values:
             self.values = [None] * size
 
 

@@ -64,11 +64,12 @@ class KernelState:
 
     def columns(self) -> list[Column]:
         """What the interpreter would hold."""
-        out = []
+        out, slots = [], self.slots.known.numbers()
+        keys = self.slots.known.taken(slots)
         for number, column in enumerate(self.running):
             known = self.tables.blocks[column.program].configurations
-            states = self.states[:, number].tolist()
-            configurations = {key: known[states[slot]] for key, slot in self.slots.by_key.items() if states[slot]}
+            states = self.states[slots, number].tolist()
+            configurations = {key: known[state] for key, state in zip(keys, states, strict=True) if state}
             out.append(Column(column.program, column.parts, configurations))
         return out
 

@@ -64,8 +64,7 @@ def _relations(state: KernelState, since_last: bool) -> Relations:
     in_use = state.states[slots].any(axis=1)
     live, freed = slots[in_use], slots[~in_use] if since_last else slots[:0]
     columns = {f"state.{n}": _written(state, n, state.states[live, n]) for n in range(len(state.running))}
-    by_slot = state.slots.keys
-    keys = [by_slot[slot] for slot in live.tolist()]
+    keys = state.slots.known.taken(live)
     rows = {"keys": Rows(KEYS, live, columns, state.slots.used, len(state.running), freed, keys)}
     known, first = state.numbering, state.numbering.written if since_last else 0
     numbers = np.arange(first, len(known.programs))
@@ -198,7 +197,7 @@ def read(state: KernelState, stored: Stored) -> None:
     state.states = np.zeros((size, len(state.running)), np.uint32)
     for column in range(len(state.running)):
         state.states[shifted, column] = known[stored.rows.columns[f"state.{column}"]]
-    state.slots.restore(size, stored.keys, shifted.tolist())
+    state.slots.restore(size, stored.keys, shifted)
     state.renewed = not stored.dense
     state.epoch = stored.relations.epoch
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.keys import Keys
+from coincide.detection.columns.known import KnownKeys
+from coincide.detection.columns.tables import Numbers
 from coincide.detection.keys import Key
 
 
@@ -18,50 +19,40 @@ class Slots:
 
     def __init__(self) -> None:
         self._unread: Keys | None = None
-        self._slots: dict[Key, int] = {}
-        self._keys: list[Key] = [()]  # by slot
+        self._known = KnownKeys()
         self.used = 1
 
-    def restore(self, size: int, keys: Sequence[Key], slots: Sequence[int]) -> None:
-        self._unread, self.used = None, size
-        self._slots = dict(zip(keys, slots, strict=True))
-        self._keys = [()] * size
-        for slot, key in zip(slots, keys, strict=True):
-            self._keys[slot] = key
+    def restore(self, size: int, keys: Sequence[Key], slots: Numbers) -> None:
+        self._known.put(keys, slots)
+        self.used = size
 
     def __len__(self) -> int:
-        return len(self._slots) if self._unread is None else len(self._unread)
+        return len(self._known) if self._unread is None else len(self._unread)
 
     @property
-    def by_key(self) -> dict[Key, int]:
-        self._read()
-        return self._slots
-
-    @property
-    def keys(self) -> list[Key]:
-        self._read()
-        return self._keys
-
-    def _read(self) -> None:
+    def known(self) -> KnownKeys:
+        """Keys by slot."""
         if self._unread is not None:
-            keys = self._unread.made
-            self.restore(1 + len(keys), keys, range(1, 1 + len(keys)))
+            keys, self._unread = self._unread, None
+            self._known.put(keys, np.arange(1, 1 + len(keys)))
+        return self._known
 
     def of(self, keys: Sequence[Key]) -> npt.NDArray[np.uint32]:
         """The slots of these keys, made where there are none."""
         if self.used == 1 and isinstance(keys, Keys):
             self._unread, self.used = keys, 1 + len(keys)
             return np.arange(1, self.used, dtype=np.uint32)
-        slots = self.by_key
-        before, gaps = self.used, self.used - len(slots)
-        found = np.array([slots.setdefault(key, len(slots) + gaps) for key in keys], np.uint32)
-        self.used = len(slots) + gaps
-        self._keys += reversed(list(islice(reversed(slots), self.used - before)))
-        return found
+        slots, _ = self.known.with_keys(keys, self._new)
+        return slots.astype(np.uint32)
 
-    def keep(self, some: npt.NDArray[np.int64]) -> None:
+    def _new(self, count: int) -> Numbers:
+        self.used += count
+        return np.arange(self.used - count, self.used)
+
+    def keep(self, some: Numbers) -> None:
         """Only these slots, numbered anew in this order."""
+        self.used = 1 + len(some)
         if self._unread is not None:
-            self._unread, self.used = self._unread.take(some - 1), 1 + len(some)
+            self._unread = self._unread.take(some - 1)
         else:
-            self.restore(1 + len(some), [self._keys[slot] for slot in some.tolist()], range(1, 1 + len(some)))
+            self._known.keep(some, 1)

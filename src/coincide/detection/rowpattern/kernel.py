@@ -16,6 +16,7 @@ from coincide.detection.base import Clock, Pending
 from coincide.detection.columns.places import caused_places, ranks_of
 from coincide.detection.columns.tables import distinct
 from coincide.detection.columns.tables import taken as taken_ranges
+from coincide.detection.keys import Key, key_part, key_value
 from coincide.detection.rowpattern import columnar
 from coincide.detection.rowpattern.columnar import Columnar, Matches, Segments, Shown, Stopped
 from coincide.detection.rowpattern.grouping import grouped, partition_codes
@@ -23,7 +24,7 @@ from coincide.detection.rowpattern.interpreter import AT_THE_END, Interpreter
 from coincide.detection.rowpattern.loop import TIMED_OUT
 from coincide.detection.rowpattern.memory import Left, Memory, from_objects, to_objects
 from coincide.detection.rowpattern.output import ENVELOPE_OF_ROW
-from coincide.detection.rowpattern.partition import Key, Program, key_part
+from coincide.detection.rowpattern.partition import Program, plain
 from coincide.detection.rowpattern.registers import Unfit
 from coincide.detection.rowpattern.state import State
 from coincide.detection.rowpattern.vectors import taken, truth_of, values_of
@@ -104,7 +105,7 @@ class Kernel:
     def _stepped(self, memory: Memory, new: EventTable | None, passed: int, closing: bool) -> EventBatch:
         """Partitions that have new rows, or whose bounds have passed; at the end all of them."""
         codes, first = (np.zeros(0, np.int64), []) if new is None else self._keys(new)
-        known = np.array([memory.numbers.get(key, -1) for key in first], np.int64)
+        known = memory.partitions.known.of(first)
         concerned = memory.partitions.live() if closing else np.union1d(known[known >= 0], memory.overdue(passed))
         before = memory.open(concerned)
         tables = [t for t in (before.table, new) if t is not None]
@@ -143,7 +144,7 @@ class Kernel:
         """The number of each row's key, and the keys."""
         columns = [new.column(c.name) for c in self.clause.partition]
         codes, first = partition_codes(columns, len(new))
-        parts = [map(key_part, column.take(first).values()) for column in columns]
+        parts = [[key_part(plain(value)) for value in column.take(first).values()] for column in columns]
         return codes, list(zip(*parts, strict=True)) if parts else [()] * len(first)
 
     def _left_over(self, order: Numbers, segments: Segments, turns: Numbers, bases: Numbers, known: int) -> Left:
@@ -257,7 +258,7 @@ class _Emission:
             columns = {name: self.rows.columns[name].take(row) for name in wanted}
         segment = self._segment(shown.row)
         for number, column in enumerate(self.clause.partition):
-            values = column_of([key[number][1] for key in self.keys])
+            values = column_of([key_value(key[number]) for key in self.keys])
             columns[column.name] = taken(values, segment)
         return {**columns, **measures}
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.dues import TableDues
+from coincide.detection.columns.known import KeyedTable
 from coincide.detection.columns.store import Store
-from coincide.detection.columns.tables import KEYED, Numbers, Shape, Table, distinct, longer, numbered, taken
+from coincide.detection.columns.tables import KEYED, Numbers, Shape, distinct, longer, numbered, taken
+from coincide.detection.keys import Key, key_part, key_value
+from coincide.detection.rowpattern import partition
 from coincide.detection.rowpattern.interpreter import Interpreter
-from coincide.detection.rowpattern.partition import Key, Partition
+from coincide.detection.rowpattern.partition import Partition
 from coincide.detection.rowpattern.state import FOREVER, NEVER, State
 from coincide.model.event import Event
 from coincide.model.table import EventTable, table_of
@@ -63,11 +66,10 @@ class Memory:
 
     store: Store
     within: int | None
-    partitions: Table = field(default_factory=lambda: Table(PARTITIONS))
+    partitions: KeyedTable = field(default_factory=lambda: KeyedTable(PARTITIONS))
     events: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     used: int = 0
     live: int = 0  # rows of partitions that are there
-    numbers: dict[Key, int] = field(default_factory=dict)
     turns: int = 0  # that were given
     passed: int = NEVER
     due: int = FOREVER  # no bound passes before; if it is exact
@@ -104,7 +106,7 @@ class Memory:
         events = self.rows_of(numbers)
         wanted, index = numbered(events, len(self.store))
         table = self.store.taken(wanted).take(index) if len(events) else None
-        keys = [self.partitions.values[number] for number in numbers.tolist()]
+        keys = self.partitions.values_at(numbers)
         bases, starts, matches, covered = (rows[:, at] for at in (ROW.base, ROW.start, ROW.number, ROW.covered))
         return Open(numbers, keys, bases, starts, matches, covered, rows[:, ROW.size], events, table)
 
@@ -118,12 +120,10 @@ class Memory:
         rows, self.live = self.partitions.rows, self.live - stored
         self.exact = self.exact and (self.due == FOREVER or not (rows[before.numbers, ROW.due] == self.due).any())
         numbers = np.concatenate((before.numbers, np.full(len(keys) - known, -1)))
-        self._forget(np.setdiff1d(np.arange(known), left.stay), before)
+        self.partitions.free(before.numbers[np.setdiff1d(np.arange(known), left.stay)])
         added = left.stay[left.stay >= known]
         numbers[added] = self.partitions.add(len(added))
-        for number in added.tolist():
-            self.numbers[keys[number]] = int(numbers[number])
-            self.partitions.values[int(numbers[number])] = keys[number]
+        self.partitions.known.put([keys[number] for number in added.tolist()], numbers[added])
         stay, events = numbers[left.stay], self._numbered(before.events, left.rows, stored, new)
         turns = self.partitions.rows[stay, ROW.turn]
         begin = np.flatnonzero(left.begin)
@@ -132,11 +132,6 @@ class Memory:
         self._write(stay, left, turns, events)
         if max(self.used, len(self.store)) > 2 * (self.live + len(self.waiting)) + SPARE:
             self._compact()
-
-    def _forget(self, gone: Numbers, before: Open) -> None:
-        for number in gone.tolist():
-            del self.numbers[before.keys[number]]
-        self.partitions.free(before.numbers[gone])
 
     def _numbered(self, known: Numbers, rows: Numbers, stored: int, new: EventTable | None) -> Numbers:
         """Rows as events; new ones are stored."""
@@ -185,6 +180,16 @@ class Memory:
 # From and to the interpreter's objects.
 
 
+def plain_keys(keys: Iterable[partition.Key]) -> list[Key]:
+    """Keys of partitions as all others are."""
+    return [tuple([key_part(value) for _, value in key]) for key in keys]
+
+
+def partition_keys(keys: Iterable[Key]) -> list[partition.Key]:
+    """Back again."""
+    return [tuple([(isinstance(part, tuple), key_value(part)) for part in key]) for key in keys]
+
+
 def empty(columns: frozenset[str] | None, within: int | None) -> Memory:
     """`columns` are those of rows that are kept; None: all."""
     return Memory(Store(None if columns is None else columns | {"type", "id", "source"}), within)
@@ -215,7 +220,7 @@ def from_objects(state: State, columns: frozenset[str] | None, within: int | Non
     nothing = np.zeros(0, np.int64)
     before = Open(nothing, [], nothing, nothing, nothing, nothing, nothing, np.arange(len(memory.store)), None)
     memory.live = len(memory.store)
-    memory.put(before, [p.key for p in partitions], left, None)
+    memory.put(before, plain_keys(p.key for p in partitions), left, None)
     return memory
 
 
@@ -236,7 +241,7 @@ def to_objects(memory: Memory, interpreter: Interpreter) -> State:
     ends = np.cumsum(opened.sizes)
     scans = zip(*(a.tolist() for a in (opened.bases, opened.starts, opened.matches, opened.covered)), strict=True)
     for key, (base, start, number, covered), end, size in zip(
-        opened.keys, scans, ends.tolist(), opened.sizes.tolist(), strict=True
+        partition_keys(opened.keys), scans, ends.tolist(), opened.sizes.tolist(), strict=True
     ):
         rows = [events[number] for number in opened.events[end - size : end].tolist()]
         state.partitions[key] = Partition(key, rows, base, base + start, number, covered)

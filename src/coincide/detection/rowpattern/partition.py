@@ -168,5 +168,9 @@ class Program:
 
 
 def key_part(value: Value) -> tuple[bool, Value]:
+    return isinstance(value, bool), plain(value)
+
+
+def plain(value: Value) -> Value:
     """A list counts as null."""
-    return isinstance(value, bool), None if isinstance(value, Several) else value
+    return None if isinstance(value, Several) else value

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from coincide.detection.columns.codec import Relations, Rows, compact, decode, encode, encode_whole, owned_rows, put_rows, rows_of
 from coincide.detection.columns.store import spread
 from coincide.detection.columns.tables import NOW, Numbers, Shape, distinct
-from coincide.detection.rowpattern.memory import PARTITIONS, ROW, Memory, empty
+from coincide.detection.rowpattern.memory import PARTITIONS, ROW, Memory, empty, partition_keys, plain_keys
 from coincide.detection.rowpattern.partition import Key, Program
 from coincide.detection.rowpattern.state import FOREVER, NEVER
 from coincide.detection.snapshots import damaged
@@ -44,6 +44,7 @@ def changes(memory: Memory, everything: bool) -> tuple[bytes, bool]:
 
 def _relations(memory: Memory, since_last: bool) -> Relations:
     partitions = rows_of(memory.partitions, since_last)
+    partitions.values = partition_keys(partitions.values or [])
     events = memory.rows_of(partitions.numbers)
     sizes = memory.partitions.rows[partitions.numbers, ROW.size]
     waiting, held = np.arange(len(memory.waiting)), np.arange(len(memory.held))
@@ -111,14 +112,12 @@ def _check_rows(table: EventTable, size: int) -> None:
 
 def _put_keys(program: Program, memory: Memory, rows: Rows) -> None:
     keys: list[Key] = msgspec.convert(rows.values or [], list[StoredKey])
-    memory.numbers = dict(zip(keys, rows.numbers.tolist(), strict=True))
     sizes = {len(key) for key in keys}
-    if len(memory.numbers) < len(keys) or not sizes <= {len(program.clause.partition)}:
+    if len(set(keys)) < len(keys) or not sizes <= {len(program.clause.partition)}:
         damaged("a partition has another key")
     if any(isinstance(value, bool) != flag for key in keys for flag, value in key):
         damaged("a partition has another key")
-    for key, number in memory.numbers.items():
-        memory.partitions.values[number] = key
+    memory.partitions.known.put(plain_keys(keys), rows.numbers)
 
 
 def _put_rows(memory: Memory, partitions: Rows, own: dict[str, Numbers]) -> None:

@@ -77,8 +77,9 @@ def interpreted(program: Program, memory: Memory) -> State:
     known = _traces(program, memory, ways_to(memory.nodes, nodes))
     state = State(memory.passed, memory.kept, swept=len(keys))
     own = {number: fresh_key(program) for number in keys.tolist()}
+    names = dict(zip(own, memory.keys.known.taken(keys), strict=True))
     for number, k in own.items():
-        state.keys[memory.keys.values[number]] = k
+        state.keys[names[number]] = k
         latest, before, k.touched, k.count, closed = memory.keys.rows[number, KEY.latest : KEY.closed + 1].tolist()
         k.leads, k.closed = (latest, before), bool(closed)
     for trace, number, n in zip(known, keys[at].tolist(), stage.tolist(), strict=False):
@@ -90,7 +91,7 @@ def interpreted(program: Program, memory: Memory) -> State:
         key = row[WAIT.key]
         pending = Pending(trace, row[WAIT.first], row[WAIT.last], row[WAIT.lower])
         own[key].waiting.append(waiting := Waiting(pending, state.timers.add(Timer(place, None))))
-        waiting.timer.payload = (memory.keys.values[key], waiting)
+        waiting.timer.payload = (names[key], waiting)
     ordered = zip(memory.taken.tolist(), _traces(program, memory, events), strict=True)
     for (key, item, number, _), trace in ordered:
         own[key].taken[item].append((number, trace))

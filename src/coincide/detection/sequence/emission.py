@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,9 +43,10 @@ class Fired:
 
 
 class Emission:
-    """Of one query. `chunks` hold the events by number, the batch at hand last; `keys` stand by slot."""
+    """Of one query. `chunks` hold the events by number, the batch at hand last; `keys` are those of
+    some slots."""
 
-    def __init__(self, program: Program, chunks: Sequence[EventTable], keys: Sequence[Key]) -> None:
+    def __init__(self, program: Program, chunks: Sequence[EventTable], keys: Callable[[Numbers], Sequence[Key]]) -> None:
         self.program = program
         self.chunks = chunks
         self.keys = keys
@@ -79,7 +80,7 @@ class Emission:
 
     def _keys(self, slots: Numbers) -> dict[str, pa.Array]:
         distinct, index = np.unique(slots, return_inverse=True)
-        keys = [self.keys[slot] for slot in distinct.tolist()]
+        keys = self.keys(distinct)
         return {
             name: column_of([key_value(key[part]) for key in keys]).take(index).to_arrow()
             for part, name in enumerate(self.program.key_names)

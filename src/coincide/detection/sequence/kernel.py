@@ -19,7 +19,7 @@ from coincide.detection.sequence.conversion import compiled_state, interpreted
 from coincide.detection.sequence.emission import Emission, Fired, Made
 from coincide.detection.sequence.interpreter import Interpreter
 from coincide.detection.sequence.keyed import NO_KEYS, Keyed, plain_numbers
-from coincide.detection.sequence.memory import Memory, begin, firing_places, make_room, retain, slots_of, take_due, with_slots
+from coincide.detection.sequence.memory import Memory, begin, firing_places, make_room, retain, take_due, with_slots
 from coincide.detection.sequence.program import Program, reasons
 from coincide.detection.sequence.rowset import SharedRows
 from coincide.detection.sequence.state import Kept, State
@@ -114,7 +114,7 @@ class Kernel:
         while loop.run(memory.pools, rows, self.stages) != loop.DONE:
             make_room(memory, self.stages.number)
         events = memory.store.followed_by(shown)
-        emission = Emission(self.program, events.chunks, memory.keys.values)
+        emission = Emission(self.program, events.chunks, memory.keys.known.taken)
         made = merged([self._detected_at_once(memory, emission), self._fired(memory, emission, events, clock.bound)])
         retain(memory, shown, base, known, batch.scratch, clock.bound, self.program.query.maxspan)
         return made
@@ -124,7 +124,7 @@ class Kernel:
         rows = self.rows.of(table).of(self.kinds[0])
         if not len(rows):
             return EMPTY
-        emission = Emission(self.program, [self.rows.of(table).shown(self.program.fields)], [()])
+        emission = Emission(self.program, [self.rows.of(table).shown(self.program.fields)], lambda slots: [()] * len(slots))
         zeros = np.zeros(len(rows), np.int64)
         return emission.of_rows(Made(rows, zeros, zeros, Ways(rows, np.arange(len(rows) + 1))))
 
@@ -134,7 +134,7 @@ class Kernel:
         whole = len(table) > 0 and self._is_large(table, memory)
         slots: dict[int, Numbers] = {}
         for step in np.argsort(~self.beginning, kind="stable").tolist():
-            if len(table) and (self.beginning[step] or memory.numbers):
+            if len(table) and (self.beginning[step] or memory.keys.known):
                 found[step] = self._keyed(table, self.order[step], whole)
                 _find_slots(memory, found[step], bool(self.beginning[step]), slots)
         if len({id(keyed.keys) for keyed in found if len(keyed)}) > 1:
@@ -166,7 +166,7 @@ class Kernel:
         """Do many rows concern the query, or those that asked before? Then keys are coded for all rows, for all of them."""
         rows = self.rows.of(table)
         first = sum(len(rows.of(self.kinds[self.order[step]])) for step in np.flatnonzero(self.beginning))
-        if not first and not memory.numbers:
+        if not first and not memory.keys.known:
             return False
         return rows.are_many(self.keys, sum(len(rows.of(kind)) for kind in self.kinds))
 
@@ -213,7 +213,7 @@ def _find_slots(memory: Memory, keyed: Keyed, begins: bool, known: dict[int, Num
     new = keyed.present[slots[keyed.present] == -1]
     if len(new):
         keys = [keyed.keys[number] for number in new.tolist()]
-        found = with_slots(memory, keys) if begins else slots_of(memory, keys)
+        found = with_slots(memory, keys) if begins else memory.keys.known.of(keys)
         slots[new] = np.where(found < 0, -2, found)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coincide.detection.columns.dues import TableDues
+from coincide.detection.columns.known import KeyedTable
 from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import Table, distinct, longer
 from coincide.detection.keys import Key
@@ -47,13 +48,12 @@ class Memory(Piped):
     """All that changes. Nodes refer to events by their numbers in the store. `places` are where those timers fire whose places do
     not follow from the events that set them; `taken` are the events of samples and joins, which the loop does not know."""
 
-    keys: Table = field(kw_only=True)
+    keys: KeyedTable = field(kw_only=True)
     waits: Table = field(kw_only=True)
     store: Store = field(kw_only=True)
     nodes: Any = field(default_factory=lambda: np.zeros(0, NODE))
     made: Any = field(default_factory=lambda: np.zeros(0, MADE_ONE))
     counters: Any = field(default_factory=lambda: np.zeros(1, COUNTERS))
-    numbers: dict[Key, int] = field(default_factory=dict)
     places: dict[int, Place] = field(default_factory=dict)
     taken: Numbers = field(default_factory=lambda: np.zeros((0, 4), np.int64))  # key, item, number, event
     left_nodes: int = 0  # when those needed no more were last dropped
@@ -102,7 +102,7 @@ class Memory(Piped):
 def fresh(program: Program) -> Memory:
     pipes = program.query.pipes
     store = Store(frozenset({"id", *program.fields}))
-    keys = Table(KEYS, len(fresh_key(program).slots))
+    keys = KeyedTable(KEYS, len(fresh_key(program).slots))
     return Memory([0] * len(pipes), [[] for _ in pipes], keys=keys, waits=Table(WAITS), store=store)
 
 
@@ -114,26 +114,14 @@ def make_room(memory: Memory, stages: int, entries: int = 0) -> None:
     memory.waits.reserve(len(memory.waits) + 1)
 
 
-def slots_of(memory: Memory, keys: list[Key]) -> Numbers:
-    """The rows of these keys, -1 where there are none."""
-    return np.array([memory.numbers.get(key, -1) for key in keys], np.int64)
-
-
 def with_slots(memory: Memory, keys: list[Key]) -> Numbers:
     """The rows of these keys, no two of which are equal, made where there are none."""
-    known = memory.numbers
-    missing = [key for key in keys if key not in known] if known else keys
-    if not missing:
-        return slots_of(memory, keys)
-    numbers = memory.keys.add(len(missing))
-    rows, values = memory.keys.rows, memory.keys.values
-    rows[numbers, KEY.latest :] = -1
-    rows[numbers, KEY.latest : KEY.touched + 1] = NEVER
-    rows[numbers, KEY.seen : KEY.closed + 1] = 0
-    known.update(zip(missing, numbers.tolist(), strict=True))
-    for number, key in zip(numbers.tolist(), missing, strict=True):
-        values[number] = key
-    return numbers if len(missing) == len(keys) else slots_of(memory, keys)
+    found, new = memory.keys.with_keys(keys)
+    rows = memory.keys.rows
+    rows[new, KEY.latest :] = -1
+    rows[new, KEY.latest : KEY.touched + 1] = NEVER
+    rows[new, KEY.seen : KEY.closed + 1] = 0
+    return found
 
 
 def begin(memory: Memory) -> None:
@@ -146,7 +134,7 @@ def begin(memory: Memory) -> None:
 def retain(memory: Memory, shown: EventTable, base: int, known: int, number: Numbers, now: int, maxspan: int | None) -> None:
     """After a batch whose rows are the events from `base` on: those that nodes refer to go to the store. The first `known` nodes
     were there before. There is room for the `number` of each row."""
-    if len(memory.numbers) > max(LITTLE, 2 * memory.left_keys):
+    if len(memory.keys.known) > max(LITTLE, 2 * memory.left_keys):
         _sweep_keys(memory, now, maxspan)
     if memory.n.nodes > max(LITTLE, 2 * memory.left_nodes):
         _sweep_nodes(memory, base)
@@ -199,11 +187,8 @@ def _sweep_keys(memory: Memory, now: int, maxspan: int | None) -> None:
     used = memory.used(keys)
     if maxspan is not None:
         used &= (rows[keys, KEY.touched] >= now - maxspan) | (rows[keys, KEY.first_wait] >= 0)
-    gone = keys[~used]
-    for number in gone.tolist():
-        del memory.numbers[memory.keys.values[number]]
-    memory.keys.free(gone)
-    memory.left_keys = len(memory.numbers)
+    memory.keys.free(keys[~used])
+    memory.left_keys = len(memory.keys.known)
 
 
 def _renumbering(used: Numbers, size: int) -> Numbers:

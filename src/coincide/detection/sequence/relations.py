@@ -8,13 +8,24 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from coincide.detection.columns.codec import Relations, Rows, compact, decode, encode, encode_whole, owned_rows, put_rows, rows_of
+from coincide.detection.columns.codec import (
+    Relations,
+    Rows,
+    compact,
+    decode,
+    encode,
+    encode_whole,
+    keys_of,
+    owned_rows,
+    put_rows,
+    rows_of,
+)
 from coincide.detection.columns.store import spread
 from coincide.detection.columns.tables import NOW, Numbers, Shape, distinct
 from coincide.detection.sequence.loop import FOREVER, KEY, KEYS, NODE, SLOT, WAIT, WAITS, link
 from coincide.detection.sequence.memory import Memory, fresh, needed_nodes
 from coincide.detection.sequence.program import Program
-from coincide.detection.sequence.state import StoredKey, WrittenKept, kept_detection, written_detection
+from coincide.detection.sequence.state import WrittenKept, kept_detection, written_detection
 from coincide.detection.snapshots import NEVER, damaged, timer_place_of
 from coincide.model.bounds import FURTHEST
 
@@ -126,15 +137,7 @@ class _Reader:
 
     def _keys(self) -> None:
         memory, rows = self.memory, self.rows["keys"]
-        keys = msgspec.convert(rows.values or [], list[StoredKey])
-        memory.numbers = dict(zip(keys, rows.numbers.tolist(), strict=True))
-        self._check(len(memory.numbers) == len(keys), "two states have one key")
-        self._check([len(key) == len(self.program.key_names) for key in keys], "a key has another number of values")
-        self._check(
-            [len(part) == 1 for key in keys for part in key if type(part) is tuple], "a part of a key is not a single value"
-        )
-        for number, key in zip(rows.numbers.tolist(), keys, strict=True):
-            memory.keys.values[number] = key
+        memory.keys.known.put(keys_of(rows, len(self.program.key_names)), rows.numbers)
         matrix = memory.keys.rows[rows.numbers]
         self._instants(matrix[:, KEY.latest : KEY.touched + 1], NEVER)
         self._check((matrix[:, KEY.seen] >= 0) & (np.abs(2 * matrix[:, KEY.closed] - 1) == 1), "a key has seen what is not")
@@ -143,7 +146,7 @@ class _Reader:
             self._instants(pending[:, SLOT.first : SLOT.lower + 1], NEVER)
             self._instants(pending[:, SLOT.gap], FOREVER)
             self._check(np.abs(2 * pending[:, SLOT.spoilt] - 1) == 1, "a sequence is spoilt or not")
-        memory.left_keys = len(keys)
+        memory.left_keys = len(memory.keys.known)
 
     def _nodes(self) -> None:
         rows, memory = self.rows["nodes"], self.memory

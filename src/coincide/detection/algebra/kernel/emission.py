@@ -16,6 +16,7 @@ from coincide.detection.algebra.program import OWN, Program, key_rank
 from coincide.detection.columns.numbers import comparable
 from coincide.detection.columns.origins import coded
 from coincide.detection.columns.rows import TableRows
+from coincide.detection.columns.tables import numbered
 from coincide.expr.tree import Alias, Expr, Reference
 from coincide.expr.vector import Rows as VectorRows
 from coincide.expr.vector import Table, evaluate_joined, holds, milliseconds_of
@@ -103,9 +104,18 @@ def without_copies(found: Found) -> Found:
 
 def key_ranks(slots: Slots, parts: int, slot: Numbers) -> list[str]:
     """Where equal order leaves it to the key, whose first parts are those of `per`."""
-    keys = slots.keys()
-    ranks = {one: key_rank(keys[one][:parts]) for one in np.unique(slot).tolist()}
-    return [ranks[one] for one in slot.tolist()]
+    some, index = numbered(slot, len(slots))
+    ranks = [key_rank(key[:parts]) for key in slots.known.taken(some)]
+    return [ranks[one] for one in index.tolist()]
+
+
+def key_places(slots: Slots, slot: Numbers) -> Numbers:
+    """Where keys stand in order, for what has no events."""
+    some, index = numbered(slot, len(slots))
+    ranks = [*map(key_rank, slots.known.taken(some))]
+    places = np.empty(len(some), np.int64)
+    places[sorted(range(len(some)), key=ranks.__getitem__)] = np.arange(len(some))
+    return np.asarray(places[index])
 
 
 def passing(

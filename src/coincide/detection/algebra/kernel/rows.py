@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from operator import itemgetter
 
 import numpy as np
@@ -16,9 +15,10 @@ import pyarrow.compute as pc
 from coincide.detection.algebra.shape.shapes import Leaf, Operators, Window, tests_of
 from coincide.detection.algebra.space.columns import located
 from coincide.detection.columns.keys import Codes, key_codes
+from coincide.detection.columns.known import KnownKeys
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import gathered
-from coincide.detection.columns.tables import distinct, longer
+from coincide.detection.columns.tables import distinct, longer, numbered
 from coincide.detection.keys import Key, key_value
 from coincide.expr.tree import Expr
 from coincide.expr.vector import Microseconds, Spaces, holds
@@ -191,22 +191,15 @@ class Slots:
     """Keys by number. A definition without a key has one."""
 
     parts: int
-    numbers: dict[Key, int] = field(default_factory=dict)
-    _columns: list[Column] = field(default_factory=list)
-    _keys: list[Key] = field(default_factory=list)
+    known: KnownKeys = field(default_factory=KnownKeys)
     _by_whole: Numbers = field(default_factory=NONE.copy)  # of each the slot and 1; 0: not known
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.known)
 
     def of(self, keys: Sequence[Key]) -> Numbers:
-        known = self.numbers
-        found = list(map(known.get, keys))
-        if None in found:
-            new = dict.fromkeys(key for key in keys if key not in known) if known else dict.fromkeys(keys)
-            known.update(zip(new, range(len(known), len(known) + len(new)), strict=True))
-            found = list(map(known.get, keys))
-        return np.array(found, np.int64)
+        """No two are equal."""
+        return self.known.with_keys(keys, lambda count: np.arange(len(self), len(self) + count))[0]
 
     def of_wholes(self, numbers: npt.NDArray[np.float64]) -> Numbers | None:
         """Of keys of one part, by a table; None: not all of them are whole numbers of a modest range."""
@@ -225,28 +218,14 @@ class Slots:
 
     def keep(self, slots: Numbers) -> None:
         """Only these keys, numbered anew in this order."""
-        keys = self.keys()
-        self.numbers = {keys[slot]: number for number, slot in enumerate(slots.tolist())}
-        self._columns, self._keys, self._by_whole = [], [], NONE.copy()
-
-    def keys(self) -> list[Key]:
-        new = len(self.numbers) - len(self._keys)
-        if new:
-            self._keys += [*islice(reversed(self.numbers), new)][::-1]
-        return self._keys
+        self.known.keep(slots)
+        self._by_whole = NONE.copy()
 
     def columns(self, slots: Numbers) -> list[Column]:
-        """The values of the key, part by part. If they are few, the others are not looked at."""
-        keys = self.keys()
-        if 8 * len(slots) < len(keys):
-            some = [keys[slot] for slot in slots.tolist()]
-            return [_values(list(map(itemgetter(part), some))) for part in range(self.parts)]
-        known = len(self._columns[0]) if self._columns else 0
-        new = keys[known:]
-        if new:
-            more = [_values(list(map(itemgetter(part), new))) for part in range(self.parts)]
-            self._columns = [concatenated(pair) for pair in zip(self._columns, more, strict=True)] if known else more
-        return [column.take(slots) for column in self._columns]
+        """The values of the key, part by part."""
+        some, index = numbered(slots, len(self))
+        keys = self.known.taken(some)
+        return [_values(list(map(itemgetter(part), keys))).take(index) for part in range(self.parts)]
 
 
 def _values(parts: Sequence[object]) -> Column:

@@ -69,7 +69,7 @@ class Family:
         used, index = np.unique(pairs, return_inverse=True)
         absent = int(used[0] < 0)
         whose, which = (numbers.tolist() for numbers in np.divmod(used[absent:], len(keys) or 1))
-        slots = memory.slots.of([(number, *keys[key]) for number, key in zip(whose, which, strict=True)])
+        slots = memory.slots.of([(float(number), *keys[key]) for number, key in zip(whose, which, strict=True)])
         return np.concatenate((np.full(absent, -1), slots))[index]
 
     def _found(self, memory: Memory, rows: Rows) -> Iterator[Found]:
@@ -98,10 +98,12 @@ class Family:
 
     def _slots_of(self, memory: Memory, slots: Numbers) -> tuple[Numbers, Slots]:
         """Slots as a definition has them by itself: of these, which may be of several."""
-        keys, numbers = memory.slots.keys(), dict[Key, int]()
+        numbers = dict[Key, int]()
         used, index = np.unique(slots, return_inverse=True)
-        own = [numbers.setdefault(keys[slot][1:], len(numbers)) for slot in used.tolist()]
-        return np.array(own, np.int64)[index], Slots(memory.slots.parts - 1, numbers)
+        own = [numbers.setdefault(key[1:], len(numbers)) for key in memory.slots.known.taken(used)]
+        alone = Slots(memory.slots.parts - 1)
+        alone.of([*numbers])
+        return np.array(own, np.int64)[index], alone
 
     # Each by itself.
 
@@ -133,8 +135,8 @@ def _question(leaf: Leaf) -> Question:
 
 def _owners(memory: Memory, slots: Numbers) -> Numbers:
     """Of which definition each slot is."""
-    keys = memory.slots.keys()
-    return np.array([keys[slot][0] for slot in slots.tolist()], np.int64)
+    used, index = np.unique(slots, return_inverse=True)
+    return np.array([key[0] for key in memory.slots.known.taken(used)], np.int64)[index]
 
 
 def families(kernels: Sequence[object]) -> list[Family]:

@@ -8,9 +8,18 @@ from operator import attrgetter
 
 import numpy as np
 
-from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, mentioned, read_by, without_copies
+from coincide.detection.algebra.kernel.emission import (
+    UNREAD,
+    Found,
+    composed,
+    key_places,
+    key_ranks,
+    mentioned,
+    read_by,
+    without_copies,
+)
 from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, held_by_parts, slots_of
-from coincide.detection.algebra.program import Program, key_rank
+from coincide.detection.algebra.program import Program
 from coincide.detection.algebra.sequence.loop import run
 from coincide.detection.algebra.sequence.pools import (
     DONE,
@@ -31,7 +40,7 @@ from coincide.detection.columns.origins import Coded, ascending, coded
 from coincide.detection.columns.records import Records
 from coincide.detection.columns.rows import TableRows
 from coincide.detection.columns.store import Store, gathered
-from coincide.detection.columns.tables import distinct, longer, numbered
+from coincide.detection.columns.tables import distinct, lengthened, longer, numbered
 from coincide.expr.vector import Picked, evaluate
 from coincide.model.sorting import stable_order
 
@@ -242,7 +251,7 @@ class SequenceKernel:
         decide, then which operands were joined first."""
         hi, lo = memory.pools.occurrences["hi"][made], memory.pools.occurrences["lo"][made]
         if self.shape.is_absence:
-            return np.lexsort((_ranks(memory.slots, slot), lo, hi))
+            return np.lexsort((key_places(memory.slots, slot), lo, hi))
         if memory.below is None:
             return _ascending(hi, lo, events)
         ordered = np.sort(events, axis=1)
@@ -310,19 +319,12 @@ def _ordered(events: Numbers) -> Numbers:
     return np.sort(events, axis=1)
 
 
-def _ranks(slots: Slots, slot: Numbers) -> Numbers:
-    """Where keys stand in order, for what has no events."""
-    keys = slots.keys()
-    ordered = sorted(distinct(slot, len(keys)).tolist(), key=lambda one: key_rank(keys[one]))
-    ranks = np.zeros(len(keys), np.int64)
-    ranks[ordered] = np.arange(len(ordered))
-    return np.asarray(ranks[slot])
-
-
 def _with_slots(p: Pools, size: int) -> Pools:
-    waiting, known = longer(p.waiting, size), len(p.waiting)
+    known = len(p.waiting)
+    waiting, registers = lengthened(p.waiting, size), lengthened(p.registers, size)
     waiting["first"][known:] = waiting["last"][known:] = -1
-    return p._replace(waiting=waiting, registers=longer(p.registers, size, UNSET))
+    registers[known:] = UNSET
+    return p._replace(waiting=waiting, registers=registers)
 
 
 def _with_room(p: Pools, spare: int) -> Pools:

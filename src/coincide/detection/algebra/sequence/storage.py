@@ -35,7 +35,7 @@ def relations(kernel: SequenceKernel, memory: Memory, since_last: bool = False) 
     freed = _freed(memory, first, size, waiting[:, 0]) if since_last else waiting[:0, 0]
     keys = np.arange(first_key, len(memory.slots))
     rows = {
-        "keys": Rows(KEYS, keys, {}, len(memory.slots), values=memory.slots.keys()[first_key:]),
+        "keys": Rows(KEYS, keys, {}, len(memory.slots), values=memory.slots.known.taken(keys)),
         "occurrences": Rows(OCCURRENCES, first + np.flatnonzero(marks), told, size),
         "waiting": _waiting_rows(waiting, size, freed),
     }

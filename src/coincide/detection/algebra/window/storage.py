@@ -18,10 +18,9 @@ def relations(memory: WindowMemory, since_last: bool = False) -> Relations:
     members = np.arange(max(first, memory.dropped), size)
     here = members - memory.dropped
     observed = memory.observed.take(np.arange(first_observed, len(memory.observed.slot)))
+    keys = np.arange(first_key, len(memory.slots))
     rows = {
-        "keys": Rows(
-            KEYS, np.arange(first_key, len(memory.slots)), {}, len(memory.slots), values=memory.slots.keys()[first_key:]
-        ),
+        "keys": Rows(KEYS, keys, {}, len(memory.slots), values=memory.slots.known.taken(keys)),
         "members": Rows(
             MEMBERS, members, {"key": memory.slot[here], "event": members}, size, freed=np.arange(dropped, memory.dropped)
         ),

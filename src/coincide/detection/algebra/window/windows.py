@@ -8,10 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from coincide.detection.algebra.kernel.emission import UNREAD, Found, composed, key_ranks, passing, read_by, without_copies
+from coincide.detection.algebra.kernel.emission import (
+    UNREAD,
+    Found,
+    composed,
+    key_places,
+    key_ranks,
+    passing,
+    read_by,
+    without_copies,
+)
 from coincide.detection.algebra.kernel.rows import Mask, Numbers, Rows, Slots, fields_of, held_by_parts, slots_of
 from coincide.detection.algebra.nodes.selection import Threshold, Windows
-from coincide.detection.algebra.program import OWN, Program, key_rank
+from coincide.detection.algebra.program import OWN, Program
 from coincide.detection.algebra.shape.shapes import Window
 from coincide.detection.algebra.window.observed import NOTHING, Ask, Groups, Observed, first_asks, throughout, with_empty
 from coincide.detection.algebra.window.totals import TOTALS, Totals, sizes
@@ -219,11 +228,7 @@ class WindowKernel:
         empty = size == 0
         rank = np.zeros(len(index), np.int64)
         if empty.sum() > 1:
-            keys = memory.slots.keys()
-            slots = sorted(distinct(groups.slot[index][empty], len(keys)).tolist(), key=lambda slot: key_rank(keys[slot]))
-            places = np.zeros(len(keys), np.int64)
-            places[slots] = np.arange(len(slots))
-            rank = places[groups.slot[index]]
+            rank[empty] = key_places(memory.slots, groups.slot[index][empty])
         return np.lexsort((rank, first, groups.window[index]))
 
     def _made(

@@ -204,7 +204,7 @@ class _Slots:
         cells, index = numbered(self.made[:, at.MADE.cell], len(state.cells))
         names = [state.cells.values[cell] for cell in cells.tolist()]
         if not local or not s.local_key.size:
-            names = [state.key(key) for key in state.cells.rows[cells, at.CELL.key].tolist()]
+            names = state.names(state.cells.rows[cells, at.CELL.key])
         columns = {str(n): column_of([key_value(key[n]) for key in names]).take(index) for n in range(len(names[0]))}
         return Table(len(self.rows), columns)
 

@@ -146,10 +146,10 @@ class SharedRows(Prepared):
         (situation,) = group.situations
         self._declared = declared(group)
         opens = roles.of(answer.bits, 0) > 0
-        codes, keys = answer.keyed(*self._coded(situation.global_key, table), opens, tables.key_numbers[0])
+        codes, keys = answer.keyed(*self._coded(situation.global_key, table), opens, tables.keys.known)
         read = np.flatnonzero(codes >= 0)
         self._bits, self._sources = answer.bits[read], answer.rows[read]
-        self._keys = np.array(tables.key_rows(0, keys), np.int64)[codes[read]]
+        self._keys = tables.key_rows(0, keys)[codes[read]]
         super().__init__(family.program, tables, table.narrowed(self._sources, ()) if len(read) else None)
 
     def _coded(self, reader: KeyReader, table: EventTable) -> tuple[Any, Sequence[Any]]:

@@ -23,6 +23,7 @@ from coincide.detection.situation.state import (
     Content,
     Delayed,
     Expire,
+    Key,
     Lifespan,
     Partition,
     Passed,
@@ -82,7 +83,8 @@ class Saver:
         state.timers.heap.clear()
         rows, live = tables.spans.rows, tables.spans.live()
         live = live[np.lexsort((rows[live, at.SPAN.definition], rows[live, at.SPAN.opened]))]
-        spans = {number: self._span(rows[number].tolist()) for number in live.tolist()}
+        names = zip(live.tolist(), tables.keys.values_at(rows[live, at.SPAN.key]), strict=True)
+        spans = {number: self._span(rows[number].tolist(), key) for number, key in names}
         streams = self._streams()
         for number in tables.records.live().tolist():
             row = tables.records.rows[number].tolist()
@@ -123,10 +125,10 @@ class Saver:
         timer = Timer(place, Passed(span, situation.number, key, ((row[at.TIMER.operand], event),)))
         partition_in(situation, span.contents[situation.number], key).timers.append(self.state.timers.add(timer))
 
-    def _span(self, row: list[int]) -> Lifespan:
+    def _span(self, row: list[int], key: Key) -> Lifespan:
         d, opened = row[at.SPAN.definition], self.events[row[at.SPAN.opened]]
         lifespan, now = self.group.lifespans[d], opened.place[0]
-        span = Lifespan(d, self.tables.keys.values[row[at.SPAN.key]], opened.place, now)
+        span = Lifespan(d, key, opened.place, now)
         if row[at.SPAN.initiator] >= 0:
             span.initiator, span.event = row[at.SPAN.initiator], opened
         if row[at.SPAN.due] != at.NEVER:

@@ -208,14 +208,13 @@ class _Reader:
         definitions = rows.columns["definition"]
         self._within(definitions, len(self.program.group.lifespans), "a key is not one of a lifespan")
         keys = _keys_of(rows.values or [])
-        for number, key in zip(rows.numbers.tolist(), keys, strict=True):
-            self.tables.keys.values[number] = key
+        self.bare: Numbers = rows.numbers[[not key for key in keys]]
         for lifespan in self.program.group.lifespans:
             own = np.flatnonzero(definitions == lifespan.number)
             some = [keys[n] for n in own.tolist()]
             self._check_alike(some, lifespan.situations[0].global_key, lifespan.definition.startup)
-            self.tables.key_numbers[lifespan.number] = known = dict(zip(some, rows.numbers[own].tolist(), strict=True))
-            self._check(len(known) == len(some), "a key is there twice")
+            self._check(len(set(some)) == len(some), "a key is there twice")
+            self.tables.keys.known.put(self.tables.named(lifespan.number, some), rows.numbers[own])
         self.tables.keys.rows[rows.numbers, at.KEY.open] = self.tables.keys.rows[rows.numbers, at.KEY.whose] = 0
 
     def _check_alike(self, keys: Sequence[Key], reader: KeyReader, or_none: bool = False) -> None:
@@ -308,8 +307,9 @@ class _Reader:
             self._check(initiator[own] < len(kinds) - 1, "a lifespan was not opened by what it says")
             self._check(self.types[opened[own]] == kinds[initiator[own]], "a lifespan was not opened by what it says")
             size = lifespan.situations[0].global_key.size
-            bare = [n for k, n in tables.key_numbers[lifespan.number].items() if len(k) != size] if size else []
-            self._check(np.isin(key[own], bare) <= (initiator[own] == -1), "a lifespan has a key of another kind")
+            self._check(
+                (initiator[own] == -1) | ~np.isin(key[own], self.bare if size else ()), "a lifespan has a key of another kind"
+            )
             interval = self.program.lifespans[lifespan.number, at.LIFESPAN.interval]
             self._check(initiator[own] >= -1, "a lifespan was not opened by what it says")
             used, index = numbered(opened[own], len(self.types))

@@ -120,7 +120,7 @@ class Prepared:
         """The rows of cells, by values of the lifespan's key and then of the local one."""
         size = situation.global_key.size
         outer = list(dict.fromkeys(key[:size] for key in keys))
-        rows = dict(zip(outer, self.state.key_rows(situation.lifespan, outer), strict=True))
+        rows = dict(zip(outer, self.state.key_rows(situation.lifespan, outer).tolist(), strict=True))
         return self.state.cell_rows(situation.number, [(rows[key[:size]], key[size:]) for key in keys])
 
     def _note(self, masks: Any, index: Any, number: int, concerned: bool, tree: Expr | None, rows: FittedRows) -> None:
@@ -200,11 +200,11 @@ class Prepared:
         return np.repeat(cells, sizes), self.state.stream[flat], flat - np.repeat(origin, sizes)
 
 
-def _rows_of_keys(codes: Any, keys: Sequence[Key], find: Callable[[Sequence[Key]], list[int]]) -> Any:
+def _rows_of_keys(codes: Any, keys: Sequence[Key], find: Callable[[Sequence[Key]], Any]) -> Any:
     """The row of each key that occurs; a dictionary may have more than that."""
     used = distinct(codes[codes >= 0], len(keys))
     numbers = np.full(len(keys) + 1, -1, np.int64)
-    numbers[used] = find(keys.take(used).made if isinstance(keys, Keys) else [keys[code] for code in used.tolist()])
+    numbers[used] = find(keys.take(used) if isinstance(keys, Keys) else [keys[code] for code in used.tolist()])
     return numbers[codes]
 
 

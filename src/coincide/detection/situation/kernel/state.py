@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coincide.detection.base import Pending
+from coincide.detection.columns.known import KeyedTable
 from coincide.detection.columns.store import Store
 from coincide.detection.columns.tables import FREE, IN_USE, Numbers, Table, distinct, taken
 from coincide.detection.situation.kernel import layout as at
@@ -35,14 +36,18 @@ class Tables:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.heads = np.array([[0, -1, 0, 1]] * len(at.TABLES), np.int64)
-        widths = (program.most_cells, program.most_operands, 0, program.most_operands, 0, 0)
-        self.all = tuple(Table(shape, parts, head=head) for shape, parts, head in zip(at.TABLES, widths, self.heads, strict=True))
-        self.keys, self.cells, self.spans, self.records, self.timers, self.held = self.all
+        own = self.heads[at.OF.keys]
+        self.keys = KeyedTable(at.KEYS, program.most_cells, head=own, prefixed=len(program.group.lifespans) > 1)
+        widths = (program.most_operands, 0, program.most_operands, 0, 0)
+        others = zip(at.TABLES[1:], widths, self.heads[1:], strict=True)
+        self.cells, self.spans, self.records, self.timers, self.held = (
+            Table(shape, size, head=head) for shape, size, head in others
+        )
+        self.all = self.keys, self.cells, self.spans, self.records, self.timers, self.held
         self.lifespans, self.situations = program.lifespans.copy(), program.situations.copy()  # queues begin there
         several = max(len(program.lifespans), len(program.situations), len(program.detectors))
         self.counted = np.zeros((several, at.COUNTED.width), np.int64)
         self.store = Store(stored_fields(program.group))
-        self.key_numbers: list[dict[Key, int]] = [{} for _ in program.group.lifespans]
         self.cell_numbers: list[dict[tuple[int, Key], int]] = [{} for _ in program.group.situations]  # of those with a local key
         self.keeps = np.zeros((len(program.group.situations), SPARE), np.int64)
         self.values = np.zeros((len(program.leaves), SPARE))
@@ -84,30 +89,28 @@ class Tables:
 
     # Keys and cells.
 
-    def key_rows(self, d: int, keys: Sequence[Key]) -> list[int]:
+    def key_rows(self, d: int, keys: Sequence[Key]) -> Numbers:
         """The rows of these keys, each of which is there once."""
-        known = self.key_numbers[d]
-        new = [key for key in keys if key not in known]
-        if new:
-            numbers = self.keys.add(len(new))
+        found, new = self.keys.with_keys(self.named(d, keys))
+        if len(new):
             rows = self.keys.rows
-            rows[numbers, at.KEY.definition :] = -1
-            rows[numbers, at.KEY.definition], rows[numbers, at.KEY.open] = d, 0
-            whose: Any = [key[0] for key in new] if self.program.shared else 0
-            rows[numbers, at.KEY.whose] = whose
-            for number, key in zip(numbers.tolist(), new, strict=True):
-                known[key] = number
-                self.keys.values[number] = key
+            rows[new, at.KEY.definition :] = -1
+            rows[new, at.KEY.definition], rows[new, at.KEY.open] = d, 0
+            whose: Any = [key[0] for key in self.keys.values_at(new)] if self.program.shared else 0
+            rows[new, at.KEY.whose] = whose
             for situation in self.program.group.lifespans[d].situations:
                 if not situation.local_key.size:
-                    cells = self._new_cells(situation.number, numbers, [()] * len(new))
-                    self.keys.rows[numbers, at.KEY.parts + self.program.among[situation.number]] = cells
-        return [known[key] for key in keys]
+                    cells = self._new_cells(situation.number, new, [()] * len(new))
+                    self.keys.rows[new, at.KEY.parts + self.program.among[situation.number]] = cells
+        return found
 
-    def key(self, number: int) -> Key:
-        """The values of a key."""
-        values: Key = self.keys.values[number]
-        return values[self.program.shared :]
+    def named(self, d: int, keys: Sequence[Key]) -> Sequence[Key]:
+        """Keys of a lifespan among those of others."""
+        return [(float(d), *key) for key in keys] if self.keys.prefixed else keys
+
+    def names(self, keys: Numbers) -> list[Key]:
+        """The values of keys."""
+        return [key[self.program.shared :] for key in self.keys.values_at(keys)]
 
     def cell_rows(self, s: int, cells: Sequence[tuple[int, Key]]) -> list[int]:
         """The rows of these cells of a situation with a local key; keys by their rows."""
@@ -215,8 +218,6 @@ class Tables:
             del self.cell_numbers[rows[cell, at.CELL.situation]][int(rows[cell, at.CELL.key]), self.cells.values[cell]]
         self.cells.free(cells)
         keys = keys[(self.keys.rows[keys, at.KEY.open] == 0) & (self.keys.rows[keys, FREE] == IN_USE)]
-        for key in keys.tolist():
-            del self.key_numbers[self.keys.rows[key, at.KEY.definition]][self.keys.values[key]]
         own = self.keys.rows[keys, at.KEY.parts :].reshape(-1)
         self.cells.free(own[own >= 0])
         self.keys.free(keys)
