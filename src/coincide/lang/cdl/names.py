@@ -48,12 +48,9 @@ class Names:
     root: Names | None = None  # where computations are read: they do not know the names of a source's attributes
     _read: dict[tuple[str, bool], frozenset[int]] = field(default_factory=dict, repr=False)
     _meanings: dict[object, Meaning] = field(default_factory=dict, repr=False)
-    _insides: dict[int, Names] = field(default_factory=dict, repr=False)
 
     def inside(self, source: int) -> Names:
-        if source not in self._insides:
-            self._insides[source] = Names(self.cd, source, self._outer)
-        return self._insides[source]
+        return Names(self.cd, source, self._outer)
 
     @cached_property
     def anchors(self) -> dict[str, Anchored]:
