@@ -97,9 +97,10 @@ def _types(columns: Columns, rows: int, mapping: FieldMapping, faults: Faults) -
         return _checked_types(array.cast(CODED), faults)
     missing_here = nulls(array)
     if pa.types.is_boolean(array.type) or not (is_text(array.type) or is_number(array.type) or array.type in (MIXED, COMPOUND)):
-        faults.add(~missing_here, TYPE_NOT_TEXT)
+        if not mapping.untyped:  # there, whatever is no name is no type
+            faults.add(~missing_here, TYPE_NOT_TEXT)
         array = pa.nulls(rows, pa.string())
-    array = _labels(array, TYPE_NOT_TEXT, faults)
+    array = _labels(array, TYPE_NOT_TEXT, Faults(rows) if mapping.untyped and array.type in (MIXED, COMPOUND) else faults)
     if mapping.untyped:
         array = _typed(array, columns.get(CATEGORY))
         missing_here = nulls(array)
@@ -135,7 +136,9 @@ def _own_types(columns: Columns, types: pa.Array, mapping: FieldMapping) -> pa.A
     if not mapping.untyped or mapping.constant_type is not None or given is None or given.null_count == len(given):
         return None
     blank, types = pa.nulls(len(types), pa.string()), types.cast(pa.string())
-    empty = pc.equal(given, "") if is_text(given.type) else pc.is_null(given)
+    given = given.cast(given.type.value_type) if pa.types.is_dictionary(given.type) else given
+    nothing = "" if is_text(given.type) else False if pa.types.is_boolean(given.type) else None
+    empty = pc.is_null(given) if nothing is None else pc.equal(given, nothing)
     own = pc.and_(pc.equal(types, _typed(blank, columns.get(CATEGORY))), pc.invert(empty.fill_null(True))).fill_null(False)
     return pc.if_else(own, True, pa.scalar(None, pa.bool_())) if pc.any(own).as_py() else None
 

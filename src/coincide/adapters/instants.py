@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from coincide.adapters.faults import Faults, Mask
 from coincide.adapters.mapping import FieldMapping
 from coincide.adapters.records import BadRecord, instant, missing, no_instant, out_of_range
+from coincide.model.column import COMPOUND, MIXED
 from coincide.model.stamp import LIMIT
 
 Instants = npt.NDArray[np.int64]
@@ -154,7 +155,10 @@ def _texts_one_by_one(array: pa.Array, mapping: FieldMapping, field: str, faults
 
 
 def nulls(array: pa.Array) -> Mask:
-    """Where a column has no value; nan is none."""
+    """Where a column has no value; nan is none, and so is, of values of several kinds, the struct without any."""
+    if array.type in (MIXED, COMPOUND):
+        none: Mask = ~np.logical_or.reduce([np.asarray(part.is_valid()) for part in array.flatten()])
+        return none
     if not array.null_count and not pa.types.is_floating(array.type):
         return np.zeros(len(array), np.bool_)
     return np.asarray(array.is_null(nan_is_null=pa.types.is_floating(array.type)))

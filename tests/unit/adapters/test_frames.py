@@ -21,7 +21,7 @@ from coincide.adapters.read import EventReader, open_events
 from coincide.errors import InputError
 from coincide.model.batch import EventBatch
 from coincide.model.compound import ValueSet
-from coincide.model.event import Event, detection
+from coincide.model.event import OWN_TYPE, Event, detection
 
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
 NOON_US = 1_577_880_000_000_000
@@ -115,6 +115,24 @@ def test_structs_and_lists() -> None:
     ]
     sliced = all_events(from_arrow(table.slice(1)))
     assert [e.attributes for e in sliced] == [{"p.name": "dotted"}]
+
+
+def test_a_place_that_is_none_concerns_its_row_alone() -> None:
+    reader = from_arrow(pa.table({"type": ["a", "a"], "time": [1, 2], "space": pa.array([{"hi": 3}, None])}))
+    assert [event.id for event in all_events(reader)] == ["2"]
+    assert reader.report.rejected == 1
+
+
+@pytest.mark.parametrize("types", [pa.array([True, False, None]), pa.array([["x", "y"], [], None])])
+def test_what_is_no_text_is_no_type_where_none_is_needed(types: pa.Array) -> None:
+    table = pa.table({"type": types, "time": [1, 2, 3]})
+    assert [event.type for event in all_events(from_arrow(table, FieldMapping(untyped=True)))] == ["event"] * 3
+
+
+def test_an_empty_type_is_none_also_if_coded() -> None:
+    table = pa.table({"type": pa.array(["", "event", None]).dictionary_encode(), "time": [1, 2, 3]})
+    events = all_events(from_arrow(table, FieldMapping(untyped=True)))
+    assert [event.attributes for event in events] == [{}, {OWN_TYPE: True}, {}]
 
 
 def test_huge_integers() -> None:
