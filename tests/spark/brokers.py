@@ -99,7 +99,7 @@ class Mqtt:
         (store / "conf").write_text(text, encoding="utf-8")
         self._command = [found, "-c", str(store / "conf")]
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while not self._listens():
             assert time.monotonic() < end
             time.sleep(0.05)

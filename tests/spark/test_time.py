@@ -161,7 +161,7 @@ def test_a_stream_that_falls_silent(spark: Any, tmp_path: Path) -> None:
     writer = found.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = writer.trigger(processingTime="1 second").start()
     try:
-        end = time.monotonic() + 100
+        end = time.monotonic() + 180
         while not detections and query.isActive and time.monotonic() < end:
             time.sleep(0.1)  # processAllAvailable would wait for ever: with timers, micro-batches go on without data
     finally:

@@ -164,7 +164,7 @@ def test_interrupted(tmp_path: Path, rules: Path) -> None:
         time.sleep(0.5)  # a signal just before a read blocks is noticed by Python only after it
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(timeout=30)
+            process.wait(timeout=180)
         finally:
             process.kill()
         assert process.stderr.read() == b""

@@ -39,12 +39,12 @@ def test_a_detection_leaves_at_once(tmp_path: Path) -> None:
             process.stdin.write(line("open", at) + line("close", at + 5))
             process.stdin.flush()
             assert json.loads(process.stdout.readline())["time"] == at + 5  # the input has not ended, nor gone on
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
     assert process.returncode == 0
 
 
 def given(*arguments: object, lines: bytes) -> tuple[list[dict[str, Any]], str, int]:
-    done = subprocess.run([*RUN, "run", *map(str, arguments)], input=lines, capture_output=True, timeout=60, check=False)
+    done = subprocess.run([*RUN, "run", *map(str, arguments)], input=lines, capture_output=True, timeout=180, check=False)
     return [json.loads(found) for found in done.stdout.splitlines()], done.stderr.decode(), done.returncode
 
 
@@ -112,8 +112,8 @@ def test_csv_in_and_out(tmp_path: Path) -> None:
     expected = 'time,door,none,from\n5,"a, ""left""",,"[""2""]"\n'
     columns = ["--columns", "time,door,none,from"]
     with live(rules, "--events", "-", "--format", "csv", *columns) as process:
-        assert process.communicate(Path(events).read_bytes(), timeout=60)[0].decode() == expected
-    subprocess.run([*RUN, "run", rules, "--events", events, "--out", out, *columns], check=True, timeout=60)
+        assert process.communicate(Path(events).read_bytes(), timeout=180)[0].decode() == expected
+    subprocess.run([*RUN, "run", rules, "--events", events, "--out", out, *columns], check=True, timeout=180)
     assert out.read_text() == expected
     _, errors, code = given(rules, "--events", "-", *columns, "--out", "nats://x/y", lines=b"")
     assert (code, "--columns is for standard output and files of CSV" in errors) == (2, True)
@@ -146,7 +146,7 @@ def test_several_sources_at_once(tmp_path: Path) -> None:
                 break
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
     assert process.returncode == 128 + signal.SIGTERM
     assert [json.loads(made)["from"] for made in out.read_text().splitlines()] == [["1000000000001"]]
 

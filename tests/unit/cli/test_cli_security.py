@@ -69,7 +69,7 @@ def test_live(pack: Path) -> None:
         process.stdin.write(lines().splitlines(keepends=True)[0].encode())
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["type"] == "shell_by_a_web_server"  # the input goes on
-        out, _ = process.communicate(lines().splitlines(keepends=True)[1].encode(), timeout=60)
+        out, _ = process.communicate(lines().splitlines(keepends=True)[1].encode(), timeout=180)
     assert {json.loads(line)["type"] for line in out.splitlines()} == {"alarm", "followed", "port"}
 
 
@@ -84,11 +84,11 @@ def test_a_log_that_is_followed(tmp_path: Path) -> None:
             stream.write("Jan  1 00:00:09 web sshd[2]: Accepted password\n")
         found = json.loads(process.stdout.readline())
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
     assert (found["type"], found["host.hostname"]) == ("guessed", "web")
 
 
 def test_what_is_kept_for_every_key_is_said_of_live_runs(tmp_path: Path) -> None:
     rules = written(tmp_path / "rules.eql", "// @name s\nsequence by k [a where true] [b where true]")
-    done = subprocess.run([*RUN, "run", str(rules), "--events", "-"], input=b"", capture_output=True, timeout=60, check=False)
+    done = subprocess.run([*RUN, "run", str(rules), "--events", "-"], input=b"", capture_output=True, timeout=180, check=False)
     assert b"rule 's' keeps something for every key that it sees" in done.stderr

@@ -21,7 +21,7 @@ HEED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);
 
 def shell(*arguments: object, streams: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     command = " ".join(f"'{word}'" for word in [*RUN, *map(str, arguments)])
-    return subprocess.run(["bash", "-c", f"{command} {streams}"], input=stdin, capture_output=True, timeout=60, check=False)
+    return subprocess.run(["bash", "-c", f"{command} {streams}"], input=stdin, capture_output=True, timeout=180, check=False)
 
 
 def test_standard_output_is_closed(rules: Path, events: Path) -> None:
@@ -83,7 +83,7 @@ sys.meta_path.insert(0, Sends())
 def test_a_signal_during_imports(rules: Path, events: Path, module: str, name: str, code: int) -> None:
     script = SENDS.format(heed=HEED, module=module, signal=name, entry=ENTRY)
     command = [sys.executable, "-c", script, "run", str(rules), "--events", str(events)]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=180, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 
@@ -115,7 +115,7 @@ def test_nothing_is_left_behind(tmp_path: Path, rules: Path, ending: str, number
                 break
         process.send_signal(number)
         try:
-            process.wait(timeout=30)
+            process.wait(timeout=180)
         finally:
             process.kill()
         assert process.stderr.read() == b""
@@ -130,7 +130,7 @@ def test_an_ignored_signal_stays_ignored(rules: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.send_signal(signal.SIGHUP) if _ignores(process.pid) else None
-        process.communicate(lines, timeout=60)
+        process.communicate(lines, timeout=180)
     assert process.returncode == 0
 
 

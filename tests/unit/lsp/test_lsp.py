@@ -52,7 +52,7 @@ def changed(client: LanguageClient, uri: str, text: str, version: int) -> None:
     client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, [change]))
 
 
-async def diagnosed(client: LanguageClient, uri: str, errors: bool, seconds: float = 60) -> list[lsp.Diagnostic]:
+async def diagnosed(client: LanguageClient, uri: str, errors: bool, seconds: float = 180) -> list[lsp.Diagnostic]:
     """What the server says when it comes to this answer."""
     ended = time.monotonic() + seconds
     while time.monotonic() < ended:

@@ -27,7 +27,7 @@ from coincide.network.client import Network, Subscriber
 from coincide.network.directory import State
 from coincide.rulebook import loads
 
-PATIENCE = 90.0
+PATIENCE = 180.0
 SERVER = str(Path(sys.executable).parent / "nats-server")
 PROGRAM = [sys.executable, "-c", "from coincide.cli.main import entry; entry()"]
 

@@ -17,7 +17,7 @@ TOPOLOGY = {
 
 def command(processes: Processes, *arguments: str, given: str = "") -> str:
     done = subprocess.run(
-        [*PROGRAM, *arguments, "--broker", processes.url], input=given, capture_output=True, text=True, timeout=30, check=False
+        [*PROGRAM, *arguments, "--broker", processes.url], input=given, capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -83,7 +83,7 @@ def test_a_restriction_graph_is_placed_on_processes(processes: Processes) -> Non
     until(lambda: network.status().detectors and ready(network), "no description is placed")
     assert [detector.node for detector in network.status().detectors.values()] == ["large"]
     network.publisher("gate").publish({"type": "door", "id": "e1", "time": 7})
-    shown, _ = watching.communicate(timeout=30)
+    shown, _ = watching.communicate(timeout=180)
     assert json.loads(shown) == {"type": "opened", "time": 7, "from": ["e1"]}
 
 

@@ -45,7 +45,7 @@ class Served:
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=180)
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def served(*arguments: object, token: str | None = None, environment: dict[str, 
         rest = threading.Thread(target=lambda: logs.extend(map(json.loads, process.stderr or ())), daemon=True)
         rest.start()
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        with httpx.Client(base_url=logs[-1]["address"], timeout=30, headers=headers) as http:
+        with httpx.Client(base_url=logs[-1]["address"], timeout=180, headers=headers) as http:
             yield Served(http, process, logs)
     finally:
         process.kill()
@@ -72,7 +72,7 @@ def served(*arguments: object, token: str | None = None, environment: dict[str, 
 
 
 def refused(*arguments: object) -> str:
-    done = subprocess.run([*RUN, "serve", *map(str, arguments)], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([*RUN, "serve", *map(str, arguments)], capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr

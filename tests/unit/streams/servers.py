@@ -16,7 +16,7 @@ from typing import Any
 
 from coincide.streams.base import Delivery, Position, Source
 
-PATIENCE = 30.0
+PATIENCE = 180.0
 
 
 def free_port() -> int:

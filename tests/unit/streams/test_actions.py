@@ -110,7 +110,7 @@ def test_alertmanager_takes_alerts(tmp_path: Path) -> None:
     server = Server(program, port)
     try:
         told(f"alertmanager+http://127.0.0.1:{port}", made(1, door="north"), made(2, door="south"))
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v2/alerts", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v2/alerts", timeout=180) as answer:
             assert {alert["labels"]["door"] for alert in json.load(answer)} == {"north", "south"}
     finally:
         server.stop()
@@ -262,14 +262,14 @@ def test_the_command_line_starts_things(tmp_path: Path, source: str) -> None:
     )
     command = [*RUN, "run", str(rules), "--events", str(events) if source == "file" else "-", "--on-every", "1h"]
     with events.open("rb") as lines:
-        done = subprocess.run([*command, "--on", "pair", keeping(file)], stdin=lines, capture_output=True, check=True, timeout=60)
+        done = subprocess.run([*command, "--on", "pair", keeping(file)], stdin=lines, capture_output=True, check=True, timeout=99)
     assert done.stdout.count(b'"pair"') == 5
     assert [record.get("_count") for record in kept(file)] == [None, 4]
     if source == "file":
-        subprocess.run([*command, "--out", f"sqlite:///{tmp_path}/found.db#found"], check=True, timeout=60)
+        subprocess.run([*command, "--out", f"sqlite:///{tmp_path}/found.db#found"], check=True, timeout=180)
         with sqlite3.connect(tmp_path / "found.db") as found:
             assert found.execute("SELECT count(*) FROM found").fetchone() == (5,)
-    wrong = subprocess.run([*command, "--on", "pear", "cat"], capture_output=True, check=False, timeout=60)
+    wrong = subprocess.run([*command, "--on", "pear", "cat"], capture_output=True, check=False, timeout=180)
     assert wrong.returncode == 2
     assert b"no rule makes detections of the type 'pear'" in wrong.stderr
 

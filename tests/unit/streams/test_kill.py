@@ -192,7 +192,7 @@ class Database(World):
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._file, timeout=30)
+        connection = sqlite3.connect(self._file, timeout=180)
         with connection:
             yield connection
         connection.close()
@@ -270,7 +270,7 @@ def test_nothing_is_lost_and_nothing_is_doubled(world: World, tmp_path: Path, in
                 world.publish(part)
                 until(lambda: world.count() >= len(expected), process)
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(timeout=30) == 128 + signal.SIGTERM
+                assert process.wait(timeout=180) == 128 + signal.SIGTERM
             else:
                 world.publish(part[: PER_KILL // 2])
                 until(lambda before=before: world.count() > before, process)  # type: ignore[misc]

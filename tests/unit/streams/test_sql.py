@@ -44,7 +44,7 @@ class PostgreSql:
     def _run(self, name: str, *arguments: str) -> None:
         command = [str(Path(self._program).parent / name), "-D", str(self._folder / "data"), *arguments]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run(command, check=True, timeout=60, **quiet, **self._as)  # type: ignore[call-overload]
+        subprocess.run(command, check=True, timeout=180, **quiet, **self._as)  # type: ignore[call-overload]
 
 
 def _found() -> str | None:

@@ -62,7 +62,7 @@ def running(folder: Path, *arguments: str) -> Iterator[str]:
 
 def client(link: str) -> httpx.Client:
     address, _, token = link.partition("/#")
-    return httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+    return httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=180)
 
 
 def browser_path() -> str | None:

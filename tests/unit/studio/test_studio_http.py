@@ -32,7 +32,7 @@ def studio(folder: Path) -> Iterator[httpx.Client]:
 
 def run(studio: httpx.Client) -> dict[str, Any]:
     studio.post("/api/run", json={}).raise_for_status()
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while time.monotonic() < end:
         told: dict[str, Any] = studio.get("/api/run").json()
         if told["ended"]:

@@ -70,9 +70,9 @@ def test_a_tile_of_a_million_is_counted_at_once() -> None:
     made.sort()
 
     def taken() -> float:
-        begun = time.perf_counter()
+        begun = time.process_time()
         assert made.tile(28, 0).sum() > 0
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     assert min(taken() for _ in range(5)) < 0.05
     whole = sum(int(made.tile(28, index).sum()) for index in range((86_400_000_000 >> 36) + 1))
