@@ -7,6 +7,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +23,22 @@ settings.load_profile("same-each-time" if os.environ.get("CI") else "patient")
 SHARING = re.compile("spark|test_together|test_cli_policies|test_extraction|test_shuffled")
 """Tests that use the session of Spark: the process that hands them out knows only their names."""
 
-BRIEF = 6
+BRIEF = 4
 """So many examples a random test draws at most, unless all are wanted or its mark `brief` says how many."""
 
-HASTY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
-"""For Java wherever Spark starts it: its jobs here are tiny and many, and to compile them takes longer than to interpret them."""
+HASTY = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Dspark.sql.codegen.wholeStage=false",
+    "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
+    "-Dspark.sql.streaming.checkpointFileManagerClass=org.apache.spark.sql.execution.streaming.checkpointing."
+    "FileSystemBasedCheckpointFileManager",
+)
+"""For Java wherever Spark starts it: its jobs here are tiny and many, and to compile them takes longer than to interpret them.
+Files of checkpoints are written without starting a program for each, for its permissions."""
+
+PRELOADING = {"spark.python.daemon.module": "preloading", "spark.executorEnv.PYTHONPATH": str(Path(__file__).parent)}
+"""Workers in Python fork from a process that has imported what they need."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,21 +51,28 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False  # hundreds of processes would compile the package again
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if not config.getoption("in_full"):
-        os.environ["SPARK_SUBMIT_OPTS"] = HASTY
+        os.environ["SPARK_SUBMIT_OPTS"] = " ".join(HASTY)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of those that share a Spark, one worker takes what is about it, and one the rest, so that there are two at most; tests of
-    one file stay together: what is made once for all of them would be made again after those of another."""
+    """One worker takes what shares a Spark, since to start another and to warm it up takes half a minute; of all that is run in
+    full, another worker takes what is about Spark. Tests of one file stay together: what is made once for all of them would be
+    made again after those of another."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
             if not SHARING.search(nodeid.partition("[")[0]):
-                return file
-            return "spark" if nodeid.startswith("tests/spark/") else "on spark"
+                return nodeid.partition("::")[0]
+            return "spark" if config.getoption("in_full") and nodeid.startswith("tests/spark/") else "on spark"
+
+        def _assign_work_unit(self, node: Any) -> None:
+            """The longest road first."""
+            for scope in ("spark", "on spark"):
+                if scope in self.workqueue:
+                    self.workqueue.move_to_end(scope, last=False)
+            super()._assign_work_unit(node)
 
     return Scheduling(config, log)
 
@@ -101,12 +120,13 @@ def in_full(pytestconfig: pytest.Config) -> bool:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(in_full: bool) -> Iterator[Any]:
     """One small local Spark for all tests that need one."""
     pytest.importorskip("pyspark")
     from coincide.engines.spark.session import session
 
-    made = session("coincide tests", "local[2]", spark__sql__shuffle__partitions="2")
+    conf = {"spark.sql.shuffle.partitions": "2", **({} if in_full else PRELOADING)}
+    made = session("coincide tests", "local[2]", **conf)
     yield made
     made.stop()
 
