@@ -24,7 +24,7 @@ from coincide.source import SourceText
 from coincide.testing.check import check_detector, detections
 from coincide.testing.ecco import KEYS, OPTIONS, all_expressions, bounded_expressions, event_lists, keyed_events
 
-pytestmark = pytest.mark.brief(examples=5)  # each is run in sixteen ways
+pytestmark = pytest.mark.brief(examples=3)  # each is run in sixteen ways
 slow = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 POLICIES = ("unrestricted", "recent", "chronicle", "continuous")
 ENDS = st.sampled_from([None, inf, 40.0 * MILLISECOND])

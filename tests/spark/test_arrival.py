@@ -154,6 +154,7 @@ def test_without_a_policy_events_may_come_so_late() -> None:
     assert 10 < strict.late < 60
 
 
+@pytest.mark.brief(parameters=3)
 @pytest.mark.spark
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("rules", [ECL, OPERA], ids=["ecl", "opera"])

@@ -79,7 +79,7 @@ ABSENT = """<amit>
 </amit>"""
 
 
-@pytest.mark.brief(parameters=5)
+@pytest.mark.brief(parameters=3)
 @pytest.mark.parametrize("workers", [2, 5])
 @pytest.mark.parametrize("room", [0, 3_000, ROOM])
 @pytest.mark.parametrize("tier", ["interpreter", "kernel"])

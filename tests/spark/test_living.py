@@ -188,7 +188,7 @@ def test_rules_of_a_table_that_cannot_always_be_read(spark: Any, caplog: pytest.
     assert told == ["no route to the catalog", "error: there are no rules"], "each once"
 
 
-def _wait(until: Any, seconds: float = 60.0) -> None:
+def _wait(until: Any, seconds: float = 180.0) -> None:
     end = time.monotonic() + seconds
     while not until():
         assert time.monotonic() < end, "waited in vain"
@@ -201,6 +201,7 @@ monitor second by s = repeat { push(y, k: k) { sequential { x, c } } }
 """
 
 
+@pytest.mark.matrix  # `test_stages_of_a_stream` has some, and others live on
 def test_stages_are_chained_and_live_on(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Rules whose keys differ, the one fed by the other, restarted in the midst of all."""
     job = Job(spark, tmp_path)

@@ -76,6 +76,7 @@ def test_a_batch_has_all_columns(spark: Any, nats: Nats) -> None:
     assert [later.option("startingOffsets", start).load(url).count() for start in ("latest", "2", "7")] == [0, 1, 0]
 
 
+@pytest.mark.matrix  # as those of Kafka, in the engine that is the same
 def test_detections_are_those_of_the_embedded_engine(spark: Any, reading: Any, nats: Nats, tmp_path: Path) -> None:
     rules = loads("monitor m by k = repeat { push(x, v: v) { sequential { a, b, c } } }")
     events = [event for event in random_events(400) if event.lo == event.hi and "k" in event.attributes]

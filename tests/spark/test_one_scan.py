@@ -81,6 +81,7 @@ def test_three_rules_of_three_keys_read_the_source_once(settled: Any, tmp_path: 
     assert exchange.metrics().apply("shuffleRecordsWritten").value() == 600
 
 
+@pytest.mark.brief(parameters=1)
 @pytest.mark.parametrize("beside", [(), (SourceText("three.ecl", THREE_KEYS),)])
 def test_time_passes_for_rules_that_no_event_concerns(spark: Any, tmp_path: Path, beside: tuple[SourceText, ...]) -> None:
     rules = load(SourceText("tick.amit.xml", TICKING), *beside)
@@ -160,6 +161,7 @@ MONITORS = [
 STUBBORN = [*FORGETFUL, SourceText("s.ce", "detect S = [d] ; [d] ; [never]")]
 
 
+@pytest.mark.brief(parameters=2)
 @pytest.mark.parametrize(("rules", "again"), [(FORGETFUL, 1), (MONITORS[:2], 0), (MONITORS, 3)])
 def test_rules_without_a_key_in_ranges_of_time(
     spark: Any, tmp_path: Path, caplog: Any, rules: list[SourceText], again: int
@@ -176,6 +178,7 @@ def test_rules_without_a_key_in_ranges_of_time(
     assert "InMemoryTableScan" in found._jdf.queryExecution().executedPlan().toString()
 
 
+@pytest.mark.brief(parameters=1)
 @pytest.mark.parametrize(
     ("rules", "reason"),
     [

@@ -40,6 +40,7 @@ CASES = [
 ]
 
 
+@pytest.mark.brief(parameters=2)
 @pytest.mark.parametrize(("skip", "shown", "within", "ranges"), CASES)
 def test_ranges_give_what_one_task_gives(
     frame: Any, rows: list[dict[str, Any]], skip: str, shown: str, within: int, ranges: int

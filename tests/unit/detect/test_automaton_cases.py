@@ -16,7 +16,7 @@ CASES = Path(__file__).parents[2] / "conformance" / "cases"
 OPERA = find_cases(CASES / "opera") + find_cases(CASES / "pretty")
 
 
-@pytest.mark.brief(parameters=25)
+@pytest.mark.brief(parameters=12)
 @pytest.mark.parametrize("case", OPERA, ids=lambda case: case.name)
 def test_splits_and_snapshots(case: Case) -> None:
     events = [event for batch in open_events(case.folder / "events.jsonl", strict=True) for event in batch.events]

@@ -33,7 +33,7 @@ from coincide.testing.check import check_detector
 CASES = find_cases(Path(__file__).parents[2] / "conformance" / "cases" / "sigma")
 
 
-@pytest.mark.brief(parameters=20)
+@pytest.mark.brief(parameters=10)
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
 def test_cuts_and_snapshots_change_nothing(case: Case) -> None:
     book = case.book()

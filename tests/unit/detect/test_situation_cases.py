@@ -28,7 +28,7 @@ def events_of(case: Case) -> list[Event]:
     return [event for batch in open_events(case.folder / "events.jsonl") for event in batch.events]
 
 
-@pytest.mark.brief(parameters=22)
+@pytest.mark.brief(parameters=11)
 @pytest.mark.parametrize("case", find_cases(CASES / "amit"), ids=named)
 def test_detects_however_the_input_is_cut(case: Case) -> None:
     events = events_of(case)
