@@ -24,6 +24,8 @@ example:
       --schema 'type string, time timestamp, item string' --sink found/ --checkpoint kept/ --conf spark.executor.memory=4g
 """
 SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
+OF_STREAMS = {"spark.sql.shuffle.partitions": "8"}
+"""As many as a group of rules has buckets: of Spark's 200 most would have a store and a worker each for nothing."""
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +66,8 @@ def submit(given: Given) -> int:
 def _command(given: Given, package: Path) -> list[str]:
     from coincide.connectors import job
 
-    settings = [*(f"{name}={value}" for name, value in SETTINGS.items()), *given.conf]
+    usual = SETTINGS if given.checkpoint is None else SETTINGS | OF_STREAMS
+    settings = [*(f"{name}={value}" for name, value in usual.items()), *given.conf]
     conf = [word for setting in settings for word in ("--conf", setting)]
     mappings = [file for file in (given.mapping, given.sigma_mapping) if file and Path(file).exists()]  # or of the package
     files = _sent([*given.rules, *dict.fromkeys(mappings)])

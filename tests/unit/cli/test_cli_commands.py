@@ -168,5 +168,10 @@ def test_what_is_sent_to_a_cluster(coincide: Coincide, tmp_path: Path) -> None:
     files = [str(tmp_path / "rules" / name) for name in ("a.ecl", "more/b.ecl")]
     assert words[words.index("--files") + 1] == ",".join(files)
     assert words[words.index(files[0]) :][:2] == files
+    assert words[words.index("--py-files") + 1] == "coincide.zip"
+    partitions = "spark.sql.shuffle.partitions"
+    assert not [word for word in words if partitions in word]
+    streamed = coincide("spark-submit", tmp_path / "rules", *job, "--checkpoint", "kept", "--conf", f"{partitions}=16").out
+    assert [word for word in shlex.split(streamed) if partitions in word] == [f"{partitions}=8", f"{partitions}=16"]
     written(tmp_path / "rules" / "more" / "a.ecl", "monitor c = repeat { push(cx) { go } }")
     assert "2 files are called 'a.ecl'" in coincide("spark-submit", tmp_path / "rules", *job).err
