@@ -8,6 +8,7 @@ import numpy as np
 
 from coincide.detection.columns import asking
 from coincide.detection.columns.asking import Answer, Asking
+from coincide.detection.columns.known import KnownKeys
 from coincide.model.batch import EventBatch
 from coincide.model.column import Column
 from coincide.model.event import primitive
@@ -41,6 +42,8 @@ def test_keys_that_wait_for_nothing_are_left_out() -> None:
     """Definition 0 opens something for x and has opened something for y; definition 1 has nothing, but is shown x and null."""
     answer = Answer(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1]), np.array([1, 1, 1, 1, 1]))
     opens = np.array([True, False, False, False, False])
-    numbers, keys = answer.keyed(np.array([0, 1, -1]), [("x",), ("y",)], opens, {(0, "y"): 7})
+    known = KnownKeys()
+    known.put([(0.0, "y")], np.array([7]))
+    numbers, keys = answer.keyed(np.array([0, 1, -1]), [("x",), ("y",)], opens, known)
     assert keys == [(0, "x"), (0, "y")]
     assert numbers.tolist() == [0, -1, 1, -1, -1]
