@@ -75,7 +75,7 @@ class Unmet:
         """What no event had. In a part of a longer run something may well be missing, as may what rules refuse anywhere: then it
         is told only if there is something like it."""
         if not seen.events:
-            return [] if part else [Diagnostic("there were not events", severity="warning")]
+            return [] if part else [Diagnostic("there were no events", severity="warning")]
         diagnostics = [] if (warning := self._other_unit(seen)) is None else [warning]
         attributes = {name: count for name, count in seen.attributes.items() if count}
         types: Mapping[str, int] = seen.types
