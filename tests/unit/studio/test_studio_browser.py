@@ -172,8 +172,8 @@ def test_blocks_write_text_and_follow_it(page: Any, shoot: Shoot) -> None:
     page.click("[data-kind=event]")
     page.wait_for_selector(".block.event >> nth=2")
     page.click("[data-tab=text]")
-    assert "2 times" in page.inner_text(".cm-content")
-    assert "followed by transfer" in page.inner_text(".cm-content")
+    for text in ("2 times", "followed by transfer"):
+        page.wait_for_function("(text) => document.querySelector('.cm-content').innerText.includes(text)", arg=text)
     page.click(".cm-line >> nth=1")
     for _ in range(8):
         page.keyboard.press("Control+z")
